@@ -48,10 +48,10 @@ def array_names(op: str) -> tuple[str, ...]:
 
 
 def positions_of(op: str) -> tuple[str, ...]:
-    """Return the arguments that are positions, or differences of them: no intervals, no rows of a table, no slots."""
+    """Return the arguments that are positions, or differences of them: no intervals, rows of a table, slots or parents."""
     arrays = REGISTRY[op].arrays
     whole = {name: axes for name, axes in arrays.items() if axes.kind in ("position", "integer")}
-    found = [name for name, axes in whole.items() if not axes.ordered and not axes.distinct]
+    found = [name for name, axes in whole.items() if not (axes.ordered or axes.distinct or axes.earlier)]
     return tuple([name for name in found if not arrays[name].index] or found)  # positions may be rows of a table themselves
 
 

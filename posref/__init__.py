@@ -76,6 +76,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.extension.streaming_llm_distances import streaming_llm_distances as streaming_llm_distances
     from posref.gguf import rope_from_gguf as rope_from_gguf
     from posref.models.whole import from_config as from_config
+    from posref.positions.decode_delta import decode_delta as decode_delta
+    from posref.positions.draft_tree import draft_tree as draft_tree
     from posref.positions.positions_from_mask import positions_from_mask as positions_from_mask
     from posref.positions.visible_windows import visible_windows as visible_windows
     from posref.presets import presets as presets

@@ -116,9 +116,10 @@ class Axes:
 
     The domain of the values: `low` and `high` are expressions for the smallest and the largest value, of integers and of reals.
     `positive` values are above 0. Random calls and generated cases stay within the domain. `index` means that the values are
-    rows of a table, so that none may lie outside. `distinct` means that no integer of at least 0 occurs twice. `ordered` means
-    that the last axis holds the lower ends of intervals, then the upper ends. `usual` is where most reals are; generated cases
-    stay within it too.
+    rows of a table, so that none may lie outside. `distinct` means that no integer of at least 0 occurs twice. `earlier` means
+    that each integer is below its index along the last axis, as the parents in a tree are. `ordered` means that the last axis
+    holds the lower ends of intervals, then the upper ends. `usual` is where most reals are; generated cases stay within it
+    too.
     """
 
     shape: str
@@ -128,6 +129,7 @@ class Axes:
     optional: bool = False
     ordered: bool = False
     distinct: bool = False
+    earlier: bool = False
     positive: bool = False
     index: bool = False
     usual: tuple[float, float] = (-2.0, 2.0)

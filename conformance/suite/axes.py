@@ -56,11 +56,13 @@ def holds(text: str, known: Mapping[str, Any]) -> bool:
 
 
 def arranged(values: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
-    """Return integers as an argument has them: ends of intervals in order, or no number of at least 0 twice."""
+    """Return integers as an argument has them: ends of intervals in order, none of at least 0 twice, or below their index."""
     if axes.distinct:
         first = np.zeros(values.size, dtype=bool)
         first[np.unique(values, return_index=True)[1]] = True
         return np.where(first.reshape(values.shape), values, -1)
+    if axes.earlier:
+        return np.where(values < np.arange(values.shape[-1]), values, -1)
     return in_order(values) if axes.ordered else values
 
 
@@ -164,8 +166,8 @@ def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     positions = np.asarray(call.inputs[name], dtype=np.float64)
     if own and not is_star(own[0]) and own[0] not in axes:
         positions, own = _farthest(positions, 0), own[1:]
-    elif len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
-        positions, own = _farthest(positions, -1), own[:-1]  # the coordinates of a point
+    if len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
+        positions, own = _farthest(positions, -1), own[:-1]  # the coordinates of a point, or the tokens of a row
     if not own or not any(_same(own[-1], axis) for axis in axes):
         return None
     index: list[slice | None] = []

@@ -31,7 +31,8 @@ class Kind:
 
 
 def _is_ids(record: Encoding) -> bool:
-    return record.family == "positions"
+    """Return whether an operation numbers the tokens of a row or of a rank."""
+    return record.family == "positions" and PICTURES[record.name].kind == "ids"
 
 
 def _is_mask(record: Encoding) -> bool:
@@ -57,7 +58,7 @@ def _is_logits(record: Encoding) -> bool:
 
 
 def _is_bucket(record: Encoding) -> bool:
-    return record.returns == "integer" and len(record.arrays) == 1 and not _is_ids(record)
+    return record.returns == "integer" and len(record.arrays) == 1 and record.family != "positions"
 
 
 def _has_sections(record: Encoding) -> bool:
@@ -76,13 +77,13 @@ def _has_waves(record: Encoding) -> bool:
 
 def _is_value(record: Encoding) -> bool:
     """Return whether the result is one number for each position, or depends on no array."""
-    return (not record.arrays or (record.result == ("*P",) and record.returns == "real")) and not _is_ids(record)
+    return (not record.arrays or (record.result == ("*P",) and record.returns == "real")) and record.family != "positions"
 
 
 def _is_table(record: Encoding) -> bool:
     """Return whether every position gives a row of numbers: an encoding, or an encoded vector of ones."""
     places = positions_of(record.name)
-    if len(places) != 1 or _is_value(record) or _is_bucket(record) or _is_ids(record):
+    if len(places) != 1 or _is_value(record) or _is_bucket(record) or record.family == "positions":
         return False
     asked = Asked(record.name)
     made_up = set(record.arrays) - {places[0], asked.vectors_name}

@@ -10,13 +10,15 @@ pass arrays only to `constant_drafts`, `decode_delta`, `documents`, `from_tokens
 ``check=False`` to `decode`, `evicted`, `from_mask`, `randomised`, `require_in_range`, `require_slots` and `tree`. Call `packed`
 and `packed_shard` outside: the shapes of their results depend on values.
 
-Some functions are also operations, which `posref check` can test in your code: `visible_windows`; `from_mask` without its check
-of the mask, as `posref.positions_from_mask`; and, under longer names, `from_tokens` (`posref.positions_from_tokens`),
-`documents` (`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and `striped` (`posref.striped_shard`).
+Some functions are also operations, which `posref check` can test in your code: `visible_windows` and `decode_delta`; without
+their check of values, `from_mask` (`posref.positions_from_mask`) and `tree` (`posref.draft_tree`); and, under longer names,
+`from_tokens` (`posref.positions_from_tokens`), `documents` (`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and
+`striped` (`posref.striped_shard`).
 """
 
 from posref.core.grids import centred, grid, multimodal, scaled, with_origin
-from posref.positions.caches import compressed, decode, decode_delta, evicted
+from posref.positions.caches import compressed, decode, evicted
+from posref.positions.decode_delta import decode_delta
 from posref.positions.drafts import constant_drafts, tree
 from posref.positions.draws import randomised
 from posref.positions.joint import qwen_image

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from posref.core.arrays import index_dtype, library, placement, whole
+from posref.core.arrays import index_dtype, library, placement
 from posref.core.checks import check_integer, check_tokens
 from posref.core.grids import made
-from posref.positions.value_checks import counted, first_where
+from posref.positions.value_checks import first_where
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 
@@ -94,63 +94,6 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool, check: bool = True) -> T:
         return own
     places = xp.arange(kept.shape[-1], dtype=own.dtype, **placement(kept, xp))
     return xp.broadcast_to(places, kept.shape)
-
-
-def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
-    r"""
-    Return what to add to the number of cached tokens to get the positions of the tokens after an M-RoPE prompt.
-
-    .. math:: \Delta = \max_{a, t} p_{a,t} + 1 - n
-
-    The maximum is over all axes a and all tokens t of a row. The row has n tokens. Padding is ignored in both.
-
-    Parameters
-    ----------
-    positions : array, integer or real floating, shape ``(A, *B, T)``
-        p, positions of the whole prompt, at least 0: see `multimodal` and `tmrope`.
-    mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
-        1 for tokens and 0 for padding.
-
-    Returns
-    -------
-    array, shape ``(*B,)``
-        Delta, in the dtype of floating positions, else in the indexing dtype. It is 0 for a row without tokens.
-
-    Raises
-    ------
-    ValueError
-        If the mask is neither boolean nor integer, or its shape is not ``(*B, T)``.
-
-    Source
-    ------
-    transformers 5.23.0, models/qwen2_5_omni/modeling_qwen2_5_omni.py, get_rope_index (mrope_position_deltas).
-
-    Notes
-    -----
-    The next tokens have positions ``decode(cached, new) + delta[..., None]`` on every axis, where `cached` is the number of
-    tokens in the cache, padding not counted. Each request has its own delta, which never changes. Two mistakes are common: to
-    use one delta for a mixed batch, and to keep it on the model, where the next request overwrites it. If you process a prompt
-    in parts, compute its positions once and slice them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> prompt = np.asarray([[0, 1, 1, 1, 1, 3], [0, 1, 1, 2, 2, 3], [0, 1, 2, 1, 2, 3]])
-    >>> delta = decode_delta(prompt, np.ones(6, dtype=bool))
-    >>> int(delta), (decode(np.asarray(6), 2) + delta).tolist()
-    (-2, [4, 5])
-    """
-    xp = library("decode_delta", positions=positions, mask=mask)
-    if positions.ndim < 2 or tuple(positions.shape[1:]) != tuple(mask.shape):
-        shapes = f"{tuple(mask.shape)} for positions {tuple(positions.shape)}"
-        msg = f"decode_delta: mask must have the shape of positions without their first axis; got {shapes}."
-        raise ValueError(msg)
-    ones = counted("decode_delta", mask, xp, check=False)
-    own = whole("decode_delta", "positions", positions) if xp.isdtype(positions.dtype, "integral") else positions
-    shape, kind = tuple(own.shape), {"dtype": own.dtype, **placement(positions, xp)}
-    below = xp.full((*shape[:-1], 1), -1, **kind)  # so that a row without tokens has a maximum
-    largest = xp.max(xp.concat([xp.where(ones[None, ...] == 1, own, xp.full_like(own, -1)), below], axis=-1), axis=-1)
-    return xp.max(largest, axis=0) + 1 - xp.astype(xp.sum(ones, axis=-1), own.dtype)
 
 
 def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:

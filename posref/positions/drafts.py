@@ -2,6 +2,7 @@
 
 from posref.core.arrays import index_dtype, library, placement, whole
 from posref.core.checks import check_integer, check_tokens
+from posref.positions.draft_tree import draft_tree
 from posref.positions.value_checks import first_where
 from posref.types import ArrayOf, T
 
@@ -47,19 +48,15 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
     """
     xp = library("tree", verified=verified, parents=parents)
     check_tokens("tree", parents=parents)
-    before, above = whole("tree", "verified", verified), whole("tree", "parents", parents)
-    nodes = xp.arange(parents.shape[-1], dtype=above.dtype, **placement(parents, xp))
+    whole("tree", "verified", verified)
+    above = whole("tree", "parents", parents)
     if check:
+        nodes = xp.arange(parents.shape[-1], dtype=above.dtype, **placement(parents, xp))
         wrong = first_where(above, (above < -1) | (above >= nodes), xp)
         if wrong is not None:
             msg = f"tree: parents must come before their nodes, or be -1 at a root; got parent {wrong}."
             raise ValueError(msg)
-    depths = xp.zeros_like(above)
-    for node in range(1, parents.shape[-1]):
-        from_parent = xp.where(nodes == above[..., node : node + 1], depths + 1, xp.zeros_like(depths))
-        own = xp.sum(from_parent, axis=-1, keepdims=True, dtype=depths.dtype)
-        depths = xp.where(nodes == node, own, depths)
-    return before[..., None] + depths
+    return draft_tree(verified, parents)
 
 
 def constant_drafts(verified: ArrayOf[T], new: int, /) -> T:

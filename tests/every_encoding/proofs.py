@@ -28,6 +28,8 @@ FEW = (  # of operations whose own cases have too few rows
     Case("positions_from_mask/parts/four", {"padding": 1}, {"mask": np.tri(4, 5, 1)[:, ::-1] > 0}),
     Case("positions_from_tokens/parts/four", {"padding_idx": 1}, {"tokens": 1 + np.tri(4, 5, 1, dtype=np.int64)[:, ::-1]}),
     Case("packed_documents/parts/four", {}, {"positions": np.arange(20).reshape(4, 5) % 3}),
+    Case("decode_delta/parts/twelve", {}, {"positions": np.arange(72).reshape(2, 12, 3), "mask": np.ones((12, 3)) > 0}),
+    Case("draft_tree/parts/four", {}, {"verified": np.arange(4), "parents": np.arange(20).reshape(4, 5) % 5 - 1}),
     Case("rotation_matrix/parts/four", {"dim": 6, "base": 500.0, "layout": "half"}, {"position": [0, 7, 300, 5]}),
 )  # fmt: skip
 

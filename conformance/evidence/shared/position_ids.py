@@ -20,7 +20,7 @@ FLAGS = {
 LONG = np.arange(257) >= 61
 
 
-def _sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
+def in_sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
     """Return several calls of an operation on one instance."""
     steps = tuple(Step(params, arrays) for params, arrays in calls)
     return Case(f"{op}/sequence/shapes", flags=("ids-kept",), kind="sequence", steps=steps)
@@ -49,13 +49,13 @@ def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: di
         case("forms/no-rows", "length-zero", params, asked(np.zeros((0, 4)))),
         case("forms/no-batch", "length-zero", params, asked(np.zeros((2, 0, 4)))),
         case("forms/no-batch-again", "length-zero", params, asked(np.zeros((3, 0, 5)))),
-        _sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
+        in_sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
     )
 
 
 def every_rank(op: str, length: int) -> Case:
     """Return the shards of every rank, asked one after another."""
-    return _sequence(op, *(({"length": length, "rank": rank, "ranks": 3}, {}) for rank in (2, 0, 1)))
+    return in_sequence(op, *(({"length": length, "rank": rank, "ranks": 3}, {}) for rank in (2, 0, 1)))
 
 
 def counts(mask: Any) -> Any:

@@ -7,8 +7,9 @@ import numpy as np
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map
 from posref.plots.ids import ids
+from posref.positions import multimodal
 
-from .made import picture
+from .made import call, lines, picture
 
 
 def _steps(chart: Lines) -> bool:
@@ -30,6 +31,36 @@ def _numbered(chart: Map) -> bool:
 def _cover(chart: Map) -> bool:
     """Return whether every token is with exactly one rank."""
     return bool((np.isfinite(chart.values).sum(axis=0) == 1).all())
+
+
+def _falls(chart: Lines) -> bool:
+    """Return whether an image of s x s cells moves what follows back by s * s - s, and text by nothing."""
+    x, y = chart.series["square images"]
+    return bool((y == x - x * x).all() and (chart.series["text"][1] == 0).all())
+
+
+def _siblings(chart: Lines) -> bool:
+    """Return whether 1, 2, 4, 8 and 16 nodes stand at consecutive positions."""
+    _, y = chart.series["tree"]
+    return bool(np.unique(y, return_counts=True)[1].tolist() == [1, 2, 4, 8, 16] and np.ptp(y) == 4)
+
+
+@picture(_falls)
+def decode_delta(asked: Asked) -> Chart:
+    """After an image of s x s cells the next tokens stand s x s - s positions earlier than the cache is long."""
+    sides = np.arange(1, 17)
+    images = [multimodal([("text", 3), ("image", side, side), ("text", 2)], after="max") for side in sides]
+    found = [call(asked, {}, positions=p, mask=np.ones(p.shape[1]) > 0)[0] for p in images]
+    text = [call(asked, {}, positions=np.arange(p.shape[1])[None], mask=np.ones(p.shape[1]) > 0)[0] for p in images]
+    return lines(asked, "side of the image (cells)", "what is added", {"square images": (sides, found), "text": (sides, text)})
+
+
+@picture(_siblings)
+def draft_tree(asked: Asked) -> Chart:
+    """In a tree with two children a node, siblings share a position, which grows by one with each generation."""
+    nodes = np.arange(31)
+    (found,) = call(asked, {}, verified=np.asarray(12), parents=(nodes - 1) // 2)
+    return lines(asked, "node", "position (tokens)", {"tree": (nodes, found), "a chain": (nodes, 12 + nodes)}, points=True)
 
 
 @picture(_steps, "ids")

@@ -1,0 +1,118 @@
+"""Positions of a tree of draft tokens: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.position_ids import in_sequence
+from .tools.case import cases_of
+from .tools.deviation import Function, after, argument, deviations_of
+
+FLAGS = {
+    "tree-depth": Flag("nodes numbered by their index, or depths that ignore the parents"),
+    "tree-root": Flag("a root one position too late, or at 0"),
+    "tree-rows": Flag("one tree, or one number of verified tokens, for all rows"),
+    "tree-far": Flag("positions beyond 2^17 held in 16 bits"),
+    "tree-empty": Flag("a tree without nodes answered by an error"),
+    "tree-refuse": Flag("parents of reals, or no tree at all, accepted"),
+}
+
+USUAL: dict[str, Any] = {}
+SIZES: dict[str, Any] = {"N": 6}
+NO_KERNEL = "a tree of drafts has some dozens of nodes, which no kernel cuts into tiles"
+
+CHAIN = (-1, 0, 1, 2, 3)
+BRANCHED = (-1, 0, 0, 1, 1, 2, 3, 6)  # depths 0 1 1 2 2 2 3 4
+FOREST = (-1, -1, 0, 1, 1, 2, -1)  # three roots
+STAR = (-1, 0, 0, 0, 0, 0)
+TOP_K = (-1, *([0] * 3), *([1] * 3), 2, 2, 3, 4, 4, 7, 10)  # a root, and its best three
+
+_case = cases_of("draft_tree", "tree-")
+_form = cases_of("draft_tree")
+
+
+def _given(verified: Any, parents: Any) -> dict[str, Any]:
+    return {"verified": np.asarray(verified, dtype=np.int64), "parents": np.asarray(parents, dtype=np.int64)}
+
+
+def _long() -> tuple[int, ...]:
+    """Return the parents of 63 nodes, as Medusa's tree has them."""
+    return (-1, *(max(0, (node * 7) % (node // 2 + 1)) for node in range(62)))
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    rows = np.stack([BRANCHED, (-1, 0, 1, 2, 0, 4, 5, 5), (-1, 0, 0, 0, 3, 4, 5, 6)])
+    return (
+        _case("tree/small", "depth root rows", {}, _given((10, 3), BRANCHED), tier="smoke"),
+        _case("tree/chain", "root", {}, _given((7,), CHAIN), "depth and index are equal"),
+        _case("tree/star", "depth root", {}, _given((5, 0), STAR), "all nodes but the root are siblings"),
+        _case("tree/top-k", "depth root", {}, _given((12,), TOP_K)),
+        _case("tree/one-row", "depth root", {}, _given(4, BRANCHED), "no axis of rows"),
+        _case("tree/medusa", "depth", {}, _given((129, 2047), _long()), "63 nodes"),
+        _case("roots/three", "root depth", {}, _given((9, 2, 5), FOREST), "drafts without a common root"),
+        _case("roots/all", "root", {}, _given((6, 1), (-1, -1, -1))),
+        _case("roots/nothing-verified", "root depth", {}, _given((0, 0), TOP_K)),
+        _case("rows/own-trees", "rows depth", {}, _given((4, 20, 11), rows)),
+        _case("rows/two-axes", "rows depth", {}, _given(((4, 20, 11), (0, 3, 8)), np.stack([rows, rows[::-1]]))),
+        _case("rows/shared-tree", "rows root", {}, _given(((4, 20, 11), (0, 3, 8)), BRANCHED)),
+        _case("far/small", "far depth", {}, _given((131071, 1048575), BRANCHED)),
+        _case("far/rows", "far rows", {}, _given((65535, 131070, 2097151), rows)),
+        _case("empty/nodes", "empty", {}, _given((4, 2), ())),
+        _case("empty/rows", "empty", {}, _given(np.zeros((0,)), np.zeros((0, 5)))),
+        _case("refused/float", "refuse", {}, {"verified": np.asarray([4]), "parents": np.asarray([-1.0, 0.0])},
+              "parents of reals", kind="reject"),
+        _case("refused/no-axis", "refuse", {}, _given((4,), -1), "a single number is no tree", kind="reject"),
+        _form("forms/strided", "non-contiguous", {}, _given((4, 20, 11), rows)),
+        _form("forms/strided-tree", "non-contiguous", {}, _given((8, 1), FOREST)),
+        _form("forms/expanded", "broadcast-view", {}, _given((4, 4, 4), np.stack([BRANCHED] * 3)), "one tree for three rows"),
+        _form("forms/expanded-twice", "broadcast-view", {}, _given(((6, 6), (6, 6)), np.stack([np.stack([FOREST] * 2)] * 2))),
+        _form("forms/batch-one", "batch-one", {}, _given((13,), rows[:1])),
+        _form("forms/length-one", "length-one batch-one", {}, _given((13,), ((-1,),))),
+        _form("forms/one-node", "length-one", {}, _given((3, 14), (-1,))),
+        _form("forms/length-zero", "length-zero", {}, _given((3, 14), np.zeros((2, 0)))),
+        _form("forms/no-rows", "length-zero", {}, _given(np.zeros((2, 0)), np.zeros((2, 0, 3)))),
+        in_sequence("draft_tree", ({}, _given((4, 20, 11), rows)), ({}, _given((9,), FOREST)), ({}, _given((9,), CHAIN))),
+    )  # fmt: skip
+
+
+def _first_tree(parents: Any) -> Any:
+    """Return the first row's tree for every row."""
+    return np.broadcast_to(parents[..., :1, :], parents.shape) if parents.ndim > 1 else parents
+
+
+def _numbered(change: Any) -> Any:
+    """Return nodes placed after the verified tokens by what `change` makes of the parents."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(verified: Any, parents: Any, /) -> Any:
+            out = np.asarray(function(verified, parents))
+            return np.broadcast_to(np.asarray(verified)[..., None] + change(np.asarray(parents)), out.shape)
+
+        return deviating
+
+    return wrap
+
+
+DEPTH = "A node is one deeper than its parent. Siblings have the same position."
+ROOT = "A root has the position after the verified tokens: n itself, counted from 0."
+_deviation = deviations_of("draft_tree")
+
+DEVIATIONS = (
+    _deviation("tree-index", "nodes are numbered by their index", _numbered(lambda parents: np.arange(parents.shape[-1])),
+               hint=DEPTH),
+    _deviation("tree-parent-index", "a node has its parent's index plus 1, not its depth", _numbered(lambda p: p + 1),
+               hint=DEPTH),
+    _deviation("tree-flat", "all nodes but roots have depth 1", _numbered(lambda parents: np.where(parents < 0, 0, 1)),
+               hint=DEPTH),
+    _deviation("tree-root-late", "a root has depth 1", after(lambda out, *args: out + 1), hint=ROOT),
+    _deviation("tree-root-early", "a root has the position of the last verified token", after(lambda out, *args: out - 1),
+               hint=ROOT),
+    _deviation("tree-local", "positions count from 0 in the tree",
+               after(lambda out, verified, parents: out - np.asarray(verified)[..., None]), hint="Add the verified tokens."),
+    _deviation("tree-first-row", "all rows have the tree of the first", argument(1, _first_tree),
+               hint="Each row has its own tree."),
+    _deviation("tree-first-verified", "all rows have as many verified tokens as the first",
+               argument(0, lambda v: np.full_like(v, v.flat[0]) if np.size(v) else v), hint="Each row has its own length."),
+)  # fmt: skip
