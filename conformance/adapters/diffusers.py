@@ -166,7 +166,8 @@ def camera_transform(x: Tensor, matrices: Tensor, inverses: Tensor, /, *, role: 
     """
     end = blocks * matrices.shape[-1]
     if end > x.shape[-1]:
-        raise ValueError(f"{blocks} blocks of {matrices.shape[-1]} channels, of {x.shape[-1]}")
+        msg = f"{blocks} blocks of {matrices.shape[-1]} channels, of {x.shape[-1]}"
+        raise ValueError(msg)
     each = {"query": matrices.transpose(-1, -2), "key_value": inverses, "output": matrices}[role].float()
     each = torch.broadcast_to(each, (*x.shape[:-1], *each.shape[-2:])).flatten(0, -4) if x.ndim > 2 else each[None]
     rows = (x.flatten(0, -3) if x.ndim > 2 else x[None])[:, None, :, :end].float()
