@@ -24,6 +24,7 @@ USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"A": 3}
 
+SMALL = multimodal([("text", 1), ("image", 2, 2), ("text", 1)], after="max")
 IMAGE = multimodal([("text", 2), ("image", 2, 3), ("text", 4)], after="max")  # 12 tokens, all of them
 VIDEO = multimodal([("text", 1), ("video", 3, 1, 2, 5), ("text", 5)], after="max")
 TALL = multimodal([("text", 3), ("image", 4, 2), ("text", 1)], after="max")  # its heights are its largest positions
@@ -51,7 +52,8 @@ def cases() -> tuple[Case, ...]:
     batch = np.stack([IMAGE, VIDEO, TALL], axis=1)
     far = IMAGE + 131070
     return (
-        _case("image/small", "largest", {}, _given(IMAGE, ALL), tier="smoke"),
+        _case("image/small", "largest", {}, _given(SMALL, np.ones(6)), tier="smoke"),
+        _case("image/text", "largest", {}, _given(IMAGE, ALL)),
         _case("image/tall", "largest", {}, _given(TALL[:, :11], ALL[:11]), "the prompt ends with its image"),
         _case("image/wide", "largest", {}, _given(WIDE[:, :8], ALL[:8]), "the width is the largest position"),
         _case("image/last", "largest", {}, _given(LAST, ALL)),

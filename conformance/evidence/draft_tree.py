@@ -68,11 +68,13 @@ def cases() -> tuple[Case, ...]:
         _form("forms/strided-tree", "non-contiguous", {}, _given((8, 1), FOREST)),
         _form("forms/expanded", "broadcast-view", {}, _given((4, 4, 4), np.stack([BRANCHED] * 3)), "one tree for three rows"),
         _form("forms/expanded-twice", "broadcast-view", {}, _given(((6, 6), (6, 6)), np.stack([np.stack([FOREST] * 2)] * 2))),
+        _form("forms/expanded-verified", "broadcast-view", {}, _given(((7, 2), (7, 2)), BRANCHED)),
         _form("forms/batch-one", "batch-one", {}, _given((13,), rows[:1])),
         _form("forms/length-one", "length-one batch-one", {}, _given((13,), ((-1,),))),
         _form("forms/one-node", "length-one", {}, _given((3, 14), (-1,))),
         _form("forms/length-zero", "length-zero", {}, _given((3, 14), np.zeros((2, 0)))),
         _form("forms/no-rows", "length-zero", {}, _given(np.zeros((2, 0)), np.zeros((2, 0, 3)))),
+        _form("forms/no-rows-again", "length-zero", {}, _given(np.zeros((3, 0)), np.zeros((3, 0, 4)))),
         in_sequence("draft_tree", ({}, _given((4, 20, 11), rows)), ({}, _given((9,), FOREST)), ({}, _given((9,), CHAIN))),
     )  # fmt: skip
 
