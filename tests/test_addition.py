@@ -125,3 +125,19 @@ def test_it_is_not_done_for_gradients_graphs_fractions_or_float64(asked: list[in
     posref.rope(np.ones((2, 300, 64), np.float32), np.arange(300), base=1e4, layout="half")
     posref.sinusoidal(torch.arange(300), 64, layout="interleaved")
     assert len(asked) >= 2
+
+
+@pytest.mark.parametrize("position", [0, 1, 127, 128, 131_071, -1, -128, -300])
+def test_one_position_has_the_row_of_many_and_may_be_overwritten(position: int) -> None:
+    """One position is kept for the next call, so its result must be a copy."""
+    inv_freq = posref.rope_frequencies(16, base=100.0)[0]
+    many = np.asarray([position, position + 5])
+    for xp in (np.asarray, torch.as_tensor):
+        cos, sin = posref.rope_table(xp(many[:1]), inv_freq, dtype=xp(np.float32(1)).dtype)
+        expected = [np.asarray(t)[:1].copy() for t in posref.rope_table(many, inv_freq, dtype=np.float32)]
+        assert [np.asarray(t).tobytes() for t in (cos, sin)] == [t.tobytes() for t in expected]
+        cos[...], sin[...] = 7.0, 7.0
+        again = posref.rope_table(xp(many[:1]), inv_freq, dtype=xp(np.float32(1)).dtype)
+        assert [np.asarray(t).tobytes() for t in again] == [t.tobytes() for t in expected]
+        shaped = posref.rope_table(xp(many[:1].reshape(1, 1)), inv_freq, dtype=xp(np.float32(1)).dtype)
+        assert [tuple(t.shape) for t in shaped] == [(1, 1, 8)] * 2

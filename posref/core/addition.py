@@ -9,6 +9,7 @@ environment this is not done.
 """
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from posref.core import blocks
@@ -36,6 +37,8 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
     import numpy as np
 
     frequency = np.asarray(frequencies, dtype=np.float64)
+    if prod(positions.shape) == 1:  # a token of a decoder: its queries and keys have the same position, in every layer
+        return _placed(_row(frequency.tobytes(), positions.item()).copy(), positions)
     rows = np.asarray(positions).astype(np.int64).ravel()
     found = np.empty((2, rows.size, frequency.size), dtype=np.float32)
     key = frequency.tobytes()
@@ -56,12 +59,29 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
             a, of_piece = which[piece], sizes[piece] & STEP - 1
             found[:, piece] = near[:, of_piece] * cos[a] + across[:, of_piece] * sin[a]
         found[1, rows < 0] *= -1
-    shape = (*positions.shape[:-1], frequency.size)
+    return _placed(found, positions)
+
+
+def _placed(found: Any, positions: Array) -> tuple[Array, Array]:
+    """Return the rows of cosines and of sines in the library of positions (..., 1), and in their shape."""
+    shape = (*positions.shape[:-1], found.shape[-1])
     if type(positions).__module__ == "torch":
         import torch
 
         return torch.from_numpy(found[0]).view(shape), torch.from_numpy(found[1]).view(shape)
     return found[0].reshape(shape), found[1].reshape(shape)
+
+
+@lru_cache(maxsize=KEPT)
+def _row(frequencies: bytes, position: int) -> Any:
+    """Return the cosines and the sines of one position, in float32, by the same products as of many."""
+    import numpy as np
+
+    near, across = _near(frequencies)
+    step, b = divmod(abs(position), STEP)
+    cos, sin = _far(frequencies, step)
+    found = (near[:, b : b + 1] * cos + across[:, b : b + 1] * sin).astype(np.float32)
+    return found * np.asarray([[[1]], [[-1]]], dtype=np.float32) if position < 0 else found
 
 
 @lru_cache(maxsize=KEPT)

@@ -26,7 +26,7 @@ def inverse_is_adjoint(function: F) -> F:
 
     @wraps(function)
     def evaluated(*arrays: Any, **options: Any) -> Any:
-        if len(arrays) > 1 and type(arrays[0]).__module__ == "torch" and _records_x_alone(arrays):
+        if len(arrays) > 1 and getattr(arrays[0], "requires_grad", False) and _records_x_alone(arrays):
             return _rotation().apply(evaluated, function, options, *arrays)
         return function(*arrays, **options)
 
@@ -35,6 +35,8 @@ def inverse_is_adjoint(function: F) -> F:
 
 def _records_x_alone(arrays: tuple[Any, ...]) -> bool:
     """Return whether all are plain tensors, the first records a gradient, and nothing else does or watches."""
+    if type(arrays[0]).__module__ != "torch":  # an array of another library that knows this word, or a parameter
+        return False
     import torch
 
     if not blocks.ON or torch.compiler.is_compiling() or not torch.is_grad_enabled():

@@ -76,11 +76,9 @@ def is_large(array: Any, least: int) -> bool:
 
 def are_plain(arrays: tuple[Any, ...]) -> bool:
     """Return whether all are numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
-    if all(are_numpy(type(array)) or isinstance(array, int) for array in arrays):
-        return True
     kind = type(arrays[0])
     if kind.__module__ != "torch" or kind.__name__ != "Tensor":
-        return False
+        return all(are_numpy(type(array)) or isinstance(array, int) for array in arrays)
     import torch
 
     if not is_eager():

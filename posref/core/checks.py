@@ -6,7 +6,7 @@ Checks of options return the option, with NumPy scalars converted to Python numb
 
 from typing import Any
 
-from posref.core.arrays import Array, are_numpy, library
+from posref.core.arrays import Array, are_numpy, library, namespace
 from posref.spec import MISSING
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
@@ -22,7 +22,7 @@ ALSO_CALLED = {  # libraries' names for posref's words
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
     """Raise if positions are neither integer nor at least float32."""
-    xp = library(function, **{argument: positions})
+    xp = namespace(positions, function=function, names=(argument,))
     if xp.isdtype(positions.dtype, "integral"):
         return
     if not xp.isdtype(positions.dtype, "real floating") or xp.finfo(positions.dtype).bits < 32:
@@ -35,10 +35,10 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
 
 def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
     """Raise if frequencies are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
-    xp = library(function, **{argument: frequencies})
     if are_numpy(type(frequencies)):  # Dynamo cannot read the dtype of a NumPy array
         narrow = frequencies.itemsize < 4
     else:
+        xp = namespace(frequencies, function=function, names=(argument,))
         narrow = not xp.isdtype(frequencies.dtype, "integral") and xp.finfo(frequencies.dtype).bits < 32
     if narrow:
         msg = (
@@ -51,7 +51,7 @@ def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
 def check_real(function: str, **arrays: Array) -> None:
     """Raise if an array is not real floating. The keywords are the names of the arguments."""
     for argument, x in arrays.items():
-        if not library(function, **{argument: x}).isdtype(x.dtype, "real floating"):
+        if not namespace(x, function=function, names=(argument,)).isdtype(x.dtype, "real floating"):
             remedy = (
                 "Give real and imaginary parts as two channels"
                 if "complex" in str(x.dtype)
@@ -63,10 +63,12 @@ def check_real(function: str, **arrays: Array) -> None:
 
 def check_lanes(function: str, argument: str, x: Array) -> None:
     """Raise if an array is not real floating, or has no axis of channels."""
-    if library(function, **{argument: x}).isdtype(x.dtype, "integral"):
-        msg = f"{function}: {argument} must be real floating; got {x.dtype}. Pass it before positions, in a floating dtype."
-        raise ValueError(msg)
-    check_real(function, **{argument: x})
+    xp = namespace(x, function=function, names=(argument,))
+    if not xp.isdtype(x.dtype, "real floating"):  # the common case first
+        if xp.isdtype(x.dtype, "integral"):
+            msg = f"{function}: {argument} must be real floating; got {x.dtype}. Pass it before positions, in a floating dtype."
+            raise ValueError(msg)
+        check_real(function, **{argument: x})
     if x.ndim < 1:
         msg = f"{function}: {argument} must have an axis of channels; got shape ()."
         raise ValueError(msg)
@@ -149,6 +151,8 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> tuple
 
 def check_flag(function: str, argument: str, value: Any) -> bool:
     """Return `value`. Raise if it is neither True nor False."""
+    if value is True or value is False:
+        return value
     value = as_number(value)
     if value is not True and value is not False:
         msg = f"{function}: {argument} must be True or False; got {quoted(value)}.{_as_python(argument, value)}"
