@@ -1,6 +1,7 @@
 """Fuzzing: the registry describes every case, planted defects are found and shrunk, and nothing is found in correct code."""
 
 import inspect
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -336,3 +337,13 @@ def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(VectorError, match="holds something else"):
         fuzz(but(op, change), examples=30, seed=5, output=tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_diagnosis_tells_draws_apart() -> None:
+    """All draws of a seed have one id in the report."""
+
+    def kerple(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
+        return posref.kerple(q, k, r1, r2 * (2 if form == "log" else 1), form=form)
+
+    (find,) = fuzz(SimpleNamespace(kerple=kerple, dtypes=("float32",)), examples=20, seed=0).finds
+    assert re.search(r"in \d+ cases with form=log \(draw \d+, draw \d+, \.\.\.\) positions are multiplied by 2", find.diagnosis)

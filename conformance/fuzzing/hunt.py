@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -250,8 +250,18 @@ class Hunt:
         for index in range(EVIDENCE):
             self._draw(index)
         seen = [s for s in (*self._evidence, self._last) if s.result.verdict in ("pass", "fail")]
-        told = [(s.answer, s.result.verdict == "fail") for s in seen]
+        told = [(_of_draw(s.answer, n), s.result.verdict == "fail") for n, s in enumerate(seen)]
         return str(explanation.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
+
+
+def _of_draw(answer: Answer, number: int) -> Answer:
+    """Return an answer with an id of its own: all draws of a seed have one id, and a diagnosis tells cases apart by it."""
+
+    def numbered(case: Any) -> Any:
+        return case if case is None else replace(case, id=f"draw {number}")
+
+    part = None if answer.part is None else _of_draw(answer.part, number)
+    return replace(answer, case=numbered(answer.case), asked=numbered(answer.asked), part=part)
 
 
 @contextmanager
