@@ -125,7 +125,24 @@ def _first(axes: int) -> Any:
 
 
 _deviation = deviations_of(OP)
+
+
+def _state_in_bfloat16(function: Function) -> Function:
+    """Each token adds to a state that is rounded, as a step after a step has it."""
+    round_state = narrowed("bfloat16")
+
+    def deviating(increments: Real, start: Real, /) -> Real:
+        state, states = start, []
+        for token in np.moveaxis(increments, -2, 0):
+            state = round_state(state + token)
+            states.append(state)
+        return np.stack(states, axis=-2) if states else function(increments, start)
+
+    return deviating
+
+
 _running = deviations_of("running_angles")
+KEEP_STATE = "The state of angles must stay in float32: bfloat16 cannot tell 256 from 257."
 OWN = "The increments of the token itself count: rotate by the sum after the token's own is added."
 STATE = "A chunk begins from the last angles of the chunk before: add them once, to every token."
 WHOLE = "Return the whole sum. To compare code that takes it modulo 2 pi, use cumulative_rope."
@@ -141,7 +158,9 @@ DEVIATIONS = (
     _running("running-other-axis", "increments are summed along the axis before or after the tokens", _other_axis,
              hint="Sum along the tokens: look for the order of the axes of heads and tokens."),
     _running("running-sums-bfloat16", "sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
-             hint="The state of angles must stay in float32: bfloat16 cannot tell 256 from 257."),
+             hint=KEEP_STATE),
+    _running("running-state-bfloat16", "the sum so far is held in bfloat16 from token to token", _state_in_bfloat16,
+             hint=KEEP_STATE),
     _running("running-sums-float16", "sums are held in float16", after(lambda out, *a: narrowed("float16")(out)),
              hint=KEEP_FLOAT32),
     _running("running-bfloat16", "increments are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),

@@ -155,6 +155,8 @@ DEVIATIONS = (
               _share(lambda a, q, c, t, e: np.log(c * a + 1) / (np.log(c * t + 1) + e)), hint=LENGTH),
     _of_share("fire-no-threshold", "the share is of the query's position even below the threshold",
               _share(lambda a, q, c, t, e: np.log(c * a + 1) / (np.log(c * np.maximum(q, 0) + 1) + e)), hint=LENGTH),
+    _of_share("fire-threshold-from-above", "the smaller of the query's position and the threshold counts, not the larger",
+              _share(lambda a, q, c, t, e: np.log(c * a + 1) / (np.log(np.abs(c * np.minimum(q, t)) + 1) + e)), hint=LENGTH),
     _of_share("fire-threshold-512", "the threshold is always 512",
               _share(lambda a, q, c, t, e: np.log(c * a + 1) / (np.log(c * np.maximum(q, 512.0) + 1) + e)), hint=LENGTH),
     _of_share("fire-number-of-keys", "the share is of the largest distance in the call, not of the query's position",

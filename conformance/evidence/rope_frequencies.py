@@ -327,6 +327,12 @@ def _dynamic_linear(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: 
     return _rebased(plain, base, base * scale, dim)
 
 
+def _dynamic_ratio(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
+    """Dynamic NTK whose scale lacks the term that makes it 1 at the original length."""
+    scale = s.factor * max(length, s.original_length) / s.original_length
+    return _rebased(plain, base, base * scale ** (dim / (dim - 2)), dim)
+
+
 def _no_power(plain: Real, inv_freq: Real, s: Any, dim: int, base: float, length: Any) -> Real:
     """Both kinds of NTK without the power d/(d-2)."""
     return (_ntk_linear if isinstance(s, NTKAware) else _dynamic_linear)(plain, inv_freq, s, dim, base, length)
@@ -529,6 +535,8 @@ DEVIATIONS = (
               hint=FAST_PAIRS, seen_in="keras-hub's 'dynamic'"),
     Deviation("dynamic-ignores-length", "dynamic NTK scales by its factor at every length", _of(DynamicNTK, _dynamic),
               hint=IGNORED, seen_in="mlx-lm#1606"),
+    Deviation("dynamic-scale-of-length", "dynamic NTK's scale is s n / L, without the term - (s - 1)",
+              _of(DynamicNTK, _dynamic_ratio), hint="The scale of the base is s n / L - (s - 1), which is 1 at n = L."),
     Deviation("dynamic-base-times-factor", "dynamic NTK multiplies the base, without the power d/(d-2)",
               _of(DynamicNTK, _dynamic_linear), hint=NTK_POWER),
     _deviation("dynamic-stale", "dynamic NTK keeps the largest length it has seen", _stale,
@@ -583,6 +591,8 @@ DEVIATIONS = (
               seen_in="exllamav3#259"),
     Deviation("yarn-gain-log10", "YaRN's attention factor takes the logarithm of base 10", _gain_of_log(np.log10),
               hint=ONE_LOGARITHM),
+    Deviation("yarn-gain-0.07", "YaRN's attention factor is 0.07 ln(s) + 1", _gain_of_log(lambda s: 0.7 * np.log(s)),
+              hint="The paper's factor is 0.1 ln(s) + 1. TeleChat3 has 0.07.", seen_in="vLLM#56446"),
     Deviation("yarn-gain-log2", "YaRN's attention factor takes the logarithm of base 2", _gain_of_log(np.log2),
               hint=ONE_LOGARITHM),
     Deviation("yarn-factor-plain", "YaRN's attention factor is always ln(s)/10 + 1", _factor_of(lambda s, f: _g(1, s.factor)),

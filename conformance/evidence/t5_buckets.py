@@ -101,6 +101,7 @@ def more(make: Make) -> Iterator[Case]:
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."
 
+SHARE = "The share is ln(n / e) / ln(D / e) with e exact buckets."
 _deviation = deviations_of("t5_buckets")
 
 
@@ -122,6 +123,13 @@ def _whole_logarithm(n: Any, sided: int, max_distance: float) -> Any:
     exact = sided // 2
     far = exact + np.floor(np.log(np.maximum(n, 1)) / np.log(max_distance) * (sided - exact) + 1e-12).astype(np.int64)
     return np.where(n < exact, n, np.minimum(far, sided - 1))
+
+
+def _range_of_distance(n: Any, sided: int, max_distance: float) -> Any:
+    """Return buckets by the logarithm of n / e as a share of that of the largest distance, not of D / e."""
+    exact = sided // 2
+    log = np.log(np.maximum(n, exact) / exact) / np.log(max_distance) * (sided - exact)
+    return np.where(n < exact, n, np.minimum(exact + np.floor(log + 1e-12).astype(np.int64), sided - 1))
 
 
 def _buckets(change: Callable[..., Any]) -> Wrap:
@@ -168,7 +176,9 @@ DEVIATIONS = (
     _deviation("t5-ceil", "the logarithm is rounded up",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12))), hint=ROUND_DOWN),
     _deviation("t5-whole-logarithm", "the logarithm is that of the distance, not divided by the number of exact buckets",
-               _buckets(_whole_logarithm), hint="The share is ln(n / e) / ln(D / e) with e exact buckets."),
+               _buckets(_whole_logarithm), hint=SHARE),
+    _deviation("t5-range-of-distance", "the share is of ln D, the largest distance, not of ln(D / e)",
+               _buckets(_range_of_distance), hint=SHARE),
     _deviation("t5-not-limited", "distances beyond the last bucket are not limited to it",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)),
                hint="Limit the bucket to the last one."),

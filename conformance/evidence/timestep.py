@@ -124,6 +124,8 @@ DEVIATIONS = (
     _deviation("timestep-scale-1000", "timesteps are always multiplied by 1000", option(scale=always(1000.0)), hint=SCALE_ONCE),
     _deviation("timestep-scaled-twice", "timesteps are multiplied by the scale twice", option(scale=lambda s: s * s),
                hint=SCALE_ONCE),
+    _deviation("timestep-scaled-waves", "the scale multiplies sines and cosines, not the timesteps",
+               lambda f: lambda t, dim, /, *, scale, **o: scale * f(t, dim, scale=1.0, **o), hint=SCALE_ONCE),
     _deviation("timestep-zeros-before-flip", "the column of zeros is added before the halves are exchanged", _zeros_first,
                hint=LAST_COLUMN),
     _deviation("timestep-zeros-ahead", "the column of zeros is the first", after(_zero_ahead), hint=LAST_COLUMN),

@@ -22,7 +22,7 @@ def positions_of_tables(change: Callable[..., Any]) -> dict[str, Wrap]:
     return _positions(change) | {op: argument(0, change) for op in ("axial_table", "learned")}
 
 
-def _along_tokens(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def along_tokens(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that changes positions along the axis of tokens: the last, or the one before if the last is 1."""
 
     def changed(p: Any) -> Any:
@@ -104,11 +104,11 @@ DEVIATIONS = (
               _positions(lambda p: np.clip(np.trunc(p), 0, 4095)), hint=ROWS_4096, seen_in="pegainfer#220"),
     Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(lambda p: np.trunc(p) % 4096), hint=TABLE_END),
     Deviation("positions-wrapped-8192", "positions wrap at 8192", _positions(lambda p: np.trunc(p) % 8192), hint=TABLE_END),
-    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_along_tokens(_arange)),
+    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(along_tokens(_arange)),
               hint=ARANGE, seen_in="keras-hub#1544"),
     Deviation("positions-arange-prefill", "0, 1, 2, ... is used in place of the positions where there are several",
-              _positions(_along_tokens(_arange_of_several)), hint=ARANGE),
-    Deviation("positions-from-first", "positions count from the first of the call", _positions(_along_tokens(_from_first)),
+              _positions(along_tokens(_arange_of_several)), hint=ARANGE),
+    Deviation("positions-from-first", "positions count from the first of the call", _positions(along_tokens(_from_first)),
               hint="Positions are absolute: do not subtract the first position of the call.", seen_in="transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), hint=EACH_ROW,
               seen_in="Liger-Kernel#477"),
