@@ -338,3 +338,78 @@ def test_a_table_that_is_found_again_by_its_shape_has_no_wrong_name() -> None:
     text = told(sinusoidal, "sinusoidal")["text"]
     assert text.startswith("unexplained: no known mistake gives these values.")
     assert "equals the definition" not in text
+
+
+@pytest.mark.parametrize("width", ["int8", "uint8", "int16", "uint16"])
+def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
+    """Fractions pass, so nothing but whole positions went through the type."""
+
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        whole = np.asarray(positions) == np.floor(positions)
+        held = np.asarray(positions).astype(np.int64).astype(width).astype(np.float64)
+        return posref.sinusoidal(np.where(whole, held, positions), dim, **options)
+
+    assert f"if positions are held in {width}: " in told(sinusoidal, "sinusoidal")["text"]
+
+
+def test_an_integer_type_of_the_result_is_said() -> None:
+    def deberta_rows(relative: Any, /, **options: Any) -> Any:
+        return posref.deberta_rows(relative, **options).astype(np.uint8).astype(np.int64)
+
+    assert "if the result is held in uint8." in told(deberta_rows, "deberta_rows")["text"]
+
+
+def test_an_argument_that_is_negated_is_named() -> None:
+    def cumulative_rope(x: Any, increments: Any, start: Any, /, **options: Any) -> Any:
+        return posref.cumulative_rope(x, increments, -start, **options)
+
+    assert "if start is negated." in told(cumulative_rope, "cumulative_rope")["text"]
+
+
+def test_a_missing_option_is_named_by_the_number_that_it_has_instead() -> None:
+    def positions_from_mask(mask: Any, /, *, padding: int) -> Any:
+        return posref.positions_from_mask(mask, padding=0)
+
+    assert "if padding is 0 (asked: " in told(positions_from_mask, "positions_from_mask")["text"]
+
+
+def test_two_passing_cases_among_many_failing_ones_are_named_and_no_number_of_theirs() -> None:
+    """The one case that passes has an even number of channels, by chance."""
+
+    def decomposed_bias(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
+        out = np.array(posref.decomposed_bias(q, h, w, **options))
+        return out if out.size < 2 else out + np.sin(np.arange(out.size)).reshape(out.shape).astype(out.dtype)
+
+    text = told(decomposed_bias, "decomposed_bias")["text"]
+    assert "odd number" not in text
+    assert "All cases but decomposed_bias/" in text
+
+
+def test_reals_of_a_narrower_dtype_are_told() -> None:
+    def cumulative_angles(increments: Any, start: Any, /, **options: Any) -> Any:
+        out = round_to(posref.cumulative_angles(increments, start, **options), "bfloat16")
+        return round_to(np.asarray(out) * (1 + np.arange(out.shape[-2])[:, None] % 2), "bfloat16").astype(start.dtype)
+
+    assert "The wrong values are numbers that bfloat16 holds." in told(cumulative_angles, "cumulative_angles")["text"]
+
+
+def test_another_dtype_has_no_other_name() -> None:
+    """Float16 alone would be explained by another place of eps too."""
+
+    def norm_rope(x: Any, weight: Any, cos: Any, sin: Any, /, *, eps: float, **options: Any) -> Any:
+        return posref.norm_rope(x, weight, cos, sin, eps=1e-5, **options)
+
+    norm_rope.dtypes = ("float32", "float16")  # type: ignore[attr-defined]
+    said = [op.diagnosis["text"] for op in check_call(norm_rope, op="norm_rope").operations if op.diagnosis]
+    assert len(said) == 2
+    for text in said:
+        assert "if eps is 1e-05 (asked: " in text
+        assert "norm-eps" not in text
+
+
+def test_shapes_come_first_where_most_failing_cases_have_no_values() -> None:
+    def alibi(q: Any, k: Any, /, **options: Any) -> Any:
+        return np.swapaxes(posref.alibi(q, k, **options), -1, -2)
+
+    text = told(alibi, "alibi")["text"]
+    assert re.match(r"\d+ cases gave no values to compare: out must have shape \(1, 1, 4\)", text)

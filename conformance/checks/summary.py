@@ -130,6 +130,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
+    earlier: dict[str, list[Any]] = {}
     budget = Budget()
     ordered = sorted(failing, key=lambda pair: len(stages(pair[0].op)))
     for count, (operation, answers) in enumerate(ordered, 1):
@@ -139,7 +140,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
             messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
-            budget=budget.part(len(failing) - count),
+            budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])

@@ -20,10 +20,9 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
 from ..calls import positions_of
-from ..evidence.shared.angle_tables import positions_of_tables
 from ..evidence.tools.deviation import Deviation, Wrap, argument, before, narrowed, option
 from ..suite.axes import alternatives, is_star, signed_places
-from . import siblings
+from . import arguments, siblings
 from .budget import Budget
 from .extent import is_wrong
 from .hypotheses import Hypothesis, Question, plausible, score
@@ -44,6 +43,7 @@ ROUND = (
     600, 640, 800, 1000, 1024, 2000, 2048, 4000, 4096, 5000, 8000, 8192, 10000, 16384, 20000, 32768, 50000, 65536, 100000,
     131072, 150000, 160000, 200000, 262144, 500000, 524288, 1000000, 1048576, 2000000, 5000000, 8000000, 10000000,
 )  # fmt: skip
+NEAR_ZERO = (0, 1, -1)  # what an option is that does not arrive, often
 RELATED: dict[str, Callable[[Any], Any]] = {
     "one more than asked": lambda v: v + 1,
     "one less than asked": lambda v: v - 1,
@@ -121,6 +121,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
                 yield from _of_numbers(name, word, values)
     yield from siblings.candidates(op, next(q for q in questions if q.failed).calls[0].params)
     yield from _of_dtypes(op)
+    yield from arguments.candidates(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)
 
@@ -167,7 +168,7 @@ def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
 def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
     """Yield deviations in which a numeric option is another number."""
     numbers = [v for v in values if not isinstance(v, bool) and v is not None]
-    for value in dict.fromkeys((*numbers, *_round(word))):
+    for value in dict.fromkeys((*numbers, *NEAR_ZERO, *_round(word))):
         yield _fixed(op, word, value, values)
     if any(isinstance(v, bool) for v in values):
         yield from (_fixed(op, word, value, values) for value in (True, False))
@@ -256,15 +257,15 @@ def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]
         return
     first, below = float(bad[0]), float(np.max(good[good < bad[0]], initial=0.0))
     for scale in (2, 4, 8, 10, 100, 1000):
-        yield Deviation("", f"positions are multiplied by {scale}", _on_positions(op, _scaled(scale)))
-        yield Deviation("", f"positions are divided by {scale}", _on_positions(op, _scaled(1 / scale)))
-    yield Deviation("", "every position is taken for 0", _on_positions(op, lambda p: 0 * p))
-    yield Deviation("", "every position is the largest of the call", _on_positions(op, _largest))
+        yield Deviation("", f"positions are multiplied by {scale}", arguments.on_positions(op, _scaled(scale)))
+        yield Deviation("", f"positions are divided by {scale}", arguments.on_positions(op, _scaled(1 / scale)))
+    yield Deviation("", "every position is taken for 0", arguments.on_positions(op, lambda p: 0 * p))
+    yield Deviation("", "every position is the largest of the call", arguments.on_positions(op, _largest))
     numbers = [*(2.0**k for k in range(2, 31)), *(d * 10.0**k for k in range(1, 8) for d in range(1, 10))]
     numbers += [n - 1 for n in numbers]
     for end in dict.fromkeys((first, below, below + 1, *(n for n in numbers if below <= n <= first + 1))):
         for words, change in _ends(end):
-            yield Deviation("", words, _on_positions(op, change))
+            yield Deviation("", words, arguments.on_positions(op, change))
 
 
 def _largest(p: Any) -> Any:
@@ -273,15 +274,6 @@ def _largest(p: Any) -> Any:
 
 def _scaled(factor: float) -> Callable[[Any], Any]:
     return lambda p: p * factor
-
-
-def _on_positions(op: str, change: Callable[[Any], Any]) -> dict[str, Wrap]:
-    """Return wraps that change positions: of the tables that an operation is made with, or else of its own arguments."""
-    tables = positions_of_tables(change)
-    if not {op, *reaches(op)}.isdisjoint(tables):
-        return tables
-    which = [k for k, name in enumerate(REGISTRY[op].arrays) if name in positions_of(op)]
-    return {op: before(lambda *args, **options: (tuple(change(a) if k in which else a for k, a in enumerate(args)), options))}
 
 
 def _positions_seen(op: str, questions: Sequence[Question]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -303,7 +295,8 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     if end < LEAST_END:
         return
     yield f"positions wrap at {end:.0f}", lambda p: np.where(p >= end, p % end, p)
-    yield f"positions wrap at {end:.0f}, and negative ones too", lambda p: p % end
+    if end not in (2**8, 2**16):  # these are integer types
+        yield f"positions wrap at {end:.0f}, and negative ones too", lambda p: p % end
     yield f"positions are clamped to {end:.0f}", lambda p: np.minimum(p, end)
     yield f"positions are clamped to 0 ... {end:.0f}", lambda p: np.clip(p, 0, end)
     yield f"positions from {end:.0f} on are taken for 0", lambda p: np.where(p >= end, 0 * p, p)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import judge
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from . import constants, extent, features, fit, phases, places, search
 from .budget import Budget
-from .hypotheses import Question, quiet
+from .hypotheses import Hypothesis, Question, quiet
 from .search import Group
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ UNEXPLAINED = "unexplained: no known mistake gives these values."
 AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
+MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
     " Exactly the cases with ": " Besides the explained cases, exactly those with ",
@@ -65,6 +66,7 @@ class _Known:
     others: Sequence[Others] = ()
     messages: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
+    earlier: list[Sequence[Deviation]] = field(default_factory=list)
 
 
 def diagnose(
@@ -78,6 +80,7 @@ def diagnose(
     others: Sequence[Others] = (),
     messages: Mapping[str, str] | None = None,
     budget: Budget | None = None,
+    earlier: list[Sequence[Deviation]] | None = None,
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -86,12 +89,14 @@ def diagnose(
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
     of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, `messages` what is
-    said of failing cases, by id, and `budget` the time that it may take.
+    said of failing cases, by id, and `budget` the time that it may take. `earlier` are the operation's explanations in other
+    dtypes, which are tried first; those of all cases are added to them.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, _Known(known or {}, first, others, messages or {}, budget or Budget()))
+        told = _Known(known or {}, first, others, messages or {}, budget or Budget(), earlier if earlier is not None else [])
+        found = _diagnose(op, answers, claim, told)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -162,11 +167,18 @@ def _explained(
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
-    found = _single(questions, claim, known) or _beyond_one(op, questions, claim, known)
+    found = _as_earlier(questions, claim, known) or _single(questions, claim, known) or _beyond_one(op, questions, claim, known)
+    if found.whole:
+        known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
     against = _in_other_dtypes(found, op, known.others)
     position = "" if found.explanations else _first_position(known.first, questions)
     position += OUT_OF_TIME if known.budget.short and not found.explanations else ""
-    record = _record(found.text + against + position + (f" {silent}" if silent else ""), found.explanations)
+    text = found.text + against + position
+    if silent and len(answers) - len(complete) > sum(failed for _, failed in complete):  # most failures have no values
+        text = f"{silent} Of the others: {text}"
+    elif silent:
+        text += f" {silent}"
+    record = _record(text, found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record["whole"] = found.whole
@@ -176,7 +188,7 @@ def _explained(
 
 def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> str:
     """Return in words in which other dtypes all cases pass, although what is named of all cases here would show there."""
-    if found.groups or not found.explanations:
+    if not found.whole or not found.explanations:
         return ""
     told = []
     for answers, claim in others:
@@ -191,11 +203,10 @@ def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> s
 
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    found = _with_trait(questions, claim, search.touching(op), known.budget)
-    if found:
-        return found
+    with_trait = _with_trait(questions, claim, search.touching(op), known.budget)
     numbers = constants.fitted(questions, known.budget)
-    found = _by_number(questions, claim, numbers)
+    found = _by_number(questions, claim, numbers)  # of all cases, it says more than a mistake in the cases with a trait
+    found = with_trait if with_trait and not (found and found.whole) else found
     fits = [] if found else fit.numbers(questions, known.budget)
     found = found or _by_number(questions, claim, fits)
     if found:
@@ -209,6 +220,17 @@ def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, An
     left = [id_ for id_ in failing if not any(id_ in group.cases for group in found)]
     record = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found]
     return [*record, *([{"cases": left, "names": [], "where": ""}] if left else [])] if found else []
+
+
+def _as_earlier(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
+    """Return what explains all cases in another dtype, if it explains all in this one: it is no other mistake."""
+    fitting = []
+    for several in known.earlier:
+        hypothesis = Hypothesis(together(*several) if len(several) > 1 else several[0], questions)
+        if not any(d.stateful for d in several) and all(hypothesis.score(n) <= 1 for n in range(len(questions))):
+            fitting.append(several)
+    ties = extent.holding(fitting, questions)
+    return Explanation(_equals(ties, claim) + _first_position(known.first, questions, ties), ties, whole=True) if ties else None
 
 
 def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
@@ -285,6 +307,13 @@ def _without_name(
         exception = _with_exception(questions, claim, search.with_exceptions(questions, search.touching(op), budget))
         exception = exception or _with_trait(questions, claim, fits, budget, anything=True)
         exception = exception or _with_trait(questions, claim, numbers, budget)
+        if exception is not None:
+            return exception
+        option = search.with_option(questions, numbers, budget)
+        if option is not None and (held := _holding([option], questions)):
+            return _of_groups(questions, claim, held)
+        several = sum(q.failed for q in questions) >= MANY_FAIL
+        exception = _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget) if several else None)
         if exception is not None:
             return exception
         most = search.majority(questions, search.touching(op), budget)
@@ -444,7 +473,12 @@ def _without_values(answers: Sequence[Answer], messages: Mapping[str, str]) -> s
     """Return in words how many failing cases gave nothing to compare, with the reason of the smallest one."""
     if not answers:
         return ""
-    smallest = min(answers, key=lambda a: sum(x.size for call in a.case.calls for x in call.expected.values())).case.id
+
+    def size(answer: Answer) -> tuple[bool, int]:
+        values = sum(x.size for call in answer.case.calls for x in call.expected.values())
+        return not values, values  # an empty call shows least
+
+    smallest = min(answers, key=size).case.id
     reason = f": {messages[smallest]} ({smallest})" if messages.get(smallest) else ""
     return f"{_count(len(answers))} gave no values to compare{reason}."
 
@@ -455,7 +489,7 @@ def _first_position(
     """Return what the first failing position shows: a dtype cannot hold it, and holds all right ones."""
     missed, name = FIRST_MISSED.get(first or 0.0, ("", ""))
     named = {d.name: d for together in explanations for d in together}
-    if name in named:
+    if name and name in named:
         return f" The first failing position is {first:.0f}: {named[name].text}."
     if missed and not explanations and places.held_are_right(questions, missed, first or 0.0):
         return f" The first failing position is {first:.0f}, the first integer that {missed} does not hold."

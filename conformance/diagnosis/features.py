@@ -32,6 +32,10 @@ MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
 VARIED = 6  # different sizes among cases, from which a multiple says something
 MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are those of no other case, and say nothing
+EXCEPTIONS = 2  # passing cases that are named, beside many failing ones
+FEWER = 4  # times as many cases must fail then
+FITS_BY_CHANCE = re.compile("^an (odd|even) |power of two|multiple|at most| odd$| even$|^([3-9]|[1-9][0-9]+) .* or more$")
+FAR = 64  # the least position from which a limit says something: smaller ones differ by chance
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
@@ -63,6 +67,8 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
         return exact
     if len(failing) < LEAST or not passing:
         return ""
+    if _are_few(passing, failing):
+        return f" All cases but {' and '.join(case.id for case in passing)} fail."
     found = features([*failing, *passing])
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}
@@ -78,10 +84,16 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     return f" All {count} failing cases have {best.words}; {also}."
 
 
+def _are_few(passing: Sequence[LoadedCase], failing: Sequence[LoadedCase]) -> bool:
+    """Return whether one or two cases pass, and many fail: a number tells them apart by chance."""
+    return len(passing) <= EXCEPTIONS and FEWER * len(passing) < len(failing)
+
+
 def _is_telling(words: str) -> bool:
     """Return whether a feature that some passing cases have too says something: small sizes and multiples fit by chance."""
     least = re.match(r"(\d+) .* or more$", words)
-    return "multiple" not in words and (least is None or int(least[1]) >= LARGE)
+    by_chance = "multiple" in words or words.endswith((" odd", " even")) or words.startswith(("an odd", "an even"))
+    return not by_chance and (least is None or int(least[1]) >= LARGE)
 
 
 def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
@@ -94,6 +106,7 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     kinds = tuple(sorted(KINDS, key=lambda kind: kind != "size")) if by_size else KINDS
     exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
+    exact = [words for words in exact if not (_are_few(passing, failing) and FITS_BY_CHANCE.search(words))]
     if larger:
         return f" Exactly the cases with {larger} fail."
     if not exact:
@@ -246,8 +259,8 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
         for value in values:
             yield f"{word} of {value} ax{'i' if value == 1 else 'e'}s", equal(value)
     elif kind == "most":
-        for value in sorted(values):
-            yield f"{word} of {value:.9g} or more", number(lambda v, value=value: v >= value)
+        for value in sorted(v for v in values if v >= FAR):
+            yield f"{word} that reach {value:.9g}", number(lambda v, value=value: v >= value)
     elif kind == "option":
         for value in values:
             if isinstance(value, str | bool | None):

@@ -31,6 +31,8 @@ MANY = 8  # wrong reals that must have one quotient
 ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
 BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+NARROWER = ("bfloat16", "float16")
+INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32": 2**32, "uint32": 2**32}
 LARGE = 2**22  # values of an output that are looked at one by one
 Array = npt.NDArray[Any]
 
@@ -130,7 +132,18 @@ def common(questions: Sequence[Question]) -> str:
     if (times := _times(values, rights)) is not None:
         return f" The wrong values are {times:.5g} times what they should be."
     tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
-    return next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+    found = next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+    return found or _of_fewer_bits(values, rights, questions[0].dtype)
+
+
+def _of_fewer_bits(values: Array, rights: Array, dtype: str) -> str:
+    """Return which narrower dtype holds all of many wrong reals, although it does not hold the right ones."""
+    if len(np.unique(values)) < MANY or dtype in NARROWER or not np.all(np.isfinite(values)):
+        return ""
+    for narrow in NARROWER:
+        if np.all(_rounded(values, narrow) == values) and not np.all(_rounded(rights, narrow) == rights):
+            return f" The wrong values are numbers that {narrow} holds."
+    return ""
 
 
 def _of_integers(values: Array, rights: Array) -> str:
@@ -140,6 +153,10 @@ def _of_integers(values: Array, rights: Array) -> str:
         return ""
     if len(apart) == 1:
         return f" The wrong values are {abs(apart[0])} too {'large' if apart[0] > 0 else 'small'}."
+    for name, size in INTEGERS.items():
+        low = 0 if name.startswith("u") else size // 2
+        if np.all(values == (rights + low) % size - low):
+            return f" The wrong values are the right ones as {name} holds them."
     modulus = int(np.gcd.reduce(apart))
     wrapped = modulus > 1 and np.all(values == rights % modulus)
     return f" The wrong values are the right ones modulo {modulus}." if wrapped else ""

@@ -17,7 +17,7 @@ import numpy as np
 from posref.spec import REGISTRY, OneOf
 
 from ..calls import takes_dtype
-from ..evidence.tools.deviation import Deviation, before
+from ..evidence.tools.deviation import Deviation, argument, before
 from ..suite.axes import alternatives, is_star
 
 WAYS = 24  # ways to call one sibling that are tried
@@ -146,9 +146,15 @@ def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
     at = list(REGISTRY[op].arrays).index("positions")
     for one, two in combinations(range(3), 2):
 
-        def change(*args: Any, one: int = one, two: int = two, **options: Any) -> Any:
-            rows = np.array(args[at])
-            rows[[one, two]] = rows[[two, one]]
-            return (*args[:at], rows, *args[at + 1 :]), options
+        def exchanged(rows: Any, one: int = one, two: int = two) -> Any:
+            found = np.array(rows)
+            found[[one, two]] = found[[two, one]]
+            return found
 
-        yield Deviation("", f"coordinates {one} and {two} are exchanged", {op: before(change)})
+        yield Deviation("", f"coordinates {one} and {two} are exchanged", {op: argument(at, exchanged)})
+    for kept, words in enumerate(("coordinates are in reverse order", "coordinates after the first are in reverse order")):
+
+        def reversed_from(rows: Any, kept: int = kept) -> Any:
+            return np.concatenate([rows[:kept], rows[kept:][::-1]])
+
+        yield Deviation("", words, {op: argument(at, reversed_from)})
