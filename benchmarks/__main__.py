@@ -12,7 +12,7 @@ from typing import Any
 
 from .lines import Line, Missing
 
-THEMES = ("rotation", "tables", "biases", "attention", "gradients", "starting", "checking", "golden")
+THEMES = ("rotation", "tables", "biases", "attention", "gradients", "starting", "checking", "golden", "gpu")
 ABOUT = (
     "Measure posref's speed and memory beside its peers', and print a table. A ratio is posref's time to its peer's: the "
     "median over rounds, with its quartiles. The second ratio is of CPU time, of all threads and processes, which other "

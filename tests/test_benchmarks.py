@@ -53,7 +53,7 @@ def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("theme", ["rotation", "biases", "gradients", "starting", "checking", "golden"])
+@pytest.mark.parametrize("theme", ["rotation", "biases", "gradients", "starting", "checking", "golden", "gpu"])
 def test_every_other_theme_runs(benchmarks: ModuleType, tmp_path: Path, theme: str) -> None:
     lines = ran(benchmarks, tmp_path / "table.json", theme)
     assert lines
