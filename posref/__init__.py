@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.attention.write_cache import write_cache as write_cache
     from posref.bias.alibi import alibi as alibi
     from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
+    from posref.bias.bias_gate import bias_gate as bias_gate
     from posref.bias.continuous_position_bias import continuous_position_bias as continuous_position_bias
     from posref.bias.cope import cope as cope
     from posref.bias.dynamic_position_bias import dynamic_position_bias as dynamic_position_bias

@@ -144,7 +144,7 @@ MARKS = {
     "n-gram relative buckets": r"relative_pos_embeddings",
     "clipped distance bias": r"relative_attention_bias_layer",
     "xpath embedding": r"xpath_embeddings",
-    "gated relative position bias": r"gru_rel_pos",
+    "bias_gate": r"gru_rel_pos",
     "gated learned tables by tile": r"gated_positional_embedding",
     "learned vector for each lane of a pool": r"index_kpool_compress_ape",
     "tiled axial rotary (no rotation)": r":VJEPA2RopeAttention",

@@ -17,6 +17,7 @@ from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositi
 from transformers.models.vitdet.modeling_vitdet import get_rel_pos
 from transformers.models.vits import VitsConfig
 from transformers.models.vits.modeling_vits import VitsAttention
+from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import _apply_relative_key_position_encoding
 from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
 
@@ -164,6 +165,27 @@ def decomposed_bias(q: Tensor, table_h: Tensor, table_w: Tensor, /, *, k_rows: i
         module, q.reshape(-1, rows * columns, lanes), table_h, table_w, (rows, columns), (k_rows, k_columns)
     )
     return out.reshape(*lead, rows, columns, k_rows, k_columns)
+
+
+def bias_gate(x: Tensor, weight: Tensor, offset: Tensor, constant: Tensor, /) -> Tensor:
+    """WavLMAttention.forward of a bias of ones, up to what it adds to the logits."""
+    if not x.numel():
+        lacks("its module has a query and a channel at least")
+    heads, queries, lanes = x.shape[-3:]
+    states = x.reshape(-1, heads, queries, lanes).transpose(1, 2).flatten(-2)
+    rows = len(states)
+    seen: list[Tensor] = []
+
+    def stopped(hidden_states: Tensor, attention_mask: Any, bias: Tensor) -> tuple[Tensor, None]:
+        seen.append(bias)
+        return hidden_states, None
+
+    module = SimpleNamespace(
+        num_heads=heads, gru_rel_pos_linear=lambda y: nn.functional.linear(y, weight, offset),
+        gru_rel_pos_const=constant.reshape(1, heads, 1, 1), torch_multi_head_self_attention=stopped,
+    )  # fmt: skip
+    WavLMAttention.forward(module, states, position_bias=x.new_ones(rows * heads, queries, queries))
+    return seen[0][..., 0].reshape(x.shape[:-1])
 
 
 def window_bias(table: Tensor, /, *, height: int, width: int, depth: int, order: str, class_token: bool) -> Tensor:

@@ -53,6 +53,7 @@ from ._transformers_attention import attention_temperature, mla_logits, rotated_
 from ._transformers_axes import axial_rope, mrope
 from ._transformers_modules import Scaling, check_length, kept_module, llama_config, scalings
 from ._transformers_relative import (
+    bias_gate,
     deberta_rows,
     deberta_scores,
     decomposed_bias,
@@ -72,6 +73,7 @@ __all__ = [
     "attention_temperature",
     "axial_learned",
     "axial_rope",
+    "bias_gate",
     "chunked_window",
     "conv_positions",
     "deberta_rows",
@@ -176,6 +178,7 @@ supports: dict[str, dict[str, Any]] = {
     "t5_bias": {},
     "shaw_scores": {"order": ["key_minus_query"], "terms": ["query"], "empty": False},
     "shaw_values": {"order": ["key_minus_query"], "outside": ["zero"], "empty": False},
+    "bias_gate": {"empty": False},
     "deberta_rows": {},
     "deberta_scores": {"p2c": ["code"], "empty": False},
     "window_bias": {"depth": [1], "order": ["query_minus_key"]},

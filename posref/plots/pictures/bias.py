@@ -39,6 +39,21 @@ def alibi(asked: Asked) -> Chart:
     return by_head(asked)
 
 
+def _from_one_to_two(chart: Lines) -> bool:
+    (_, opened), (_, closed) = chart.series.values()
+    return bool((np.diff(opened) > 0).all() and (np.diff(closed) < 0).all()) and min(closed) > 1 and max(opened) < 2.5
+
+
+@picture(_from_one_to_two)
+def bias_gate(asked: Asked) -> Chart:
+    """As a state opens the first gate, the bias counts more in a head with a large constant, and less in one with a small."""
+    state = np.linspace(-6, 6, 61)
+    x = np.stack([state, state])[..., None]
+    weight, offset = np.repeat([0.25, 0.0], 4)[:, None], np.zeros(8)
+    large, small = call(asked, {}, x=x, weight=weight, offset=offset, constant=np.asarray([2.5, 1.0]))[0]
+    return lines(asked, "state", "factor of the bias", {"constant 2.5": (state, large), "constant 1": (state, small)})
+
+
 GATES = (8, 16, 24, 40)  # keys whose gate is open
 
 
