@@ -133,7 +133,6 @@ MARKS = {
     "window_bias": r"relative_position_bias_table",
     "continuous_position_bias": r"continuous_position_bias_mlp",
     "levit_bias": r"attention_biases",
-    "relative logits": r"rel_logits_proj",
     "deberta_scores": r"rel_embeddings",
     "convolutional projections": r"convolution_projection",
     "depthwise convolution in the feed-forward": r"\.dwconv\.dwconv\.",
@@ -157,7 +156,7 @@ MARKS = {
     "strided convolution": r":SEWD?PositionalConvEmbedding",
     "axial_learned": r"position_embeddings\.weights\.\d|row_embedd|(cell_2d|row)\w*embedding|position_embedding_table$",
     "shaw_values": r"emb_rel_v",
-    "shaw_scores": r"distance_embedding\.weight|emb_rel_k|\.pe_k\.|rel_pos_emb\.weight",
+    "shaw_scores": r"distance_embedding\.weight|emb_rel_k|\.pe_k\.|rel_pos_emb\.weight|rel_logits_proj",
 }
 
 

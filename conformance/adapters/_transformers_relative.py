@@ -17,8 +17,8 @@ from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositi
 from transformers.models.vitdet.modeling_vitdet import get_rel_pos
 from transformers.models.vits import VitsConfig
 from transformers.models.vits.modeling_vits import VitsAttention
-from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import _apply_relative_key_position_encoding
+from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
 
 from ._shared import lacks

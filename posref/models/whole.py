@@ -321,6 +321,13 @@ def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: 
     return [found[kind] for kind in types]
 
 
+def _extents(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return Inkling's relative logits. They reach as far as the window in layers that have one, and further in the others."""
+    far, near = (integer((key,), config, defaults) for key in row["keys"])
+    sliding = layers_on("sliding", config, defaults)
+    return [Entry(row["operation"], {**row["options"], "right": (near if slides else far) - 1}) for slides in sliding]
+
+
 def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str] | None = None) -> int:
     """Return the width of a head: the value of the first of `keys`, divided by those of the others."""
     if keys is not None:
@@ -341,6 +348,7 @@ READERS: dict[str, Reader] = {
     "axial": _axial,
     "axial by layer": _axial_by_type,
     "compass": _compass,
+    "extent": _extents,
     "grid": _grid,
     "disentangled": disentangled,
     "decomposed": decomposed,

@@ -20,7 +20,7 @@ TERMS: tuple[Terms, ...] = get_args(Terms)
     ),
     family="relative",
     source="arXiv:1803.02155, equation (4)",
-    models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT", "VITS", "BERT (relative_key)", "NEZHA"),
+    models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT", "VITS", "BERT (relative_key)", "NEZHA", "Inkling"),
     domains={**DOMAINS, "terms": OneOf(TERMS)},
     invariants=("shift invariant", "decode"),
     arrays={"q": Axes("*R Q D", usual=(-1.0, 1.0)), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
@@ -115,6 +115,10 @@ def shaw_scores(
 
     NEZHA's table is not learned, and serves keys and values: ``sinusoidal`` of the rows' numbers, 0 to left + right, with
     ``layout="interleaved"``. So the row of distance 0 has the angles of position `left`.
+
+    Inkling's relative logits are the second term alone, of a projection of the layer's input in place of the query, which is
+    not scaled: keys of zeros, `key_table` the transposed bank, left = 0, right = extent - 1, "query_minus_key" and "zero". Keys
+    after the query, or as far as the extent, get 0 and not minus infinity.
 
     Examples
     --------

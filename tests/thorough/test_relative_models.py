@@ -23,18 +23,23 @@ from transformers import (
     Swinv2Config,
     Swinv2Model,
     VitsConfig,
+    WavLMConfig,
+    WavLMModel,
     XLNetConfig,
     XLNetModel,
 )
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
 from transformers.models.granite_speech.modeling_granite_speech import GraniteSpeechConformerAttention, GraniteSpeechCTCEncoder
+from transformers.models.inkling.configuration_inkling import InklingTextConfig
+from transformers.models.inkling.modeling_inkling import InklingRelativeLogits
 from transformers.models.levit.modeling_levit import LevitAttention, LevitAttentionSubsample
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
 from transformers.models.swinv2.modeling_swinv2 import Swinv2SelfAttention
 from transformers.models.vits.modeling_vits import VitsAttention, VitsTextEncoder
+from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
@@ -399,3 +404,61 @@ def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run().detach()
     patched = lambda sign: monkeypatch.setattr(GraniteSpeechConformerAttention, "forward", partialmethod(forward, sign=sign))  # noqa: E731
     assert_equal(run, expected, patched)
+
+
+def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every layer gates the bias of the first layer's table, which the gate of the layer before has not changed."""
+    torch.manual_seed(14)
+    config = WavLMConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32, conv_dim=(8, 8), conv_stride=(4, 2),
+        conv_kernel=(8, 4), num_feat_extract_layers=2, num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
+        num_buckets=8, max_bucket_distance=12, layerdrop=0.0,
+    )  # fmt: skip
+    model = WavLMModel(config).eval().double()
+    for name, parameter in model.named_parameters():
+        if "layers." in name and "layer_norm" not in name:
+            torch.nn.init.normal_(parameter, std=1.0 if "rel" in name else 0.3)
+    sound = torch.randn(1, 200, dtype=torch.float64)
+    table: list[Tensor] = []
+
+    def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None, None]:
+        parts = hidden_states.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        if hasattr(self, "rel_attn_embed"):
+            table[:] = [self.rel_attn_embed.weight]
+        places = sign * torch.arange(hidden_states.shape[1])
+        bias = posref.t5_bias(places, places, table[0], **options_of(config, "audio attention"))
+        linear = self.gru_rel_pos_linear
+        gate = posref.bias_gate(parts, linear.weight, linear.bias, self.gru_rel_pos_const[0, :, 0, 0])
+        q, k, v = (
+            p(hidden_states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for p in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        logits = self.scaling * (q @ k.mT) + gate[..., None] * bias
+        return self.out_proj((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None, None
+
+    def run() -> Tensor:
+        return model(sound).last_hidden_state
+
+    expected = run().detach()
+    assert expected.shape[1] > 20
+    assert_equal(run, expected, lambda sign: monkeypatch.setattr(WavLMAttention, "forward", partialmethod(forward, sign=sign)))
+
+
+def test_inkling_relative_logits() -> None:
+    """Full and sliding layers of the model's own module, a decode step and a prompt."""
+    torch.manual_seed(15)
+    config = InklingTextConfig(num_hidden_layers=6, sliding_window_size=4, rel_extent=7, d_rel=3)
+    entries = posref.from_config(config.to_dict())["text"]
+    assert [entry and (entry.options or {})["right"] for entry in entries] == [3, 3, 3, 3, 3, 6]
+    for entry, extent in ((entries[0], 4), (entries[5], 7)):
+        assert entry is not None
+        module = InklingRelativeLogits(3, extent).double()
+        torch.nn.init.normal_(module.proj)
+        for q, k in ((torch.arange(12), torch.arange(12)), (torch.arange(11, 12), torch.arange(2, 12))):
+            states = torch.randn(2, len(q), 5, 3, dtype=torch.float64)
+            theirs = module(states, q, k)
+            keys = torch.zeros(2, 5, len(k), 3, dtype=torch.float64)
+            ours = posref.shaw_scores(states.transpose(1, 2), keys, module.proj.mT, q, k, **entry.options or {})
+            assert entry.operation == "shaw_scores"
+            assert float((ours - theirs).detach().abs().max()) < 1e-14
+            assert float(theirs.detach().abs().max()) > 0.1
