@@ -38,7 +38,7 @@ def _arrays(name: str, shape: tuple[int, ...], bits: int = 8, scale: float = 0.5
     heads, width = shape[-3], shape[-1]
     return {
         "x": reals(f"{OP} {name} x", *shape, bits=bits) * scale,
-        "weight": reals(f"{OP} {name} w", 8, width, bits=bits) / max(width, 2),
+        "weight": reals(f"{OP} {name} w", 8, width, bits=bits) / 2.0 ** max(width - 1, 1).bit_length(),  # exact in float32
         "offset": reals(f"{OP} {name} b", 8, bits=bits) / 4,
         "constant": reals(f"{OP} {name} c", heads, bits=bits),
     }
