@@ -67,7 +67,6 @@ def cases() -> tuple[Case, ...]:
         _case("plain/24-bits-batch", "bits heads", (2, 3, 4, 5), bits=24),
         _case("plain/saturated", "saturated sigmoid", (3, 6, 4), "sums of more than 100 in size", scale=256.0),
         _case("plain/saturated-batch", "saturated formula", (2, 2, 3, 5), scale=512.0),
-        _case("plain/constant-one", "formula heads", (4, 5, 3), "as a model begins", given={"constant": np.ones(4)}),
         _case("plain/wavlm-base", "true-size heads", (12, 3, 64), "12 heads of 64 channels"),
         _case("plain/wavlm-large", "true-size network", (16, 2, 64), "16 heads of 64 channels"),
         _case("plain/33-heads", "heads groups", (33, 2, 3)),
