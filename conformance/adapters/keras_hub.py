@@ -86,7 +86,7 @@ def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Array:
     return jnp.asarray(AlibiBias(alibi_bias_max=max_bias)._get_slopes(heads), jnp.float32)
 
 
-def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, dtype: str) -> Array:
+def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, max_bias: float = 8, dtype: str) -> Array:
     """AlibiBias of no scores, for one query at a time: it stands at the last of the keys."""
     if form == "key":
         lacks("its row is m (j - i) for the last i, the causal form of one query")
@@ -95,7 +95,7 @@ def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, d
         lacks("positions are counted from 0, the same for every sequence")
     if k.max() > q.min():
         lacks("the query is the last position")
-    layer = AlibiBias(dtype=jnp.dtype(dtype).name)
+    layer = AlibiBias(alibi_bias_max=max_bias, dtype=jnp.dtype(dtype).name)
     rows = [layer(jnp.zeros((1, heads, 1, int(i) + 1), dtype))[0, :, 0, :][:, k] for i in q]
     return jnp.stack(rows, axis=1)
 

@@ -21,13 +21,16 @@ FLAGS = {
     "alibi-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
     "alibi-decode": Flag("a decode row that is not the row of the whole", "x-transformers 74f241d, fbbc159"),
     "alibi-far": Flag("distances past 256 or 2048 in half precision", "vllm-fork #503"),
+    "alibi-root": Flag("the square root of the distance left out, or on both sides of the query"),
     "alibi-empty": Flag("no query: a crash or a wrong shape"),
 }
 
 FORMS = ("distance", "causal", "key")
 USUAL: dict[str, Any] = {"heads": 6, "form": "distance"}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
-KERNEL = tuple({"form": form} for form in FORMS)
+KERNEL = (*({"form": form} for form in FORMS), {"form": "causal", "root": True})
+WITH_OPTION = {"root": {"form": "causal"}}
+OTHER_VALUES = {"first": 2, "count": 3}
 EVERY_SIZE = True
 
 FAR = (0, 1, 2, 7, 63, 255, 256, 257, 2047, 2048, 2049, 4095, 4097, 65535, 65537, 131071, 1048575)
@@ -82,6 +85,23 @@ def cases() -> tuple[Case, ...]:
         _case("key/one-query", "decode form", (9,), HOLES, "a decode step: still m j", heads=6, form="key"),
         _case("key/one-query-shard", "decode ids", (3,), (300, 7, 2, 41), "keys beyond the query", heads=5, form="key"),
         _case("key/one-query-rows", "decode rows", ((9,), (4,)), K_OFFSETS[:2], heads=3, form="key"),
+        _case("root/small", "root off-by-one", (2, 3), (0, 1, 2, 3, 4), "Step-1", heads=8, form="causal", root=True),
+        _case("root/both-sides", "root heads", (3, 8, 5), HOLES, "0 after the query", heads=6, form="causal", root=True),
+        _case("root/rows", "root rows ids", Q_OFFSETS, K_OFFSETS, heads=12, form="causal", root=True),
+        _case("root/far", "root far product", (1, 4097, 65537), FAR, heads=5, form="causal", root=True),
+        _case("root/fractional", "root product", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="causal", root=True),
+        _case("root/one-query", "root decode", (257,), (0, 1, 2, 256, 257, 258), heads=3, form="causal", root=True),
+        _case("root/shard", "root shard", (2, 9), (0, 1, 2, 3, 4), heads=12, form="causal", root=True, first=6, count=6),
+        _case("max-bias/16", "max-bias form", (3, 8, 5), HOLES, "MPT's alibi_bias_max", heads=6, form="key", max_bias=16),
+        _case("max-bias/5", "max-bias heads", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", max_bias=5),
+        _case("max-bias/2.5", "max-bias rows", Q_OFFSETS, K_OFFSETS, heads=3, form="causal", max_bias=2.5),
+        _case("shard/second-of-two", "shard", (3, 8, 5), HOLES, "heads 8 to 15 of 16", heads=16, form="key", first=8, count=8),
+        _case("shard/third-of-four", "shard heads", (2, 3), tuple(range(200, 257)), "BLOOM on four ranks", heads=112,
+              form="key", first=56, count=28),
+        _case("shard/first", "shard heads", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", first=0, count=6),
+        _case("shard/last", "shard order rows", Q_OFFSETS, K_OFFSETS, "no count", heads=20, form="causal", first=9),
+        _case("shard/max-bias", "shard max-bias", (2, 3), (0, 1, 2, 3, 4, 9), heads=12, form="distance", first=4, count=4,
+              max_bias=16),
         _case("decode/one-query", "decode ids", (6,), tuple(range(7)), "the last row of the whole", heads=12, form="distance"),
         _case("decode/one-query-causal", "decode ids", (258,), (0, 1, 2, 256, 257, 258), heads=6, form="causal"),
         _case("decode/one-key", "decode", (3, 4), (2,), heads=6, form="distance"),
@@ -94,11 +114,20 @@ def cases() -> tuple[Case, ...]:
              steps=_alibi_steps((range(3), range(3)), ((3,), range(4)), ((4,), range(5)), heads=6, form="causal")),
         _case("refused/form", "refuse", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
         _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
+        _case("refused/root", "refuse", (2, 3), (0, 1, 2), "a root of the distance on both sides", kind="reject", heads=8,
+              form="distance", root=True),
+        _case("refused/root-key", "refuse", (2, 3), (0, 1, 2), "a root of positions", kind="reject", heads=8, form="key",
+              root=True),
+        _case("refused/shard", "refuse", (2, 3), (0, 1, 2), "heads 6 to 9 of 8", kind="reject", heads=8, form="key",
+              first=6, count=4),
+        _case("refused/max-bias", "refuse", (2, 3), (0, 1, 2), "slopes must fall", kind="reject", heads=8, form="key",
+              max_bias=0),
         *pairs("alibi", USUAL),
         *(case for form in FORMS for case in _usual(form)),
     )  # fmt: skip
 
 
+ROOT = "With root: minus the slope times the square root of query minus key, 0 after the query."
 ABSOLUTE = "Only form 'distance' has an absolute value."
 
 _deviation = deviations_of("alibi_product")
@@ -112,6 +141,34 @@ def _future_zero(out: Real, q: Any, k: Any, s: Any, /, *, form: str, **rest: Any
     return out if form != "distance" else np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], 0.0, out)
 
 
+def _roots(q: Real, k: Real) -> Real:
+    return np.sqrt(np.maximum(q[..., :, None] - k[..., None, :], 0.0))[..., None, :, :]
+
+
+def _without_root(function: Function) -> Function:
+    """Return a change that takes the distance itself, 0 after the query."""
+
+    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+        return -s[:, None, None] * _roots(q, k) ** 2 if root else function(q, k, s, root=root, **rest)
+
+    return deviating
+
+
+def _root_both_sides(function: Function) -> Function:
+    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+        found = function(q, k, s, root=root, **rest)
+        return found - s[:, None, None] * np.swapaxes(_roots(k, q), -1, -2) if root else found
+
+    return deviating
+
+
+def _root_of_product(function: Function) -> Function:
+    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+        return -np.sqrt(s)[:, None, None] * _roots(q, k) if root else function(q, k, s, root=root, **rest)
+
+    return deviating
+
+
 def _bf16_product(function: Function) -> Function:
     return lambda *args, **options: narrowed("bfloat16")(function(*args, **options))
 
@@ -119,7 +176,9 @@ def _bf16_product(function: Function) -> Function:
 def _bf16_all(function: Function) -> Function:
     narrow = narrowed("bfloat16")
 
-    def deviating(q: Any, k: Any, s: Any, /, *, form: str, **rest: Any) -> Any:
+    def deviating(q: Any, k: Any, s: Any, /, *, form: str, root: bool, **rest: Any) -> Any:
+        if root:
+            return narrow(narrow(s)[:, None, None] * narrow(-_roots(q, k)))
         apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
         return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
 
@@ -159,4 +218,7 @@ DEVIATIONS = (
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
     _deviation("alibi-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS,
                seen_in="vllm-fork#503"),
+    _deviation("alibi-no-root", "the distance itself is taken, not its square root", _without_root, hint=ROOT),
+    _deviation("alibi-root-both-sides", "keys after the query have the root of their distance", _root_both_sides, hint=ROOT),
+    _deviation("alibi-root-of-slope", "the root is taken of the slope too", _root_of_product, hint=ROOT),
 )  # fmt: skip

@@ -6,15 +6,20 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag
-from .tools.deviation import Wrap, after, deviations_of, narrowed
+from .tools.deviation import Function, Wrap, after, deviations_of, narrowed
 from .tools.hints import DEFAULT, KEEP_FLOAT32
 
 FLAGS = {
     "alibi-max-bias": Flag("max_bias fixed at 8"),
+    "alibi-shard": Flag(
+        "slopes of a shard's heads that are not those of the whole model",
+        "bigscience-workshop/Megatron-DeepSpeed #227, flashinfer #1606",
+    ),
 }
 
 USUAL = None
 WITH_OPTION = {"": {"heads": 6}}
+OTHER_VALUES = {"first": 2, "count": 3}
 NO_KERNEL = "it returns a number for each head; the core tier has the heads of models"
 
 
@@ -43,20 +48,51 @@ def cases() -> tuple[Case, ...]:
         _case("max-bias/16", "max-bias", 8, max_bias=16),
         _case("max-bias/5", "max-bias heads", 12, max_bias=5),
         _case("max-bias/2.5", "max-bias", 4, max_bias=2.5),
+        _case("shard/second-of-two", "shard", 16, "BLOOM-560M on two ranks", first=8, count=8),
+        _case("shard/bloom", "shard heads", 112, "BLOOM on two ranks", first=56, count=56),
+        _case("shard/first", "shard heads", 12, first=0, count=6),
+        _case("shard/both-kinds", "shard heads order", 20, "heads of both rules", first=7, count=11),
+        _case("shard/last", "shard heads", 71, "no count: all heads from the first on", first=33),
+        _case("shard/max-bias", "shard max-bias", 12, max_bias=16, first=6, count=6),
         _case("refused/no-heads", "refuse", 0, "at least one head", kind="reject"),
+        _case("refused/shard", "refuse", 8, "heads 6 to 9 of 8", kind="reject", first=6, count=4),
+        _case("refused/first", "refuse", 8, "no head of the model", kind="reject", first=8),
         _case("refused/max-bias", "refuse", 8, "slopes must fall", kind="reject", max_bias=0),
         *(Case(f"alibi_slopes/usual/heads-{heads}", {"heads": heads}, {}, ("power-of-two-heads",)) for heads in (2, 4, 64)),
     )
 
 
 HEAD_COUNT = "If H is not a power of two: slopes of the power below, then every other one of twice as many."
+SHARD = "Slopes of a shard are rows of the whole model's: pass the number of all heads, then take the rank's."
 HEAD_ORDER = "Slopes keep the order of the heads: no sort, and no reversed list."
 
 _deviation = deviations_of("alibi_slopes")
 
 
 def _slopes(change: Callable[[int, float], Any]) -> Wrap:
-    return lambda _: lambda heads, /, *, max_bias=8, **rest: np.asarray(change(heads, max_bias))
+    """Return a change that takes other slopes of the whole model."""
+
+    def wrap(_: Function) -> Function:
+        def deviating(heads: int, /, *, max_bias: float = 8, first: int = 0, count: int | None = None, **rest: Any) -> Any:
+            return np.asarray(change(heads, max_bias))[first:][:count]
+
+        return deviating
+
+    return wrap
+
+
+def _anew(function: Function) -> Function:
+    def deviating(heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
+        return function(heads - first if count is None else count, **rest)
+
+    return deviating
+
+
+def _first_heads(function: Function) -> Function:
+    def deviating(heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
+        return function(heads, count=heads - first if count is None else count, **rest)
+
+    return deviating
 
 
 def _closed_form(heads: int, max_bias: float) -> Any:
@@ -107,5 +143,9 @@ DEVIATIONS = (
                _slopes(_extra_first), hint=HEAD_COUNT),
     _deviation("slopes-extra-dense", "heads beyond the power of two have the first slopes of the next power, not every other",
                _slopes(_extra_dense), hint=HEAD_COUNT),
-    _deviation("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads), hint=DEFAULT),
+    _deviation("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads, **r),
+               hint=DEFAULT),
+    _deviation("slopes-of-shard", "the slopes of a shard are counted anew: those of a model of so few heads", _anew,
+               hint=SHARD, seen_in="bigscience-workshop/Megatron-DeepSpeed#227, flashinfer#1606"),
+    _deviation("slopes-first-heads", "every shard has the slopes of the model's first heads", _first_heads, hint=SHARD),
 )  # fmt: skip

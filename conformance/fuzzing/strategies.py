@@ -96,7 +96,7 @@ def _valid(record: Encoding, frame: Frame) -> bool:
     """Return whether a frame meets its requirements and is not too large."""
     known = frame.known(record)
     counts = [n for size in frame.sizes.values() for n in (size if isinstance(size, tuple) else (size,))]
-    counts += [known[name] for name in sizes_of_options(record.name)]
+    counts += [known[name] or 1 for name in sizes_of_options(record.name)]  # one that is not given says nothing
     small = all(math.prod(shape) <= MOST for shape in frame.shapes.values())
     return small and math.prod(counts) <= WORK and meets(record, known)
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.bias.alibi_slopes import alibi_slopes
+from posref.bias.alibi_slopes import alibi_slopes, check_shard
 from posref.core.arrays import (
     Array,
     DType,
@@ -16,9 +16,9 @@ from posref.core.arrays import (
     result_dtype,
     wide,
 )
-from posref.core.checks import check_integer, check_positions, check_tokens, check_word
+from posref.core.checks import check_flag, check_integer, check_positions, check_positive, check_tokens, check_word
 from posref.core.strips import in_strips
-from posref.spec import Axes, Integer, OneOf, encoding, part
+from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding, part
 from posref.types import ArrayOf, T
 
 Form = Literal["distance", "causal", "key"]
@@ -34,29 +34,53 @@ FORMS: tuple[Form, ...] = get_args(Form)
     longer="Perplexity stays low at several times the training length.",
     family="bias",
     source="arXiv:2108.12409, section 3",
-    models=("BLOOM", "MPT", "Baichuan-13B"),
-    domains={"heads": Integer(1), "form": OneOf(FORMS)},
+    models=("BLOOM", "MPT", "Baichuan-13B", "Step-1"),
+    domains={
+        "heads": Integer(1),
+        "form": OneOf(FORMS),
+        "max_bias": Real(0),
+        "root": Flag(),
+        "first": Integer(0, usual=8),
+        "count": Integer(1, optional=True, usual=8),
+    },
+    requires=("first < heads", "count is None or first+count <= heads", "not root or form == 'causal'"),
     arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
-    result="*B heads (Q,1)[form=='key'] K",
+    result="*B (heads-first,count)[count!=None] (Q,1)[form=='key'] K",
     rows="*B Q K",
     invariants=("shift invariant", "decode"),
     read={
         "BLOOM": "transformers 5.23.0, models/bloom/modeling_bloom.py:61-89",
         "MPT": "transformers 5.23.0, models/mpt/modeling_mpt.py:42-62",
         "FlashAttention with causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:39-51",
+        "Step-1": "vllm 0.33.0, v1/attention/ops/triton_attention_helpers.py:432-438",
         "FlashAttention without causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:52-70",
     },
 )
 @in_strips
-def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, form: Form, dtype: DType | None = None) -> T:
+def alibi(
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
+    /,
+    *,
+    heads: int,
+    form: Form,
+    max_bias: float = 8,
+    root: bool = False,
+    first: int = 0,
+    count: int | None = None,
+    dtype: DType | None = None,
+) -> T:
     r"""
-    Return the bias that ALiBi adds to the attention logits of every head.
+    Return the bias that ALiBi adds to the attention logits of every head, or of the heads of one shard.
 
-    .. math:: B_{h,i,j} = -m_h \, |p_i - p_j|, \qquad m_h = 2^{-8h/H}, \; h = 1 \dots H
+    .. math:: B_{h,i,j} = -m_h \, |p_i - p_j|, \qquad m_h = 2^{-\beta h/H}, \; h = 1 \dots H
 
-    where p_i is the position of query i, p_j the position of key j, and m_h the slope of head h. These slopes hold if H is a
-    power of two. Otherwise let P be the largest power of two below H. The first P slopes are :math:`2^{-8h/P}`, h = 1 ... P,
-    and the others :math:`2^{-8(2n-1)/(2P)}`, n = 1 ... H - P (`alibi_slopes`).
+    where p_i is the position of query i, p_j the position of key j, and m_h the slope of head h, with beta = `max_bias`. These
+    slopes hold if H is a power of two. Otherwise let P be the largest power of two below H. The first P slopes are
+    :math:`2^{-\beta h/P}`, h = 1 ... P, and the others :math:`2^{-\beta(2n-1)/(2P)}`, n = 1 ... H - P (`alibi_slopes`). With
+    `root`
+
+    .. math:: B_{h,i,j} = -m_h \, \sqrt{\max(p_i - p_j, 0)}
 
     Parameters
     ----------
@@ -73,21 +97,36 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
         - ``"distance"``: The bias is minus the slope times the distance, on both sides of the query, as in the formula. Used by
           FlashAttention without causal.
         - ``"causal"``: The bias is minus the slope times query minus key, -m_h (p_i - p_j), so that keys after the query get a
-          positive one.
+          positive one. Used by Step-1.
         - ``"key"``: The bias is the slope times the key's position, m_h p_j, which equals the others only after a causal
           softmax. Used by BLOOM, MPT, FlashAttention with causal.
+    max_bias : float
+        beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``, GGUF files ``attention.max_alibi_bias``.
+    root : bool
+        Whether the bias grows with the square root of the distance, as in Step-1; 0 for keys after the query. Then `form` is
+        "causal".
+    first : int
+        The first head of the shard, from 0. With tensor parallelism over n ranks, rank r has the heads from r H / n on.
+    count : int, optional
+        How many heads the shard has. None means all from `first` on.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
-    array, shape ``(*B, H, Q, K)``, or ``(*B, H, 1, K)`` for ``form="key"``
+    array, shape ``(*B, count, Q, K)``, or ``(*B, count, 1, K)`` for ``form="key"``; ``count`` is H without shards
         In logit units. Add it after the 1/sqrt(D) scale, as BLOOM and MPT do (Falcon adds it before).
 
     Raises
     ------
     ValueError
-        If `heads` is less than 1, `form` is unknown, or positions are half precision or have no axis.
+        If `heads` is less than 1, `form` is unknown, or positions are half precision or have no axis. If `max_bias` is not
+        positive, `root` is given with another form than "causal", or a head of the shard is not one of the model's.
+
+    Notes
+    -----
+    vLLM 0.33.0 takes a shard's slopes from those of the whole model (model_executor/models/bloom.py:119-124, step1.py:129-132).
+    transformers 5.23.0 has `max_bias` in MPT's function of the bias, but its model leaves it at 8 (modeling_mpt.py:42, 317).
 
     Examples
     --------
@@ -103,12 +142,17 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     xp = library(name, q_positions=q_positions, k_positions=k_positions)
     dtype = result_dtype(name, q_positions, dtype)
     heads = check_integer(name, "heads", heads, 1)
-    slopes = alibi_slopes(heads, xp=xp if constants(xp) is xp else None)
-    return alibi_product(q_positions, k_positions, slopes, form=form, dtype=dtype)
+    max_bias = check_positive(name, "max_bias", max_bias)
+    first, count = check_shard(name, heads, first, count)
+    if check_flag(name, "root", root) and form != "causal":
+        msg = f"{name}: root=True needs form='causal', as Step-1 has it; got form={form!r}."
+        raise ValueError(msg)
+    slopes = alibi_slopes(heads, max_bias=max_bias, first=first, count=count, xp=xp if constants(xp) is xp else None)
+    return alibi_product(q_positions, k_positions, slopes, form=form, dtype=dtype, root=root)
 
 
 @part()
-def alibi_product(q_positions: Array, k_positions: Array, slopes: Array, /, *, form: str, dtype: DType) -> Array:
+def alibi_product(q_positions: Array, k_positions: Array, slopes: Array, /, *, form: str, dtype: DType, root: bool) -> Array:
     """Return the products of slopes and distances."""
     xp = namespace(q_positions, k_positions)
     work = wide(dtype, xp)  # the product in float32 or wider: one rounding
@@ -119,4 +163,6 @@ def alibi_product(q_positions: Array, k_positions: Array, slopes: Array, /, *, f
         return cast(keys[..., None, None, :] * slopes, dtype)
     apart = distances(q_positions, k_positions)
     apart = xp.abs(apart) if form == "distance" else apart
+    if root:
+        apart = xp.sqrt(cast(xp.maximum(apart, beside(0, apart, apart.dtype)), work))
     return cast(cast(apart, work)[..., None, :, :] * -slopes, dtype)

@@ -17,15 +17,29 @@ from posref.types import HOST, N, NamespaceOf
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
-    domains={"heads": Integer(1, usual=128), "max_bias": Real(0)},
-    result="heads",
+    domains={
+        "heads": Integer(1, usual=128),
+        "max_bias": Real(0),
+        "first": Integer(0, usual=16),
+        "count": Integer(1, optional=True, usual=16),
+    },
+    result="(heads-first,count)[count!=None]",
+    requires=("first < heads", "count is None or first+count <= heads"),
     noun="slopes",
 )
 def alibi_slopes(
-    heads: int, /, *, max_bias: float = 8, xp: NamespaceOf[N] | None = HOST, device: Any = None, dtype: DType | None = None
+    heads: int,
+    /,
+    *,
+    max_bias: float = 8,
+    first: int = 0,
+    count: int | None = None,
+    xp: NamespaceOf[N] | None = HOST,
+    device: Any = None,
+    dtype: DType | None = None,
 ) -> N:
     r"""
-    Return the slope of every head.
+    Return the slope of every head, or of the heads of one shard.
 
     .. math:: m_h = 2^{-\beta h/H}, \qquad h = 1 \dots H
 
@@ -39,6 +53,10 @@ def alibi_slopes(
         H, the number of heads in the whole model (not in one shard), at least 1.
     max_bias : float
         beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``.
+    first : int
+        The first head of the shard, from 0. With tensor parallelism over n ranks, rank r has the heads from r H / n on.
+    count : int, optional
+        How many heads the shard has. None means all from `first` on.
     xp : array namespace, optional
         The library of the result. None means NumPy.
     device : optional
@@ -48,13 +66,13 @@ def alibi_slopes(
 
     Returns
     -------
-    array, shape ``(H,)``
-        In logits per token. They decrease with h if H is a power of two.
+    array, shape ``(count,)``
+        In logits per token, of heads `first`, ..., `first` + `count` - 1. They decrease with h if H is a power of two.
 
     Raises
     ------
     ValueError
-        If `heads` is less than 1 or `max_bias` is not positive.
+        If `heads` is less than 1, `max_bias` is not positive, or a head of the shard is not one of the model's.
 
     Notes
     -----
@@ -65,11 +83,28 @@ def alibi_slopes(
     --------
     >>> alibi_slopes(3).tolist()
     [0.0625, 0.00390625, 0.25]
+    >>> alibi_slopes(3, first=1, count=2).tolist()
+    [0.00390625, 0.25]
     """
     heads = check_integer("alibi_slopes", "heads", heads, 1)
     max_bias = check_positive("alibi_slopes", "max_bias", max_bias)
+    first, count = check_shard("alibi_slopes", heads, first, count)
     c = constants(xp)
     below = 1 << heads.bit_length() - 1  # the power of two at or below heads
     steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]
     exponents = c.asarray(steps, dtype=c.float64) * float(max_bias) / (2 * below)
-    return created("alibi_slopes", c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)
+    slopes = c.pow(c.asarray(2.0, dtype=c.float64), -exponents)
+    return created("alibi_slopes", slopes if count == heads else slopes[first : first + count], xp, device, dtype)
+
+
+def check_shard(name: str, heads: int, first: int, count: int | None) -> tuple[int, int]:
+    """Return the first head of a shard and how many it has. Raise unless all are heads of the model."""
+    first = check_integer(name, "first", first, 0)
+    last = first if count is None else first + check_integer(name, "count", count, 1) - 1
+    if last >= heads:
+        msg = (
+            f"{name}: the shard must have heads of the model, from 0 to {heads - 1}; got first={first} and count={count}. "
+            "heads is the number in the whole model."
+        )
+        raise ValueError(msg)
+    return first, heads - first if count is None else count

@@ -262,20 +262,25 @@ static array sinusoidal(const char *message, const char *params, format dtype) {
 }
 
 /* Slopes of the power of two at or below `heads`, then every other slope of the power above. */
-static double slope(size_t head, size_t heads) {
+static double slope(size_t head, size_t heads, double max_bias) {
     size_t below = 1;
     while (below <= heads / 2) below *= 2;
     double step = head < below ? 2 * (double)(head + 1) : 2 * (double)(head - below) + 1;
-    return exp2(-8 * step / (2 * (double)below));
+    return exp2(-max_bias * step / (2 * (double)below));
 }
 
-/* (*B, H, Q, K) for queries (*B, Q) and keys (*B, K). */
+/* (*B, count, Q, K) for queries (*B, Q) and keys (*B, K): the heads of one shard, all of them without `count`. */
 static array alibi(const char *message, const char *params, format dtype) {
     array q = input(message, "q_positions"), k = input(message, "k_positions");
     const char *form = member(params, "form");
-    bool key = is(form, "key"), distance = is(form, "distance");
-    size_t heads = integer(params, "heads", 1), shape[MAX_AXES + 2];
+    bool key = is(form, "key"), distance = is(form, "distance"), root = flag(params, "root");
+    double max_bias = positive(params, "max_bias");
+    size_t heads = integer(params, "heads", 1), first = integer(params, "first", 0), shape[MAX_AXES + 2];
+    if (first >= heads) refuse("rejected", "first", "must be a head of the model");
+    size_t count = member(params, "count") ? integer(params, "count", 1) : heads - first;
+    if (count > heads - first) refuse("rejected", "count", "must not be more heads than the model has");
     if (!key && !distance && !is(form, "causal")) refuse("rejected", "form", "must be distance, causal or key");
+    if (root && (key || distance)) refuse("rejected", "root", "must be false, or form causal");
     if (q.axes < 1 || k.axes < 1) refuse("rejected", "positions", "must have at least one axis");
     if (key) q = create(F64, 1, (size_t[]){1}); /* whatever the queries are: one at 0, from which key j is -j away */
     int batch = (q.axes > k.axes ? q.axes : k.axes) - 1;
@@ -285,13 +290,14 @@ static array alibi(const char *message, const char *params, format dtype) {
         shape[batch - a] = of_q == 1 ? of_k : of_q;
     }
     size_t queries = q.shape[q.axes - 1], keys = k.shape[k.axes - 1];
-    shape[batch] = heads, shape[batch + 1] = queries, shape[batch + 2] = keys;
+    shape[batch] = count, shape[batch + 1] = queries, shape[batch + 2] = keys;
     array out = create(dtype, batch + 3, shape);
     for (size_t n = 0; n < out.size; n++) {
-        size_t j = n % keys, i = n / keys % queries, head = n / keys / queries % heads, b = n / keys / queries / heads;
+        size_t j = n % keys, i = n / keys % queries, head = n / keys / queries % count + first, b = n / keys / queries / count;
         double apart = get(&q, broadcast(&q, q.axes - 1, shape, batch, b) * queries + i)
                      - get(&k, broadcast(&k, k.axes - 1, shape, batch, b) * keys + j);
-        put(&out, n, -slope(head, heads) * (distance ? fabs(apart) : apart));
+        if (root) apart = sqrt(fmax(apart, 0));
+        put(&out, n, -slope(head, heads, max_bias) * (distance ? fabs(apart) : apart));
     }
     return out;
 }

@@ -239,10 +239,10 @@ function sinusoidal(message, params, dtype) {
 }
 
 /** Slopes of the power of two at or below `heads`, then every other slope of the power above. */
-function slopes(heads) {
+function slopes(heads, maxBias) {
   const below = 2 ** (31 - Math.clz32(heads));
   const step = (head) => (head < below ? 2 * (head + 1) : 2 * (head - below) + 1);
-  return Float64Array.from({ length: heads }, (_, head) => 2 ** ((-8 * step(head)) / (2 * below)));
+  return Float64Array.from({ length: heads }, (_, head) => 2 ** ((-maxBias * step(head)) / (2 * below)));
 }
 
 /** The shape that two broadcast to. */
@@ -256,24 +256,33 @@ function joint(a, b) {
   });
 }
 
-/** (*B, H, Q, K) for queries (*B, Q) and keys (*B, K); the form "key" ignores the queries: (*B, H, 1, K). */
+/**
+ * (*B, count, Q, K) for queries (*B, Q) and keys (*B, K): the heads of one shard, all of them if count is null. The form "key"
+ * ignores the queries: (*B, count, 1, K).
+ */
 function alibi(message, params, dtype) {
   const form = word(params, "form", ["distance", "causal", "key"]);
   const heads = integer(params, "heads", 1);
+  const first = integer(params, "first", 0);
+  const count = params.count === null ? heads - first : integer(params, "count", 1);
+  if (first >= heads || count > heads - first) throw new Refusal("rejected", `heads ${first} + ${count} of ${heads}`);
+  if (params.root && form !== "causal") throw new Refusal("rejected", `root with form ${form}`);
+  const ofShard = slopes(heads, positive(params, "max_bias")).slice(first, first + count);
   const k = input(message, "k_positions");
   const q = form === "key" ? array("F64", [1]) : input(message, "q_positions"); // one query at 0, from which key j is -j away
   if (!q.shape.length || !k.shape.length) throw new Refusal("rejected", "positions must have at least one axis");
   const queries = q.shape.at(-1);
   const keys = k.shape.at(-1);
   const batch = joint(q.shape.slice(0, -1), k.shape.slice(0, -1));
-  const out = array(dtype, [...batch, heads, queries, keys]);
+  const out = array(dtype, [...batch, count, queries, keys]);
   for (let b = 0, n = 0; b < sizeOf(batch); b++) {
     const ofQ = broadcast(q.shape.slice(0, -1), batch, b) * queries;
     const ofK = broadcast(k.shape.slice(0, -1), batch, b) * keys;
-    for (const slope of slopes(heads)) {
+    for (const slope of ofShard) {
       for (let i = 0; i < queries; i++) {
         for (let j = 0; j < keys; j++) {
-          const apart = q.values[ofQ + i] - k.values[ofK + j];
+          const signed = q.values[ofQ + i] - k.values[ofK + j];
+          const apart = params.root ? Math.sqrt(Math.max(signed, 0)) : signed;
           out.values[n++] = -slope * (form === "distance" ? Math.abs(apart) : apart);
         }
       }
