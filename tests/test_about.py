@@ -34,7 +34,7 @@ def test_titles_are_unique() -> None:
 
 
 PLACE = re.compile(  # where a claim was read: a release or a commit with files and lines, or an equation of a paper
-    r"((transformers|torch) [\d.]+|[\w.-]+/[\w.-]+@[0-9a-f]{7,}), [\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*"
+    r"((transformers|torch|vllm) [\d.]+|[\w.-]+/[\w.-]+@[0-9a-f]{7,}), [\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*"
     r"(; (transformers [\d.]+, )?[\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*)*|arXiv:\d+\.\d+, (equation|section) [(\d.)]+"
 )
 CLAIMS = [

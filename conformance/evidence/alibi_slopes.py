@@ -5,17 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.deviation import Function, Wrap, after, deviations_of, narrowed
 from .tools.hints import DEFAULT, KEEP_FLOAT32
-
-FLAGS = {
-    "alibi-max-bias": Flag("max_bias fixed at 8"),
-    "alibi-shard": Flag(
-        "slopes of a shard's heads that are not those of the whole model",
-        "bigscience-workshop/Megatron-DeepSpeed #227, flashinfer #1606",
-    ),
-}
 
 USUAL = None
 WITH_OPTION = {"": {"heads": 6}}

@@ -14,6 +14,11 @@ from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
 from ..tools.numbers import floats, reals
 
 FLAGS = {
+    "alibi-max-bias": Flag("max_bias fixed at 8"),
+    "alibi-shard": Flag(
+        "slopes of a shard's heads that are not those of the whole model",
+        "bigscience-workshop/Megatron-DeepSpeed #227, flashinfer #1606",
+    ),
     "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),
     "alibi-heads": Flag("the closed form for heads that are no power of two", "Baichuan2 #225, TensorRT-LLM #1611"),
     "alibi-order": Flag("slopes sorted, reversed or not interleaved", "llm-foundry #186"),
