@@ -267,7 +267,7 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         (("learned", "--array", "positions=0,9", "--shape", "table=5,3"), "learned does not take this call: index 9 is out of"),
         (
             ("alibi", "--option", "num_heads=8"),
-            "--option must be one of heads, form for alibi; got 'num_heads'. Did you mean heads",
+            "--option must be one of heads, form, max_bias, root, first, count for alibi; got 'num_heads'. Did you mean heads",
         ),
         (("rope", "--preset", "phi-3.5-mini", "--positions", "1", "--shape", "1,96"), "LongRoPE .* --option length=TOKENS"),
         ((*ROPE, "--format", "json"), "-o must end in .json with --format json; got"),

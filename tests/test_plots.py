@@ -102,7 +102,10 @@ def test_a_row_of_equal_values_has_no_correlation() -> None:
         (lambda: plots.chart("sinus"), "chart: op must be the name of an operation; got 'sinus'."),
         (lambda: plots.chart("alibi", tokens=1), "chart: tokens must be an int from 2 to 4096; got 1."),
         (lambda: plots.chart("alibi", "mask"), "chart: kind must be one of bias, matrix, example for alibi; got 'mask'."),
-        (lambda: plots.chart("alibi", base=2.0), "chart: options of alibi must be among heads, form; got base."),
+        (
+            lambda: plots.chart("alibi", base=2.0),
+            "chart: options of alibi must be among heads, form, max_bias, root, first, count; got base.",
+        ),
     ],
 )
 def test_errors(call: Any, text: str) -> None:
@@ -202,11 +205,14 @@ def test_all_kinds_into_a_folder(tmp_path: Path) -> None:
         (["alibi", "--kind", "mask"], "plot: kind must be one of bias, matrix, example for alibi; got 'mask'."),
         (["alibi", "-o", "a.gif"], "plot: --out must end in .svg, .png, .pdf; got 'a.gif'."),
         (["alibi", "--save-data", "a.csv"], "plot: --save-data must end in .npz or .json; got 'a.csv'."),
-        (["alibi", "--base", "3"], "plot: --option must be one of heads, form for alibi; got 'base'."),
+        (
+            ["alibi", "--base", "3"],
+            "plot: --option must be one of heads, form, max_bias, root, first, count for alibi; got 'base'.",
+        ),
         (["phi-3-mini-128k"], "got 'phi-3-mini-128k'. There is also phi-3-mini-4k, phi-3-vision-128k, phi-3.5-mini."),
         (
             ["alibi", "--option", "num_heads=4"],
-            "plot: --option must be one of heads, form for alibi; got 'num_heads'. Did you mean heads?",
+            "one of heads, form, max_bias, root, first, count for alibi; got 'num_heads'. Did you mean heads?",
         ),
         (["rope", "--option", "theta=4"], "length, inverse, lanes for rope; got 'theta'. Did you mean base?"),
         (["rope", "--option", "layout=halves"], "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'"),
