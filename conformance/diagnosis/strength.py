@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,18 +150,24 @@ def fits(value: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
         return False
 
 
-def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Strength:
-    """Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes."""
+def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequence[str] = ()) -> Strength:
+    """
+    Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes.
+
+    With `ops`, only deviations that touch one of these are tried, in every operation that they touch.
+    """
     by_operation, others = cases(suite)
     seen: set[str] = set()
     lines = []
     for name, deviation in DEVIATIONS.items():
+        if ops and not {*ops} & {*touched(name)}:
+            continue
         if progress:
             progress(name)
         by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
         seen |= set[str]().union(*by_op.values())
         lines.append(StrengthLine(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
-    every = [case for found in by_operation.values() for case in found]
+    every = [case for op, found in by_operation.items() for case in found if not ops or op in ops]
     idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 

@@ -57,7 +57,7 @@ def watched(codes: dict[Any, str]) -> Iterator[set[str]]:
 def record_of_catches_lists_its_cases(encoding: Encoding) -> None:
     """The record of which cases catch which deviation has the cases that can be measured, in their order."""
     recorded = record().get(encoding.op, {"cases": None})["cases"]
-    assert recorded == [case.id for case in encoding.measured], "python docs/generate.py --measure"
+    assert recorded == [case.id for case in encoding.measured], "python docs/generate.py"
 
 
 def forget() -> None:

@@ -1,5 +1,7 @@
 """The evidence of an operation: cases of its own, what it leaves out, and the deviations that touch it."""
 
+import numpy as np
+
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every import lengths, second_cases, state_cases
 from posref.conformance.evidence.every.facts import facts_of
@@ -13,6 +15,24 @@ def cases_are_of_the_operation_alone(encoding: Encoding) -> None:
     cases = list(evidence_of(encoding.op).cases())
     assert cases
     assert {case.op for case in cases} == {encoding.op}
+
+
+@part()
+def stored_cases_are_those_of_the_evidence(encoding: Encoding) -> None:
+    """The suite was built after the last change to a case."""
+    stored, built = {case.id: case for case in encoding.stored}, {case.id: case for case in encoding.built}
+    remedy = f"posref vectors build conformance/vectors --op {encoding.op}"
+    assert stored.keys() == built.keys(), f"{sorted(stored.keys() ^ built.keys())}: {remedy}"
+    for name, case in built.items():
+        for call, kept in zip(case.calls, stored[name].calls, strict=True):
+            assert dict(call.params) == dict(kept.params), f"options of {name}: {remedy}"
+            for given, found in ((call.inputs, kept.inputs), (case.cotangents, kept.cotangents)):
+                assert given.keys() == found.keys(), f"arrays of {name}: {remedy}"
+                assert all(_equal(np.asarray(x), found[n]) for n, x in given.items()), f"arrays of {name}: {remedy}"
+
+
+def _equal(given: np.ndarray, found: np.ndarray) -> bool:
+    return given.shape == found.shape and np.array_equal(given, found, equal_nan=found.dtype.kind == "f")
 
 
 @part()
