@@ -41,6 +41,7 @@ def check_figures(lines: list[dict[str, object]]) -> None:
         assert all(isinstance(f, float) and math.isfinite(f) and f >= 0 for f in figures), line
 
 
+@pytest.mark.thorough
 def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ran(benchmarks, tmp_path / "first.json", *QUICK)
     assert {line["theme"] for line in lines} == set(QUICK)

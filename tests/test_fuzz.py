@@ -144,7 +144,7 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
             return posref.alibi(q, k, **options)
 
         asking = opened({"target": SimpleNamespace(alibi=alibi)})
-        Hunt(asking, "alibi", "float32", 3).search(first, last)
+        Hunt(asking, "alibi", "float32", 4).search(first, last)
         return calls
 
     assert seen(0, 6)[-len(seen(4, 6)) :] == seen(4, 6)
@@ -201,7 +201,7 @@ def test_what_was_found_is_right_now(op: str, params: Any, inputs: Any) -> None:
 
 def test_what_is_unsupported_is_counted_and_named() -> None:
     target = SimpleNamespace(alibi=lambda q, k, /, *, heads: posref.alibi(q, k, heads=heads, form="distance"))
-    findings = fuzz(target, examples=10)
+    findings = fuzz(target, examples=20)
     count = findings.tally.verdicts["unsupported"]
     assert count > 5
     assert findings.tally.verdicts.total() == findings.tally.reasons["unsupported: no option 'form'"] == count

@@ -64,6 +64,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
     assert not np.isnan(ratio)
 
 
+@pytest.mark.thorough
 def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
     for op in itself["operations"]:
         with_places = any(

@@ -89,7 +89,7 @@ def cases() -> tuple[Case, ...]:
         _gradient("small", "term broadcast", (2, 2, 3)),
         _gradient("batch", "term repeat", (2, 2, 2, 2)),
         _gradient("one-query", "term repeat", (3, 1, 2)),
-        _gradient("one-head", "term broadcast", (1, 2, 2)),
+        _gradient("one-head", "term broadcast", (1, 3, 2)),
     )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def _rotating(op: str) -> Iterator[Row]:
         for name, flags, shape, form in ROTARY:
             if facts_of(op).every_size or name in FEW:
                 x = (*shape[:-1], 16) if summed else shape
-                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
+                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
         if "rotary_dim" in REGISTRY[op].domains or "cos" in REGISTRY[op].arrays:
             for part, head in PARTS if facts_of(op).every_size else FEW_PARTS:
                 name = f"{params['layout']}-part-{part}-of-{head}"
@@ -238,7 +238,7 @@ def _attending(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
         for name, flags, sizes in HEADS:
             if facts_of(op).every_size or name in FEW_HEADS:
-                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _attended(op, params, sizes)
+                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _attended(op, params, sizes)
 
 
 def _attended(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
@@ -281,8 +281,11 @@ def _word(op: str, params: Options, *names: str) -> str:
     """Return the word by which calls with several options differ."""
     if "bidirectional" in params:
         return "both" if params["bidirectional"] else "before"
-    word = next((str(value) for name, value in params.items() if name in names), "")
-    return word or _words_apart(params, facts_of(op).kernel)
+    every = facts_of(op).kernel
+    word = next((name for name in params if name in names), None)
+    if word is None or sum(other.get(word) == params[word] for other in every) > 1:
+        return _words_apart(params, every)
+    return str(params[word])
 
 
 def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[np.random.Generator], Asked]:
