@@ -213,6 +213,19 @@ def plausible(question: Question, predict: Predict) -> bool:
     return 2 * near >= count
 
 
+def left_over(question: Question, predict: Predict) -> float:
+    """Return which part of a case's error a mistake leaves, in the root mean square; infinite if it gives another shape."""
+    squares = np.zeros(2)
+    for observation in question.found:
+        value = predict(0.0)[observation.call].get(observation.name)
+        if value is None or np.shape(value) != observation.observed.shape:
+            return np.inf
+        told = np.stack([np.asarray(value, dtype=np.float64), np.asarray(observation.expected, dtype=np.float64)])
+        both = np.isfinite(told).all(axis=0) & np.isfinite(observation.observed)
+        squares += np.sum(np.where(both, told - observation.observed, 0.0).reshape(2, -1) ** 2, axis=1)
+    return float(np.sqrt(squares[0] / squares[1])) if squares[1] else np.inf
+
+
 def _distance(question: Question, observations: list[Observation], predicted: list[Outputs]) -> float:
     """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
     found = 0.0

@@ -19,7 +19,7 @@ from ..evidence.order import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from . import features
 from .budget import Budget
-from .hypotheses import Hypothesis, Question, StatefulHypothesis, plausible, score
+from .hypotheses import Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
@@ -27,6 +27,7 @@ LEAST = 2  # failing cases that a group must have
 ENOUGH = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
 MOST = 0.75  # the part of failing cases that a deviation must explain to be named although others are left
 LOOKED = 8  # passing cases, the smallest, in which no part of a pair may show
+PROBED = 3  # failing cases, the smallest, by which the mistakes that may be parts of a pair are ordered
 NEXT = 0.5  # seconds of CPU in which the best of the deviations that do not fit is looked for
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
@@ -156,9 +157,11 @@ def combined(
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
-    all_of_them = _hidden(touching(questions[0].op), questions, budget)
+    all_of_them = _nearest_first(_hidden(touching(questions[0].op), questions, budget), questions)
     named = {name for explanations in known.values() for names in explanations for name in names}
-    pairs = [(a, b) for a, b in combinations(all_of_them, 2) if not contradict(frozenset((a.name, b.name)))]
+    places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
+    pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
+    pairs = [(a, b) for a, b in pairs if not contradict(frozenset((a.name, b.name)))]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
     return _fitting(likely, questions, budget) or _fitting(others, questions, budget)
@@ -339,6 +342,17 @@ def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
     if not plausible(own[0], hypothesis.predicted(0)):
         return False
     return all(hypothesis.score(n) <= 1 for n in range(len(own)))
+
+
+def _nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question]) -> list[Deviation]:
+    """Return deviations in the order in which they leave least of the error of a few failing cases: a part of a pair does."""
+    few = [q for q in questions if q.failed][:PROBED]
+
+    def left(deviation: Deviation) -> float:
+        hypothesis = Hypothesis(deviation, few)
+        return sum(min(left_over(q, hypothesis.predicted(n)), 2.0) for n, q in enumerate(few))
+
+    return sorted(deviations, key=left)
 
 
 def _leaves(deviation: Deviation, others: Sequence[Question]) -> bool:

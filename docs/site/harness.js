@@ -53,8 +53,9 @@ const operations = {
     const rows = numbers.sinusoids(values, numbers.frequencies(base, dim, { type: "None" }));
     return { out: tensor([...shape, dim], rows.flat()) };
   },
-  alibi_slopes(_, { heads, max_bias: most }) {
+  alibi_slopes(_, { heads, max_bias: most, first = 0, count = null }) {
     only(most === 8, "max_bias");
+    only(first === 0 && count === null, "shards of heads");
     valid(Number.isSafeInteger(heads) && heads >= 1, `heads must be at least 1; got ${heads}`);
     return { out: tensor([heads], numbers.slopes(heads)) };
   },

@@ -198,13 +198,9 @@ def attention_tiles_never_rescaled():
     return attention
 
 
-@planted("log2 divided by ln", names=())
+@planted("log2 divided by ln", names=("logn-log2",))
 def logn_log2():
-    """
-    The logarithm above is to base 2 and the one below is natural: two libraries' `log`.
-
-    Should be said: every value is 1.4427 times what is defined.
-    """
+    """The logarithm above is to base 2 and the one below is natural: two libraries' `log`."""
 
     def logn_scale(positions, /, *, length, offset, at_least_one):
         if at_least_one:

@@ -36,7 +36,12 @@ def base_500000():
     return rope
 
 
-@planted("nothing is rotated when there is one position", names=(), backend="torch")
+@planted(
+    "nothing is rotated when there is one position",
+    names=("not-rotated", "positions-arange-of-x", "positions-arange"),
+    said="the cases with one token",
+    backend="torch",
+)
 def decode_step_unrotated():
     """A call of one token returns its input: the single-token path had a bug of its own in MLX #1340."""
 
