@@ -388,7 +388,7 @@ def beyond_training(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /, *, trained: int
     .. math:: L \, \theta'_i > L_0 \, \theta_i \quad \text{and} \quad L_0 \, \theta_i < 2\pi
 
     where :math:`\theta_i` and :math:`\theta'_i` are the frequencies of pair i in training and now, and L_0 and L the lengths. A
-    pair that made a full rotation in training has seen all angles.
+    pair that made a full rotation in training has seen all angles. Products that differ by 16 roundings or less count as equal.
 
     Parameters
     ----------
@@ -416,7 +416,8 @@ def beyond_training(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /, *, trained: int
     scaled = _frequencies("beyond_training", scaled, "scaled")
     inv_freq = _frequencies("beyond_training", inv_freq)
     seen = check_integer("beyond_training", "trained", trained, 1) * inv_freq
-    return (check_integer("beyond_training", "length", length, 1) * scaled > seen) & (seen < 2 * pi)
+    apart = 1 + 16 * float(namespace(inv_freq).finfo(inv_freq.dtype).eps)
+    return (check_integer("beyond_training", "length", length, 1) * scaled > seen * apart) & (seen < 2 * pi)
 
 
 def entropy(logits: ArrayOf[T], /) -> T:

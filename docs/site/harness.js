@@ -44,8 +44,7 @@ const operations = {
     only(Object.hasOwn(numbers.SCALINGS, record.type), `scaling ${record.type}`);
     only(record.type !== "YaRN" || [record.attention_factor, record.mscale, record.mscale_all_dim].every((x) => x === null), "gain");
     const found = numbers.frequencies(base, dim, record);
-    const gain = record.type === "YaRN" && record.factor > 1 ? 0.1 * Math.log(record.factor) + 1 : 1;
-    return { inv_freq: tensor([dim / 2], found), attention_factor: tensor([], [gain]) };
+    return { inv_freq: tensor([dim / 2], found), attention_factor: tensor([], [numbers.gain(record)]) };
   },
   sinusoidal(message, { dim, layout, base, endpoint, odd, scale }) {
     only(layout === "interleaved" && !endpoint && scale === 1 && dim % 2 === 0 && odd === "refused", "the page has one form");

@@ -28,9 +28,10 @@ def ids(asked: Asked) -> Chart:
 
 
 def _rows(asked: Asked, name: str) -> Map:
-    """Return the position ids of the tokens of some rows."""
+    """Return the number of each token of some rows: its position id, or that of its document."""
     (found,) = asked.result(**{name: _given(asked, name)})
-    seen = "Each row is a sequence. The colour is the position id of each token."
+    what = "number of the document" if name == "positions" else "position id"
+    seen = f"Each row is a sequence. The colour is the {what} of each token."
     return Map(asked.title, "place in the row", "row", seen, found, "number")
 
 

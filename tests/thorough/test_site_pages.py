@@ -216,7 +216,7 @@ def expected(settings: dict[str, Any]) -> dict[str, Any]:
         "None": None,
         "Linear": posref.scaling.Linear(scaling["factor"]),
         "NTKAware": posref.scaling.NTKAware(scaling["factor"]),
-        "YaRN": posref.scaling.YaRN(scaling["factor"], 4096, attention_factor=1.0),
+        "YaRN": posref.scaling.YaRN(scaling["factor"], 4096),
         "Llama3": posref.scaling.Llama3(scaling["factor"], 4096),
     }[scaling["type"]]
     frequencies, _ = posref.rope_frequencies(width, base=base, scaling=record, xp=np)

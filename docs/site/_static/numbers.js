@@ -32,6 +32,9 @@
   /** Frequencies after a scaling, in radians per token. */
   const frequencies = (base, dim, scaling) => SCALINGS[scaling.type](base, dim, { ...DEFAULTS, ...scaling });
 
+  /** The factor of a rotated vector: YaRN's attention factor. */
+  const gain = ({ type, factor }) => (type === "YaRN" && factor > 1 ? 0.1 * Math.log(factor) + 1 : 1);
+
   /** A row for each position: the sine and the cosine of every pair, side by side. */
   const sinusoids = (positions, thetas) =>
     positions.map((p) => thetas.flatMap((theta) => [Math.sin(p * theta), Math.cos(p * theta)]));
@@ -71,10 +74,11 @@
       };
     }
     const thetas = frequencies(base, width, scaling);
-    const table = (kind === "rope" ? rotated : sinusoids)(positions, thetas);
+    const rows = (kind === "rope" ? rotated : sinusoids)(positions, thetas);
+    const table = rows.map((row) => row.map((value) => value * gain(scaling)));
     const curve = table.map((row) => product(table[0], row));
     return { table, matrix: between(table, distance), curve, frequencies: thetas };
   }
 
-  root.numbers = { SCALINGS, all, frequencies, rotated, sinusoids, slopes };
+  root.numbers = { SCALINGS, all, frequencies, gain, rotated, sinusoids, slopes };
 })(typeof module === "undefined" ? globalThis : module.exports);
