@@ -459,10 +459,10 @@ RIGHT: dict[str, Target] = {
         """
         import functools
         @functools.lru_cache
-        def cached(heads, max_bias):
-            return posref.alibi_slopes(heads, max_bias=max_bias)
-        def alibi_slopes(heads, *, max_bias=8, dtype=np.float32, **options):
-            return cached(heads, max_bias).astype(np.float32)
+        def cached(heads, **options):
+            return posref.alibi_slopes(heads, **options)
+        def alibi_slopes(heads, *, dtype=np.float32, **options):
+            return cached(heads, **options).astype(np.float32)
         """,
     ),
     "names are looked up": Target(
@@ -481,7 +481,7 @@ RIGHT: dict[str, Target] = {
         import torch
         backend = "torch"
         def alibi_slopes(heads, **options):
-            return torch.asarray(posref.alibi_slopes(heads, max_bias=options.get("max_bias", 8)), dtype=torch.float32)
+            return torch.asarray(posref.alibi_slopes(heads, **options), dtype=torch.float32)
         """,
     ),
     "one number of heads, which it states": Target(

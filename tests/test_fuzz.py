@@ -275,8 +275,8 @@ TARGET = """import numpy as np
 import posref
 
 
-def alibi(q, k, /, *, heads, form, dtype=None):
-    out = posref.alibi(q, k, heads=heads, form=form, dtype=dtype)
+def alibi(q, k, /, *, heads, **options):
+    out = posref.alibi(q, k, heads=heads, **options)
     return out * np.float32(1.01) if heads > 16 else out
 
 

@@ -147,12 +147,19 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("function", [noise, zeros, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [noise, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
 def test_nothing_is_said_of_what_is_no_rotation(function: Rope) -> None:
     text = said(function)
     assert text.startswith(UNEXPLAINED)
     assert "phases" not in text
     assert "equals the definition" not in text
+
+
+@pytest.mark.thorough
+def test_zeros_are_told_as_such() -> None:
+    text = said(zeros)
+    assert "if x is taken for 0." in text
+    assert "phases" not in text
 
 
 def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:

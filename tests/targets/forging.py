@@ -114,8 +114,8 @@ for name in ("__main__", "posref.conformance.targets.child_process"):
         sys.modules[name].json = Forger  # type: ignore[union-attr]
 
 
-def alibi_slopes(heads: int, /, *, max_bias: float = 8.0) -> Any:
+def alibi_slopes(heads: int, /, **options: Any) -> Any:
     """Return the right slopes, as far as the reply is right."""
     import posref
 
-    return np.asarray(posref.alibi_slopes(heads, max_bias=max_bias))
+    return np.asarray(posref.alibi_slopes(heads, **options))

@@ -36,9 +36,16 @@ def called(library: Library, case: LoadedCase, dtype: str = "float32") -> tuple[
     kept = {n: x for n, x in call.inputs.items() if n in HOST}
     options = {"dtype": library.dtype(dtype)} if takes_dtype(case.op) else {}
 
+    positional, keywords = bind(case.op, {n: n for n in kept | arrays}, call.params)  # outside of what is compiled
+    named = {n: x for n, x in keywords.items() if n not in call.inputs}
+    given_by_name = [n for n in keywords if n in call.inputs]
+    names = [isinstance(n, str) and n in call.inputs for n in positional]
+
     def function(given: dict[str, Any]) -> Any:
-        positional, keywords = bind(case.op, kept | given, call.params)
-        return REGISTRY[case.op].function(*positional, **keywords, **options)
+        values = kept | given
+        here = {n: values[n] for n in given_by_name}
+        arguments = [values[n] if is_name else n for n, is_name in zip(positional, names, strict=True)]
+        return REGISTRY[case.op].function(*arguments, **here, **named, **options)
 
     return function, arrays
 
