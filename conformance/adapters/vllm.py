@@ -36,7 +36,7 @@ supports: dict[str, dict[str, Any]] = {
         "not": [{"layout": "interleaved", "scaling": "LongRoPE"}, {"lanes": "trailing", "partial": True}],
     },
     "mrope": {**NATURAL, "axes": [3], "arrangement": ["chunked", "interleaved", "ernie"], "scaling": [None, "YaRN"]},
-    "alibi_slopes": {"max_bias": ["default"]},
+    "alibi_slopes": {"max_bias": ["default"], "first": ["default"], "count": ["default"]},
 }
 
 _compilation = SimpleNamespace(custom_ops=["none"], enabled_custom_ops=set(), disabled_custom_ops=set())
