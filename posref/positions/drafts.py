@@ -37,8 +37,7 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
 
     Notes
     -----
-    SGLang's EAGLE kernels and Medusa count in this way. A common mistake is to add the index in the tree instead of the depth.
-    Both are equal in a chain and differ after the first branch.
+    `posref.draft_tree` is the same without the check of values, and says who counts in this way.
 
     Examples
     --------
