@@ -30,7 +30,6 @@ FLAGS = {
     "cope-refuse": Flag("a mask of numbers, or a table of another width, accepted"),
 }
 USUAL: dict[str, Any] = {}
-LEFT_OUT = ("again/large-values",)  # logits of 2**34: what a class allows has no bound
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 _cases = cases_of(OP, "cope-")

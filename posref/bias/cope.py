@@ -1,6 +1,6 @@
 """CoPE: contextual position encoding. Source: Golovneva et al., arXiv:2405.18719, section 4."""
 
-from posref.core.arrays import Array, beside, cast, library, namespace, suffix_sums, wide
+from posref.core.arrays import Array, beside, cast, library, namespace, number_system, suffix_sums, wide
 from posref.core.checks import check_broadcast, check_real
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -97,9 +97,20 @@ def cope(q: ArrayOf[T], logits: ArrayOf[T], table: ArrayOf[T], mask: AnyArray, /
 def gated_positions(logits: Array, mask: Array, /, *, last: int) -> Array:
     """Return for every query and key the sum of the gates from the key on, at most `last`."""
     xp = namespace(logits)
-    zero, one = (beside(number, logits, logits.dtype) for number in (0.0, 1.0))
-    open_ = one / (xp.exp(-xp.where(mask, logits, zero)) + one)
+    zero = beside(0.0, logits, logits.dtype)
+    open_ = _gate(xp.where(mask, logits, zero))
     return xp.minimum(suffix_sums(xp.where(mask, open_, zero)), beside(float(last), logits, logits.dtype))
+
+
+def _gate(x: Array, /) -> Array:
+    """Return the sigmoid, by exponentials of numbers below zero: these do not overflow, and nor does the gradient."""
+    xp = namespace(x)
+    positive = x >= beside(0.0, x, x.dtype)
+    power = xp.exp(xp.where(positive, -x, x))
+    found = xp.where(positive, beside(1.0, x, x.dtype), power) / (power + 1.0)
+    if number_system(xp) is not None:  # error bounds also cover the formula as written
+        return xp.either(found, lambda: 1.0 / (xp.exp(-x) + 1.0))
+    return found
 
 
 @part()
