@@ -179,8 +179,9 @@ class Bounds(NumberSystem):
             msg = "division by a number that may be zero"
             raise Undecided(msg)
         quotient = np.asarray(p / q)
-        exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
-        error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
+        with np.errstate(invalid="ignore"):  # a divisor that overflowed: its bound is not a number
+            exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
+            error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
         divisor = np.broadcast_to(q, quotient.shape)
 
         def idle(at: Any) -> Part:

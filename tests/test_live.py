@@ -8,6 +8,7 @@ import pytest
 from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 
+import posref
 from posref.backends.bounds import bounds
 from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
@@ -199,3 +200,41 @@ def test_infinities_integers_and_masks_must_be_equal() -> None:
     mask["out"][39, 30] ^= 1
     (found,) = judge("sliding_window", places, params, mask, "float64", "float64")
     assert (found.verdict, found.index) == ("fail", (39, 30))
+
+
+def test_logits_whose_exponential_overflows_have_a_tolerance() -> None:
+    q, table = RNG.integers(-8, 8, (2, 3)) / 4.0, RNG.integers(-8, 8, (4, 3)) / 4.0
+    inputs = {"q": q, "logits": np.asarray([[-1e4, -710.0, 0.5, 2.0]] * 2), "table": table, "mask": np.ones((1, 4), dtype=bool)}
+    outputs = plain("cope", inputs, {})
+    for accuracy, dtype in (("float64", "float64"), ("angle64", "float32"), ("angle32", "float32")):
+        (right,) = judge("cope", inputs, {}, {n: y.astype(dtype).astype(float) for n, y in outputs.items()}, accuracy, dtype)
+        assert right.verdict == "pass"
+        wrong = plain("cope", {**inputs, "logits": np.maximum(inputs["logits"], -4.0)}, {})
+        (found,) = judge("cope", inputs, {}, wrong, accuracy, dtype)
+        assert found.verdict == "fail"
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_the_gradient_of_cope_is_finite_where_an_exponential_overflows(backend: str) -> None:
+    q, table, mask = np.ones((1, 1)), np.asarray([[0.0], [1.0], [3.0]]), np.ones((1, 1), dtype=bool)
+    for logit, slope in ((-1e3, 0.0), (-100.0, 0.0), (0.0, 0.25), (1e3, 0.0)):
+        assert _slope(backend, logit, q, table, mask) == pytest.approx(slope, abs=1e-30)
+
+
+def _slope(backend: str, logit: float, q: Any, table: Any, mask: Any) -> float:
+    """Return the derivative of one key's bias by its logit, in float32."""
+    if backend == "torch":
+        import torch
+
+        x = torch.full((1, 1), logit, requires_grad=True)
+        arrays = (torch.tensor(a, dtype=torch.float32) for a in (q, table))
+        posref.cope(next(arrays), x, next(arrays), torch.tensor(mask)).sum().backward()
+        assert x.grad is not None
+        return float(x.grad[0, 0])
+    import jax
+    import jax.numpy as jnp
+
+    def bias(x: Any) -> Any:
+        return posref.cope(jnp.asarray(q, dtype="float32"), x, jnp.asarray(table, dtype="float32"), jnp.asarray(mask)).sum()
+
+    return float(jax.grad(bias)(jnp.full((1, 1), logit, dtype="float32"))[0, 0])

@@ -146,10 +146,14 @@ class Truth:
         """Raise `NotJudged` unless the class rules out zeros, and the dtype has every value."""
         for name, expected in call.expected.items():
             size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
+            allowed = self._allowed(name, expected, call.widths)
+            if np.any(np.isnan(allowed)):
+                msg = f"{self.base} has no tolerance here: a number inside of the operation is beyond float64"
+                raise NotJudged(msg)
             if np.any(size > LARGEST[self.dtype]):
                 msg = f"out of the range of {self.dtype}"
                 raise NotJudged(msg)
-            if np.any(size) and not np.any(size > self._allowed(name, expected, call.widths)):
+            if np.any(size) and not np.any(size > allowed):
                 msg = f"{self.base} allows every value of {name} to be zero here"
                 raise NotJudged(msg)
 
