@@ -256,10 +256,7 @@ function joint(a, b) {
   });
 }
 
-/**
- * (*B, count, Q, K) for queries (*B, Q) and keys (*B, K): the heads of one shard, all of them if count is null. The form "key"
- * ignores the queries: (*B, count, 1, K).
- */
+/** (*B, count, Q, K) for queries (*B, Q) and keys (*B, K); null counts all heads. "key" has one query: (*B, count, 1, K). */
 function alibi(message, params, dtype) {
   const form = word(params, "form", ["distance", "causal", "key"]);
   const heads = integer(params, "heads", 1);
