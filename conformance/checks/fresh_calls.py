@@ -38,6 +38,7 @@ LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
+Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 
 
 def ask_fresh_calls(operations: Pairs, target: Target, stated: Stated, seed: int, watch: Watch) -> int:
@@ -72,11 +73,12 @@ def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Gen
         return True
 
     order = [cases[at] for at in rng.permutation(len(cases))]
-    if any(is_wrong(case, fresh(case, operation.dtype, rng), "fresh") for case in order[:CALLS]):
+    stored = [{**defaults(op), **call.params} for _, given in own for answer in given for call in answer.case.calls]
+    if any(is_wrong(case, fresh(case, operation.dtype, rng, stored), "fresh") for case in order[:CALLS]):
         return asker
     if op in stated or not any(one.counts["unsupported"] for one, _ in own):
         return asker
-    for case, name, call in _others(order, near, operation.dtype, rng):
+    for case, name, call in _others(order, near, operation.dtype, rng, stored):
         if _answered(asker) or is_wrong(case, call, name):
             return asker
     if asker.results and not _answered(asker):
@@ -89,14 +91,14 @@ def _answered(asker: Asker) -> int:
 
 
 def _others(
-    small: Sequence[LoadedCase], near: Sequence[LoadedCase], dtype: str, rng: np.random.Generator
+    small: Sequence[LoadedCase], near: Sequence[LoadedCase], dtype: str, rng: np.random.Generator, stored: Stored
 ) -> Iterator[tuple[LoadedCase, str, Call | None]]:
     """Yield more calls, also such as code of one base, or of positions from 0, answers."""
     for case in small[CALLS:REFUSED]:
-        yield case, "fresh", fresh(case, dtype, rng)
+        yield case, "fresh", fresh(case, dtype, rng, stored)
     for case in (near[at] for at in rng.permutation(len(near))[:REFUSED]):
         if not case.calls[0].inputs:
-            yield case, "whole", _with_other_options(case.op, case.calls[0], rng, whole=True)
+            yield case, "whole", _with_other_options(case.op, case.calls[0], rng, stored, whole=True)
             continue
         for axis in LETTERS.values():
             count = SHORTEST + int(rng.integers(4))
@@ -156,14 +158,14 @@ def _is_small(call: Call) -> bool:
     return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= LARGEST
 
 
-def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator) -> Call | None:
-    """Return the call of a case with other numbers; None where there are no others."""
+def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored = ()) -> Call | None:
+    """Return the call of a case with other numbers, and options that are not stored; None where there are no others."""
     [call] = case.calls
     record = REGISTRY[case.op]
     known = {**defaults(case.op), **call.params}
     known |= {letter: size[0] for sizes in letters(case.op, call).values() for letter, size in sizes.items() if len(size) == 1}
     if not call.inputs:
-        return _with_other_options(case.op, call, rng)
+        return _with_other_options(case.op, call, rng, stored)
     moves = any(not letter.startswith("~") for letter in record.rows) and not any(known.get(n) is not None for n in RELATIONS)
     shift = int(rng.integers(1, 32))
     inputs: dict[str, npt.NDArray[Any]] = {}
@@ -208,7 +210,9 @@ def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.
     return arranged(drawn, axes)
 
 
-def _with_other_options(op: str, call: Call, rng: np.random.Generator, *, whole: bool = False) -> Call | None:
+def _with_other_options(
+    op: str, call: Call, rng: np.random.Generator, stored: Stored, *, whole: bool = False
+) -> Call | None:  # fmt: skip
     """Return a call without arrays of which one number is another, a real if it has any, unless `whole`; None without one."""
     record, numbers = REGISTRY[op], {n: v for n, v in call.params.items() if type(v) in (int, float)}
     reals = [n for n in numbers if isinstance(record.domains[n], Real) and not whole]
@@ -218,7 +222,7 @@ def _with_other_options(op: str, call: Call, rng: np.random.Generator, *, whole:
             other = numbers[name] + domain.step * k if isinstance(domain, Integer) else numbers[name] * (1 + k / 64)
             known = {**defaults(op), **call.params, name: other}
             high = domain.high if isinstance(domain, Integer) else None
-            if (high is None or other <= high) and all(holds(text, known) for text in record.requires):
+            if (high is None or other <= high) and known not in stored and all(holds(t, known) for t in record.requires):
                 params = {**call.params, name: other}
                 return replace(call, params=params, expected={n: _shaped(op, n, x, known) for n, x in call.expected.items()})
     return None
