@@ -69,6 +69,34 @@ def test_labels_at_the_ends_of_curves_do_not_overlap(places: list[float], expect
     assert plots.charts.spread(places, 1.0, 0.0, 10.0) == expected
 
 
+@pytest.mark.parametrize(
+    ("panels", "places", "numbers"),
+    [
+        ((16, 16), [0, 5, 10, 17, 22, 27], [0, 5, 10, 0, 5, 10]),
+        ((24,), [0, 10, 20], [0, 10, 20]),
+        ((6, 8), [0, 2, 4, 7, 9, 11, 13], [0, 2, 4, 0, 2, 4, 6]),
+        ((1, 10), [0, 2, 7], [0, 0, 5]),
+    ],
+)
+def test_the_numbers_of_an_axis_begin_again_in_each_panel(panels: Any, places: list[int], numbers: list[int]) -> None:
+    assert plots.charts.ticks_of_panels(panels) == (places, numbers)
+
+
+def test_panels_are_where_the_blank_cells_are() -> None:
+    found = []
+    for op in PICTURES:
+        chart = plots.chart(op)
+        if isinstance(chart, plots.Map):
+            blank = np.isnan(chart.values)
+            for axis, panels in ((0, chart.columns), (1, chart.rows)):
+                between = np.flatnonzero(blank.all(axis=axis)).tolist()
+                expected = [int(n) for n in np.cumsum([size + 1 for size in panels]) - 1][:-1]
+                assert between == expected, op
+                assert not panels or sum(panels) + len(panels) - 1 == chart.values.shape[1 - axis], op
+                found += [op] if panels else []
+    assert {"rotation_matrix", "mixed_table", "learned"} <= set(found)
+
+
 @pytest.mark.thorough
 def test_labels_are_not_cut() -> None:
     with plots.charts._style(dark=False) as plt:

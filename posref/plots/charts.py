@@ -63,12 +63,19 @@ class Lines(Chart):
 
 @dataclass(frozen=True, repr=False)
 class Map(Chart):
-    """A heat map with row 0 at the top. NaN in `values` is left blank."""
+    """
+    A heat map with row 0 at the top. NaN in `values` is left blank.
+
+    A map of several panels has their sizes in `columns` and `rows`, with one blank cell between neighbours: in each panel the
+    numbers of the axis begin again at 0.
+    """
 
     values: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
     unit: str = ""
     first: tuple[float, float] = (0.0, 0.0)  # the x of column 0 and the y of row 0
     square: bool = False
+    columns: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
 
     def arrays(self) -> dict[str, Numbers]:
         """Return the values."""
@@ -259,12 +266,28 @@ def _map(place: Any, chart: Map) -> None:
         chart.values, extent=box, aspect="equal" if chart.square else "auto", interpolation="none"
     )  # "none" keeps one pixel for each number in a .svg: the reader's program enlarges it, with sharp edges
     place.grid(visible=False)
-    place.xaxis.get_major_locator().set_params(integer=True)
-    place.yaxis.get_major_locator().set_params(integer=True)
+    for axis, panels in ((place.xaxis, chart.columns), (place.yaxis, chart.rows)):
+        if panels:
+            axis.set_ticks(*ticks_of_panels(panels))
+        else:
+            axis.get_major_locator().set_params(integer=True)
     whole = bool(np.isin(chart.values, (0, 1)).all())
     wide = chart.square and columns > 1.2 * rows  # the bar is as high as the map
     beside: dict[str, Any] = {"cax": place.inset_axes((1.02, 0, 0.03, 1))} if wide else {"ax": place, "pad": 0.02}
     place.figure.colorbar(image, label=chart.unit, ticks=[0, 1] if whole else None, **beside)
+
+
+def ticks_of_panels(panels: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return where the ticks of panels of these sizes lie, and their numbers: at most four in a panel, from 0."""
+    places, numbers = [], []
+    begin = 0
+    for size in panels:
+        step = next(10**n * m for n in range(5) for m in (1, 2, 5) if size <= 4 * 10**n * m)
+        own = [n for n in range(0, size, step) if n == 0 or 10 * n < 9 * size]  # the next panel's 0 is not touched
+        places += [begin + n for n in own]
+        numbers += own
+        begin += size + 1
+    return places, numbers
 
 
 def _points(place: Any, chart: Points) -> None:

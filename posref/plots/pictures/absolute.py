@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.analysis import distance_matrix, inner_products
+from posref.analysis import inner_products
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
 from posref.plots.maps import grid, table
@@ -37,17 +37,18 @@ def affine_waves(asked: Asked) -> Chart:
 
 
 def _rows_of_table(chart: Map) -> bool:
-    table, texts = chart.values[5:19, :8], chart.values[:, 9:]
+    table, texts = chart.values[11:, :8], chart.values[:, 9:]
     return same(texts[:10], table[:10]) and same(texts[11:], table) and not same(table[:9], table[1:10])
 
 
 @picture(_rows_of_table)
 def learned(asked: Asked) -> Chart:
-    """Left a table, right the rows that two packed texts of 10 and 14 tokens get: each text begins again at row 0."""
+    """Left a table of 14 rows, right what two packed texts of 10 and 14 tokens get: each text begins again at row 0."""
     rows = sines(np.arange(14), 8, 30.0)
     found = call(asked, {}, positions=np.r_[0:10, 0:14], table=rows)[0]
-    texts = np.concatenate([found[:10], np.full((1, 8), np.nan), found[10:]])
-    return heat(asked, "channel (the table, then the result)", "token of the two texts", beside(rows, texts), "value")
+    both = np.full((25, 17), np.nan)
+    both[11:, :8], both[:10, 9:], both[11:, 9:] = rows, found[:10], found[10:]
+    return heat(asked, "channel (left the table, right the result)", "row", both, "value", columns=(8, 8), rows=(10, 14))
 
 
 def _two_parts(chart: Map) -> bool:
@@ -105,17 +106,19 @@ def random_fourier(asked: Asked) -> Chart:
     return heat(asked, "column", "row", products, "inner product / that with itself", square=True)
 
 
-def _blocks(chart: Map) -> bool:
-    parts = chart.values.reshape(8, 8, 8, 8)  # block, place, block, place
-    apart = chart.values[~np.eye(64, dtype=bool)]
-    return all(same(parts[n, :, n], parts[0, :, 0], 8) for n in range(8)) and bool(apart.min() > 0.1)
+def _two_of_eight(chart: Map) -> bool:
+    block, place = np.divmod(np.arange(64), 8)
+    weights = np.zeros((8, 64))
+    weights[block, np.arange(64)] += 0.4 / 0.6  # the row of the block, and that of the place within it
+    weights[place, np.arange(64)] += 1.0
+    return same(chart.values[1:], weights[1:], 8) and same(chart.values.sum(axis=0), 1.0, 8)
 
 
-@picture(_blocks)
+@picture(_two_of_eight)
 def hierarchical_learned(asked: Asked) -> Chart:
-    """8 trained rows serve 64 positions: blocks of 8 repeat one pattern, and no two positions are equal."""
+    """8 trained rows serve 64 positions: each mixes the row of its block (stairs) with the row of its place in it (teeth)."""
     found = call(asked, {"alpha": 0.4}, positions=np.arange(64), table=np.eye(8))[0]
-    return heat(asked, "position (tokens)", "position (tokens)", distance_matrix(found), "distance", square=True)
+    return heat(asked, "position (tokens)", "trained row", found.T, "weight of the row")
 
 
 def _boxes(chart: Map) -> bool:
@@ -197,7 +200,8 @@ def resample(asked: Asked) -> Chart:
     given = {"size": (24, 24), "old_size": (8, 8), "prefix": 0, "method": "linear", "align_corners": False, "antialias": False}
     found = call(asked, given, table=old.reshape(64, 1))[0]
     both = beside(old.repeat(3, axis=0).repeat(3, axis=1), found.reshape(24, 24))
-    return heat(asked, "column (before, then after)", "row", both, "one channel", square=True)
+    label = "column (left before, right after; 1/24 of the width)"
+    return heat(asked, label, "row (1/24 of the height)", both, "one channel", square=True, columns=(24, 24))
 
 
 @picture(_slows, "table")

@@ -149,24 +149,54 @@ def leaky_rerope(asked: Asked) -> Chart:
     return logits(asked)
 
 
-def _within(chart: Map) -> bool:
-    return same(chart.values[40, 36], chart.values[63, 59], 256) and bool(np.nanmin(chart.values) > 0)
+def _products(asked: Asked, options: dict[str, Any], queries: Any, keys: Any) -> Numbers:
+    """Return the products of queries and keys that are all ones, by the product at distance 0."""
+    ones = np.ones((max(len(queries), len(keys)), 64))
+    given = {"layout": "half", "base": 10000.0, **options}
+    arrays: dict[str, Any] = {"q": ones[: len(queries)], "k": ones[: len(keys)]}
+    return call(asked, given, **arrays, q_positions=queries, k_positions=keys)[0] / 64
 
 
-@picture(_within, "logits")
+def _rotated(distances: Any) -> Numbers:
+    """Return what RoPE gives such queries and keys at these distances."""
+    angles = np.asarray(distances, dtype=np.float64)[:, None] * 10000.0 ** -(np.arange(32) / 32)
+    wave: Numbers = np.cos(angles).mean(axis=1)
+    return wave
+
+
+def _within(chart: Lines) -> bool:
+    (_, dual), (_, plain) = chart.series.values()
+    far = dual[: 3 * 96].reshape(3, 96)  # chunks that lie two or more before the query
+    seen = _rotated(np.arange(129))
+    low, high = seen.min() - 1e-9, seen.max() + 1e-9
+    return same(far, far[:1], 64) and bool((dual >= low).all() and (dual <= high).all() and plain.min() < low)
+
+
+@picture(_within)
 def dual_chunk(asked: Asked) -> Chart:
-    """Blocks of queries and keys of two chunks have distances that occur within a chunk: no logit is of an unseen one."""
-    return logits(asked)
+    """The products of one query with keys far behind repeat in every chunk of 96: no distance is above 128."""
+    keys = np.arange(4 * 96 + 80)
+    found = _products(asked, {"chunk_size": 128, "local_size": 32}, keys[-1:], keys)[0]
+    marks = {f"chunk {n}": 96.0 * n for n in range(1, 5)}
+    series = {"dual chunk attention": (keys, found), "RoPE": (keys, _rotated(keys[-1] - keys))}
+    label = "position of the key (tokens; the query is the last)"
+    return lines(asked, label, "product / that at distance 0", series, marks=marks)
 
 
-def _sinks(chart: Map) -> bool:
-    return same(chart.values[40, :4], chart.values[63, :4], 256) and bool(np.isfinite(chart.values[63, :4]).all())
+def _sinks(chart: Lines) -> bool:
+    (x, sink), (_, plain) = chart.series.values()
+    within = x < 68
+    return same(sink[within], plain[within], 64) and same(sink[x >= 67], sink[-1], 64) and bool(plain.min() < sink.min() - 0.1)
 
 
-@picture(_sinks, "logits")
+@picture(_sinks)
 def streaming_llm(asked: Asked) -> Chart:
-    """The sinks have the logits of near keys at every query, however long the text has become."""
-    return logits(asked)
+    """The first token, a sink, keeps the product of a key just before the window, however long the text has become."""
+    queries = np.arange(513)
+    given = {"sinks": 4, "window": 64, "counting": "with_query"}
+    found = _products(asked, given, queries, queries[:1])[:, 0]
+    series = {"sink, placed as in the cache": (queries, found), "RoPE": (queries, _rotated(queries))}
+    return lines(asked, "position of the query (tokens)", "product / that at distance 0", series)
 
 
 def _log_lines(chart: Lines) -> bool:

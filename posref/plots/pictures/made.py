@@ -59,9 +59,9 @@ def lines(asked: Asked, x_label: str, y_label: str, series: Mapping[str, tuple[A
     return Lines(asked.title, x_label, y_label, says(asked), numbers, **how)
 
 
-def heat(asked: Asked, x_label: str, y_label: str, values: Numbers, unit: str, *, square: bool = False) -> Map:
+def heat(asked: Asked, x_label: str, y_label: str, values: Numbers, unit: str, **how: Any) -> Map:
     """Return a heat map with the property as its caption."""
-    return Map(asked.title, x_label, y_label, says(asked), np.asarray(values, dtype=np.float64), unit, square=square)
+    return Map(asked.title, x_label, y_label, says(asked), np.asarray(values, dtype=np.float64), unit, **how)
 
 
 def beside(*parts: Numbers) -> Numbers:

@@ -83,7 +83,8 @@ def _moved(chart: Map) -> bool:
 def relative_shift(asked: Asked) -> Chart:
     """Left one score for each distance (columns), right the same scores at their keys: equal distances lie on diagonals."""
     x = np.tile(np.arange(16.0), (16, 1))
-    return heat(asked, "distance, then key", "query", beside(x, call(asked, {}, x=x)[0]), "score")
+    both = beside(x, call(asked, {}, x=x)[0])
+    return heat(asked, "distance (left), key (right)", "query", both, "score", columns=(16, 16))
 
 
 def _clipped(chart: Map) -> bool:

@@ -78,7 +78,8 @@ def rope_table(asked: Asked) -> Chart:
     """Left the cosines, right the sines of every pair at every position: position 0 has cosine 1 and sine 0."""
     places = np.arange(asked.tokens, dtype=np.float64)
     cos, sin = call(asked, {}, positions=places, inv_freq=10000.0 ** -(np.arange(32) / 32))
-    return heat(asked, "channel pair (cosines, then sines)", "position (tokens)", beside(cos, sin), "value")
+    label = "channel pair (left cosines, right sines)"
+    return heat(asked, label, "position (tokens)", beside(cos, sin), "value", columns=(32, 32))
 
 
 def _precise(chart: Lines) -> bool:
@@ -167,7 +168,9 @@ def mixed_table(asked: Asked) -> Chart:
     """Each pair is a plane wave in a direction of its own: along rows, along columns, or across. Four pairs on a grid."""
     cos = call(asked, {}, positions=GRID, frequencies=WAVES)[0].T.reshape(4, SIDE, SIDE)
     upper, lower = beside(cos[0], cos[1]), beside(cos[2], cos[3])
-    return heat(asked, "column", "row", np.concatenate([upper, np.full((1, 49), math.nan), lower]), "cosine", square=True)
+    both = np.concatenate([upper, np.full((1, 49), math.nan), lower])
+    panels = (SIDE, SIDE)
+    return heat(asked, "column of the cell", "row of the cell", both, "cosine", square=True, columns=panels, rows=panels)
 
 
 def _mirror(chart: Map) -> bool:
@@ -256,7 +259,8 @@ def liere_rotations(asked: Asked) -> Chart:
     found = call(asked, {}, positions=places, generators=_generators(9, 6))[0]
     first, second, third, fourth = found[:, 0]
     blocks = np.concatenate([beside(first, second), np.full((1, 13), math.nan), beside(third, fourth)])
-    return heat(asked, "column (positions 0 and 1, below 2 and 4)", "row", blocks, "value", square=True)
+    label = "column (positions 0 and 1, below 2 and 4)"
+    return heat(asked, label, "row", blocks, "value", square=True, columns=(6, 6), rows=(6, 6))
 
 
 def _contents(chart: Map) -> bool:
@@ -287,7 +291,8 @@ def rotation_matrix(asked: Asked) -> Chart:
     """The rotation at position 2 in both layouts: "half" pairs channels that are 8 apart, "interleaved" neighbours."""
     given = {"dim": 16, "base": 10.0}
     parts = [call(asked, {**given, "layout": n}, position=np.asarray(2))[0] for n in ("half", "interleaved")]
-    return heat(asked, "input channel (half, then interleaved)", "output channel", beside(*parts), "factor", square=True)
+    label = "input channel (left half, right interleaved)"
+    return heat(asked, label, "output channel", beside(*parts), "factor", square=True, columns=(16, 16))
 
 
 def _permutes(chart: Map) -> bool:
