@@ -12,9 +12,9 @@ from posref.core.checks import check_integer, check_real
 from posref.types import ArrayOf, T
 
 __all__ = [
-    "angle_error", "beyond_training", "by_distance", "correlation_matrix", "decay", "decay_bound", "distance_matrix",
-    "distances_from", "entropy", "frequency_ratio", "inner_products", "logit_terms", "pairs", "resolution", "rounded",
-    "row_distance", "wavelengths",
+    "angle_error", "beyond_training", "block_products", "by_distance", "correlation_matrix", "decay", "decay_bound",
+    "distance_matrix", "distances_from", "entropy", "frequency_ratio", "inner_products", "logit_terms", "pairs", "resolution",
+    "rounded", "row_distance", "wavelengths",
 ]  # fmt: skip
 
 
@@ -418,6 +418,60 @@ def beyond_training(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /, *, trained: int
     seen = check_integer("beyond_training", "trained", trained, 1) * inv_freq
     apart = 1 + 16 * float(namespace(inv_freq).finfo(inv_freq.dtype).eps)
     return (check_integer("beyond_training", "length", length, 1) * scaled > seen * apart) & (seen < 2 * pi)
+
+
+def block_products(near: ArrayOf[T], seen: ArrayOf[T], /, *, block: int) -> T:
+    r"""
+    Return how many matrix products each block of queries and keys needs, where near and far pairs have scores of their own.
+
+    .. math:: c_{AB} = \left[ \exists \, i \in A, j \in B : s_{ij} \wedge n_{ij} \right] +
+        \left[ \exists \, i \in A, j \in B : s_{ij} \wedge \neg n_{ij} \right]
+
+    where n is `near` and s is `seen`. So c is 0 for blocks that are masked, 2 for those with both kinds, and else 1. ReRoPE,
+    Self-Extend and StreamingLLM compute two scores for a pair and take one. A kernel needs both for few blocks only.
+
+    Parameters
+    ----------
+    near : array, boolean, shape ``(Q, K)``
+        n, true where the first score is taken.
+    seen : array, boolean, shape ``(Q, K)``
+        s, true where the query attends to the key.
+    block : int
+        The number of queries and of keys in a block: a divisor of Q and of K.
+
+    Returns
+    -------
+    array, int32, shape ``(Q / block, K / block)``
+
+    Raises
+    ------
+    ValueError
+        If an array is not boolean, they are not 2-D or of different shapes, or `block` does not divide Q and K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> apart = np.arange(6)[:, None] - np.arange(6)
+    >>> block_products(apart < 2, apart >= 0, block=2).tolist()
+    [[1, 0, 0], [2, 1, 0], [1, 2, 1]]
+    """
+    xp = library("block_products", near=near, seen=seen)
+    for name, array in (("near", near), ("seen", seen)):
+        if array.dtype != xp.bool:
+            msg = f"block_products: {name} must be boolean; got {array.dtype}."
+            raise ValueError(msg)
+    if near.ndim != 2 or near.shape != seen.shape:
+        shapes = f"{tuple(near.shape)} and {tuple(seen.shape)}"
+        msg = f"block_products: near and seen must be 2-D and of one shape; got {shapes}."
+        raise ValueError(msg)
+    queries, keys = near.shape
+    check_integer("block_products", "block", block, 1)
+    if queries % block or keys % block:
+        msg = f"block_products: block must divide the axes of near, {queries} and {keys}; got {block}."
+        raise ValueError(msg)
+    kinds = xp.stack([xp.logical_and(seen, near), xp.logical_and(seen, xp.logical_not(near))], axis=0)
+    parts = xp.reshape(kinds, (2, queries // block, block, keys // block, block))
+    return xp.sum(xp.astype(xp.any(xp.any(parts, axis=4), axis=2), xp.int32), axis=0, dtype=xp.int32)
 
 
 def entropy(logits: ArrayOf[T], /) -> T:

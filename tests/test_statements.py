@@ -43,6 +43,22 @@ def test_attention_without_positions_does_not_see_the_order(order: list[int]) ->
     assert reordered(lambda q, k, v: posref.attention(q, k, v, mask=np.tri(3, dtype=bool)), order) > 0.01
 
 
+@pytest.mark.parametrize("order", [[2, 1, 0], [1, 0, 2]], ids=["CBA", "BAC"])
+def test_an_added_table_makes_the_order_count(order: list[int]) -> None:
+    """Self-attention of words alone is equivariant; with sinusoids added to the words it is not, for both orders."""
+    weights = np.random.default_rng(8).standard_normal((3, D, D)) / 8
+    rows = posref.sinusoidal(np.arange(3), D, layout="interleaved", dtype=np.float64)
+
+    def change(added: Any) -> float:
+        def attended(words: Any) -> Any:
+            return posref.attention(*((words + added) @ w for w in weights))
+
+        return float(np.abs(attended(Q[:3][order]) - attended(Q[:3])[order]).max())
+
+    assert change(0 * rows) < 64 * D * U
+    assert change(rows) > 0.05
+
+
 def test_a_causal_mask_alone_tells_the_place() -> None:
     mark = np.eye(T)[:, :1]
     seen = posref.attention(np.zeros((T, 2)), np.zeros((T, 2)), mark, mask=np.tri(T, dtype=bool))[:, 0]
@@ -93,6 +109,50 @@ def test_random_projections_destroy_the_distance() -> None:
     spread = [max(float(np.ptp(np.diagonal(m, n))) for n in range(T - 1)) / float(np.ptp(m)) for m in (plain, mixed)]
     assert spread[0] < 1e-12
     assert spread[1] > 0.3
+
+
+def test_weights_belong_to_one_order_of_columns() -> None:
+    """Rows of a matrix in the order of the table's columns give the same result; in another order they read other waves."""
+    first, second = (posref.sinusoidal(PLACES, D, layout=name, dtype=np.float64) for name in ("interleaved", "sin_cos"))
+    order = np.arange(D).reshape(D // 2, 2).T.ravel()  # all sines, then all cosines
+    assert np.array_equal(first[:, order], second)
+    weights = RNG.standard_normal((D, D)) / 8
+    assert close(second @ weights[order], first @ weights)
+    wrong = np.linalg.norm(second @ weights - first @ weights) / np.linalg.norm(first @ weights)
+    assert wrong > 0.8  # nothing is left: the error is as large as the result
+
+
+def test_adding_is_concatenating_with_shared_weights() -> None:
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    shared, other = np.random.default_rng(9).standard_normal((2, D, D)) / 8
+    both = np.concatenate([Q, table], axis=1)
+    assert close((Q + table) @ shared, both @ np.concatenate([shared, shared]))
+    assert close(
+        both @ np.concatenate([shared, other]), Q @ shared + table @ other
+    )  # twice the weights, and free of each other
+    assert np.abs(table @ other - table @ shared).max() > 1
+
+
+def test_embeddings_are_multiplied_by_the_root_of_the_width() -> None:
+    """Embeddings of variance 1/d have length 1, rows of sinusoids the root of d/2: 16 for d = 512, and the word is lost."""
+    d = 512
+    rows = posref.sinusoidal(np.arange(d), d, layout="interleaved", dtype=np.float64)
+    words = np.random.default_rng(10).standard_normal((d, d)) / np.sqrt(d)
+    assert close(np.linalg.norm(rows, axis=1), 16.0, d)
+    # the squared length of a word is a mean of 512 squares: its standard deviation is sqrt(2 / 512) = 0.0625
+    assert (np.abs((words**2).sum(axis=1) - 1) < 6 * 0.0625).all()
+
+    def likeness(sums: Any, part: Any) -> float:
+        cosines = (sums * part).sum(axis=1) / np.linalg.norm(sums, axis=1) / np.linalg.norm(part, axis=1)
+        return float(cosines.mean())
+
+    # lengths 1 and 16, nearly orthogonal: cosines 1/sqrt(257) and 16/sqrt(257); then sqrt(512) and 16: sqrt(2/3), sqrt(1/3);
+    # the product of a word and a row adds at most a few hundredths to the mean of 512 cosines
+    plain, scaled = words + rows, np.sqrt(d) * words + rows
+    assert likeness(plain, words) == pytest.approx(257**-0.5, abs=0.02)
+    assert likeness(plain, rows) == pytest.approx(16 * 257**-0.5, abs=0.02)
+    assert likeness(scaled, words) == pytest.approx((2 / 3) ** 0.5, abs=0.02)
+    assert likeness(scaled, rows) == pytest.approx((1 / 3) ** 0.5, abs=0.02)
 
 
 def test_a_learned_table_has_weights_and_an_end() -> None:
@@ -158,6 +218,40 @@ def test_regrouping_costs_t_over_d_times_less() -> None:
     assert counts[0] / counts[1] == pytest.approx(4096 / D, rel=1e-3)
 
 
+def features(x: Any) -> Any:
+    """Return elu(x) + 1: what linear attention takes in place of the exponential."""
+    return np.where(x > 0, x + 1, np.exp(x))
+
+
+def test_causal_linear_attention_is_a_running_sum() -> None:
+    """One pass with a state of D (D + 1) numbers gives what the masked matrix of all pairs gives."""
+    q, k = features(Q), features(K)
+    rq, rk = posref.rope(q, PLACES, **HALF), posref.rope(k, PLACES, **HALF)
+    state, total, rows = np.zeros((D, D)), np.zeros(D), []
+    for t in range(T):
+        state, total = state + np.outer(rk[t], V[t]), total + k[t]
+        rows.append((rq[t] @ state) / (q[t] @ total))
+    masked = np.tri(T) * (rq @ rk.T) @ V / (np.tri(T) * (q @ k.T)).sum(axis=1, keepdims=True)
+    assert close(rows, masked, D * T)
+    assert close(posref.rotary_linear_attention(Q, K, V, PLACES, PLACES, causal=True, **HALF), masked, D * T)
+    assert np.abs(rows[0] - V[0] * (rq[0] @ rk[0]) / (q[0] @ k[0])).max() < 64 * D * U  # the first token sees itself alone
+    assert np.abs(masked - rq @ (rk.T @ V) / (q @ k.sum(axis=0))[:, None]).max() > 0.1  # without the mask it is another result
+
+
+def test_linear_attention_has_no_room_for_a_bias() -> None:
+    """Regrouping needs a product of thin matrices. ALiBi's distances have full rank: no D channels hold them."""
+    places = np.arange(256)
+    q, k = features(np.random.default_rng(11).standard_normal((2, 256, D)))
+    slope = {"heads": 8, "dtype": np.float64}
+    distance, signed = (posref.alibi(places, places, form=form, **slope)[3] for form in ("distance", "causal"))
+    ranks = [int(np.linalg.matrix_rank(matrix)) for matrix in (q @ k.T, distance, q @ k.T + distance, signed)]
+    assert ranks == [64, 256, 256, 2]
+    # the signed form alone has rank 2: i and j in two channels more; that holds for causal attention, where no key is behind
+    i, j = places[:, None], places[None, :]
+    assert np.array_equal(signed, -(i - j) / 16)
+    assert np.array_equal(np.tril(distance), np.tril(signed))
+
+
 # ---- mistakes of teaching texts ---------------------------------------------------------------------------------------------
 def rotated_in_words(x: Any, other: Any) -> Any:
     """Return x cos + other sin at the places, with the angles of layout "half"."""
@@ -206,16 +300,48 @@ def test_interpolation_is_dividing_positions() -> None:
     [
         (None, 0.245, 18),
         (posref.scaling.Linear(8.0), 0.031, 0),
+        (posref.scaling.NTKAware(8.0), 0.224, 17),
+        (posref.scaling.DynamicNTK(1.0, 4096), 0.224, 17),
+        (posref.scaling.DynamicNTK(2.0, 4096), 0.219, 3),
         (posref.scaling.YaRN(8.0, 4096), 0.245, 0),
         (posref.scaling.Llama3(8.0, 4096), 0.245, 0),
     ],
-    ids=["none", "Linear", "YaRN", "Llama3"],
+    ids=["none", "Linear", "NTKAware", "DynamicNTK-1", "DynamicNTK-2", "YaRN", "Llama3"],
 )
 def test_neighbours_and_unseen_angles(scaling: Any, angle: float, unseen: int) -> None:
     plain, _ = posref.rope_frequencies(128, base=10000.0, xp=np)
-    found, _ = posref.rope_frequencies(128, base=10000.0, scaling=scaling, xp=np)
+    found, _ = posref.rope_frequencies(128, base=10000.0, scaling=scaling, length=32768, xp=np)
     assert round(float(analysis.resolution(found)), 3) == angle
     assert int(analysis.beyond_training(found, plain, trained=4096, length=32768).sum()) == unseen
+
+
+def test_dynamic_ntk_changes_nothing_up_to_the_training_length() -> None:
+    plain, _ = posref.rope_frequencies(128, base=10000.0, xp=np)
+    dynamic = posref.scaling.DynamicNTK(2.0, 4096)
+    short, _ = posref.rope_frequencies(128, base=10000.0, scaling=dynamic, length=4096, xp=np)
+    assert np.array_equal(short, plain)
+    # with a factor of 1 it is NTK-aware scaling by the quotient of the lengths
+    long, _ = posref.rope_frequencies(128, base=10000.0, scaling=posref.scaling.DynamicNTK(1.0, 4096), length=32768, xp=np)
+    aware, _ = posref.rope_frequencies(128, base=10000.0, scaling=posref.scaling.NTKAware(8.0), xp=np)
+    assert np.array_equal(long, aware)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "angle", "unseen"),
+    [
+        (None, 0.25, 14),
+        (posref.presets["phi-3.5-mini"].rope["scaling"], 0.207, 0),
+        (posref.scaling.Linear(32.0), 0.008, 0),
+        (posref.scaling.YaRN(32.0, 4096), 0.25, 0),
+    ],
+    ids=["none", "LongRoPE", "Linear", "YaRN"],
+)
+def test_the_lists_of_longrope_leave_no_unseen_angle(scaling: Any, angle: float, unseen: int) -> None:
+    """Phi-3.5's 96 channels at 32 times 4096 tokens: neighbours keep most of their angle, and no pair is beyond training."""
+    plain, _ = posref.rope_frequencies(96, base=10000.0, xp=np)
+    found, _ = posref.rope_frequencies(96, base=10000.0, scaling=scaling, length=131072, xp=np)
+    assert round(float(analysis.resolution(found)), 3) == angle
+    assert int(analysis.beyond_training(found, plain, trained=4096, length=131072).sum()) == unseen
 
 
 def test_entropy_grows_with_the_length_and_log_n_holds_it() -> None:
@@ -249,6 +375,23 @@ def test_blocks_of_rerope_that_need_both_products() -> None:
             part = held[cells][apart[cells] >= 0]
             both += [(a, b)] if part.any() and not part.all() else []
     assert both == [(1, 0), (2, 1), (3, 2)]  # just below the diagonal
+    counted = analysis.block_products(~held, apart >= 0, block=16)
+    assert counted.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [1, 2, 1, 0], [1, 1, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("window", "block", "both", "cost"), [(1024, 128, 24, 1.045), (1024, 64, 48, 1.023), (512, 128, 28, 1.053)]
+)
+def test_the_second_pass_of_rerope_costs_a_few_blocks(window: int, block: int, both: int, cost: float) -> None:
+    """Of 4096 tokens, one diagonal of blocks needs both products: its number of blocks follows from its distance alone."""
+    places = np.arange(4096)
+    apart = places[:, None] - places
+    near = posref.rerope_distances(places, places, window=window) == apart
+    counted = analysis.block_products(near, apart >= 0, block=block)
+    blocks = 4096 // block
+    assert int((counted > 0).sum()) == blocks * (blocks + 1) // 2
+    assert int((counted == 2).sum()) == blocks - window // block == both
+    assert round(float(counted.sum() / (counted > 0).sum()), 3) == cost
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
@@ -268,6 +411,7 @@ def test_the_measures_on_every_library(library: str) -> None:
     cosines = np.asarray([np.cos(3.0 * FREQ).mean()])
     assert close(back(analysis.row_distance(a(FREQ), a([3.0]))), np.sqrt((1 - cosines) / 2))
     assert close(back(analysis.resolution(a(FREQ))), np.arccos(np.cos(FREQ).mean()))
+    assert back(analysis.block_products(a(np.eye(4)) > 0, a(np.tri(4)) > 0, block=2)).tolist() == [[2, 0], [1, 2]]
     weights = np.exp(Q) / np.exp(Q).sum(axis=-1, keepdims=True)
     assert close(back(analysis.entropy(a(Q))), -(weights * np.log(weights)).sum(axis=-1))
     assert (
@@ -286,6 +430,18 @@ def test_the_measures_on_every_library(library: str) -> None:
         (
             lambda: analysis.beyond_training(FREQ, FREQ, trained=0, length=9),
             "beyond_training: trained must be an int of at least 1; got 0.",
+        ),
+        (
+            lambda: analysis.block_products(Q, Q, block=2),
+            "block_products: near must be boolean; got float64.",
+        ),
+        (
+            lambda: analysis.block_products(Q > 0, Q[:9] > 0, block=2),
+            "block_products: near and seen must be 2-D and of one shape; got (48, 64) and (9, 64).",
+        ),
+        (
+            lambda: analysis.block_products(Q > 0, Q > 0, block=9),
+            "block_products: block must divide the axes of near, 48 and 64; got 9.",
         ),
         (lambda: analysis.resolution(Q), "resolution: frequencies must have one axis; got shape (48, 64)."),
     ],
