@@ -43,23 +43,65 @@ document.addEventListener("DOMContentLoaded", () => {
     return `${low.toPrecision(3)} (dark) to ${high.toPrecision(3)} (bright)`;
   }
 
-  function line(canvas, values, logarithmic) {
+  /** Round numbers from low to high, about `count` of them. */
+  function ticks(low, high, count) {
+    const rough = (high - low) / count || 1;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+    const found = [];
+    for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; n++) found.push(n * step);
+    return found.length ? found : [low];
+  }
+
+  /** Powers of ten between the logarithms low and high, or round numbers if there are fewer than two of them. */
+  function logarithms(low, high) {
+    const powers = ticks(low, high, 4).filter(Number.isInteger);
+    if (powers.length > 1) return powers;
+    return ticks(10 ** low, 10 ** high, 4).filter((value) => value > 0).map(Math.log10);
+  }
+
+  const short = (value) => String(Number(value.toPrecision(3)));
+
+  function line(canvas, values, logarithmic, first) {
     const ink = getComputedStyle(canvas).color;
     const shown = logarithmic ? values.map(Math.log10) : values;
-    const [low, high] = [Math.min(...shown, logarithmic ? Infinity : 0), Math.max(...shown)];
-    const [width, height] = [(canvas.width = 480), (canvas.height = 300)];
-    const x = (i) => 8 + (i / Math.max(values.length - 1, 1)) * (width - 16);
-    const y = (value) => height - 8 - ((value - low) / (high - low || 1)) * (height - 16);
+    const [low, high] = [Math.min(...shown, logarithmic ? Infinity : 0), Math.max(...shown, logarithmic ? -Infinity : 0)];
+    const [width, height] = [Math.max(canvas.clientWidth, 240), Math.max(canvas.clientHeight, 160)];
+    const sharp = window.devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = height * sharp;
     const brush = canvas.getContext("2d");
+    brush.scale(sharp, sharp);
+    brush.font = "12px sans-serif";
     brush.strokeStyle = brush.fillStyle = ink;
-    brush.globalAlpha = 0.35;
-    if (!logarithmic) brush.fillRect(8, y(0), width - 16, 1);
-    brush.globalAlpha = 1;
+    const rows = logarithmic ? logarithms(low, high) : ticks(low, high, 5);
+    const names = rows.map((value) => short(logarithmic ? 10 ** value : value));
+    const left = 12 + Math.max(...names.map((name) => brush.measureText(name).width));
+    const x = (i) => left + 6 + (i / Math.max(values.length - 1, 1)) * (width - left - 20);
+    const y = (value) => height - 30 - ((value - low) / (high - low || 1)) * (height - 44);
+    brush.textBaseline = "middle";
+    brush.textAlign = "right";
+    rows.forEach((value, n) => {
+      brush.globalAlpha = 0.2;
+      brush.fillRect(left, y(value), width - left, 1);
+      brush.globalAlpha = 1;
+      brush.fillText(names[n], left - 6, y(value));
+    });
+    brush.textBaseline = "top";
+    brush.textAlign = "center";
+    const columns = ticks(first, first + values.length - 1, 5).filter(Number.isInteger);
+    columns.forEach((value) => {
+      brush.fillRect(x(value - first), height - 24, 1, 5);
+      brush.fillText(String(value), x(value - first), height - 16);
+    });
+    brush.fillRect(left, height - 24, width - left, 1);
+    brush.fillRect(left, 8, 1, height - 32);
     brush.lineWidth = 2;
     brush.beginPath();
     shown.forEach((value, i) => (i ? brush.lineTo(x(i), y(value)) : brush.moveTo(x(i), y(value))));
     brush.stroke();
     shown.forEach((value, i) => values.length <= 64 && brush.fillRect(x(i) - 2, y(value) - 2, 4, 4));
+    canvas.ticks = { x: columns, y: rows.map((value) => (logarithmic ? 10 ** value : value)) };
     return `${Math.min(...values).toPrecision(3)} to ${Math.max(...values).toPrecision(3)}`;
   }
 
@@ -67,20 +109,20 @@ document.addEventListener("DOMContentLoaded", () => {
     sinusoid: {
       table: "Table: a row for each position, a column for each channel",
       matrix: "Distance between every two rows",
-      curve: "Inner product of the first row with each row",
-      frequencies: "Frequency of each pair, radians per token (logarithmic)",
+      curve: "Inner product of the first row with each row, by position",
+      frequencies: "Frequency by pair, radians per token (logarithmic)",
     },
     rope: {
       table: "A vector of ones, rotated by each position",
       matrix: "Distance between every two rotated vectors",
       curve: "Inner product of the first with each, by distance",
-      frequencies: "Frequency of each pair after scaling (logarithmic)",
+      frequencies: "Frequency by pair after scaling (logarithmic)",
     },
     alibi: {
       table: "Bias: a row for each distance, a column for each head",
       matrix: "Bias of the middle head for every two positions",
       curve: "Bias of the middle head by distance",
-      frequencies: "Slope of each head (logarithmic)",
+      frequencies: "Slope by head (logarithmic)",
     },
   };
 
@@ -99,7 +141,8 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const [name, rows] of Object.entries(found)) {
       const figure = form.querySelector(`figure[data-part="${name}"]`);
       const canvas = figure.querySelector("canvas");
-      const range = Array.isArray(rows[0]) ? heat(canvas, rows) : line(canvas, rows, name === "frequencies");
+      const first = name === "curve" && chosen.kind === "sinusoid" ? chosen.offset : 0;
+      const range = Array.isArray(rows[0]) ? heat(canvas, rows) : line(canvas, rows, name === "frequencies", first);
       const words = WORDS[chosen.kind][name];
       figure.querySelector("figcaption").textContent = `${words}: ${range}.`;
       canvas.setAttribute("aria-label", words);
@@ -110,6 +153,7 @@ document.addEventListener("DOMContentLoaded", () => {
   form.addEventListener("input", draw);
   form.addEventListener("submit", (event) => event.preventDefault());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  window.addEventListener("resize", draw);
   new MutationObserver(draw).observe(document.body, { attributeFilter: ["data-theme"] });
   draw();
 });
