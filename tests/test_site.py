@@ -211,7 +211,7 @@ def test_symptoms_name_what_exists(source: Path) -> None:
     found = symptoms.symptoms()
     anchors = symptoms.anchors()
     titles = [symptom.title for symptom in found]
-    assert len(found) >= 40
+    assert len(found) >= 53
     assert len(set(titles)) == len(titles)
     for symptom in found:
         words = shlex.split(symptom.check)

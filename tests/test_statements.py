@@ -344,6 +344,18 @@ def test_the_lists_of_longrope_leave_no_unseen_angle(scaling: Any, angle: float,
     assert int(analysis.beyond_training(found, plain, trained=4096, length=131072).sum()) == unseen
 
 
+@pytest.mark.parametrize(
+    ("scaling", "unseen"),
+    [(None, 20), (posref.scaling.NTKAware(2.0), 19), (posref.scaling.YaRN(2.0, 64), 0), (posref.scaling.Linear(2.0), 0)],
+    ids=["none", "NTKAware", "YaRN", "Linear"],
+)
+def test_a_grid_of_twice_the_size_has_unseen_angles(scaling: Any, unseen: int) -> None:
+    """FLUX.1 has 56 channels for rows and 56 for columns: 64 of them at 1024 px, 128 at 2048 px."""
+    plain, _ = posref.rope_frequencies(56, base=10000.0, xp=np)
+    found, _ = posref.rope_frequencies(56, base=10000.0, scaling=scaling, xp=np)
+    assert int(analysis.beyond_training(found, plain, trained=64, length=128).sum()) == unseen
+
+
 def test_entropy_grows_with_the_length_and_log_n_holds_it() -> None:
     logits = 2 * np.random.default_rng(7).standard_normal((32, 16384))
     short, long = (float(analysis.entropy(logits[:, :n]).mean()) for n in (1024, 16384))
