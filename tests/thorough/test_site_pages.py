@@ -248,6 +248,41 @@ def test_the_page_to_play_with_draws_the_numbers_of_posref(built: Path, browser:
     assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
 
 
+AXES = """
+return ["curve", "frequencies"].map((part) => {
+  const canvas = document.querySelector(`figure[data-part="${part}"] canvas`);
+  const brush = canvas.getContext("2d");
+  const inked = (...box) => brush.getImageData(...box).data.some((value) => value > 0);
+  const below = inked(0, canvas.height - 14, canvas.width, 14);
+  return { ...canvas.ticks, left: inked(0, 0, 12, canvas.height), below };
+});
+"""  # the numbers of the axes, and whether something is written beside and below the curve
+
+
+@pytest.mark.parametrize("kind", ["sinusoid", "rope", "alibi"])
+def test_the_curves_of_the_page_to_play_with_have_numbers_on_their_axes(
+    built: Path, browser: webdriver.Chrome, kind: str
+) -> None:
+    show(browser, built / "play.html", 420, "light")
+    for tokens, offset, size in ((8, 0, 4), (50, 4000, 16), (128, 7, 32)):
+        drawn = browser.execute_script(MOVE, {"kind": kind, "tokens": tokens, "offset": offset, "width": size, "heads": size})
+        curve, frequencies = run(browser, AXES)
+        first = offset if kind == "sinusoid" else 0
+        for axis, begin, length in ((curve, first, tokens), (frequencies, 0, len(drawn["numbers"]["frequencies"]))):
+            assert 2 <= len(axis["x"]) <= 7
+            assert begin <= min(axis["x"]) <= max(axis["x"]) <= begin + length - 1
+            assert len(set(np.diff(axis["x"]))) == 1 or len(axis["x"]) == 2
+            assert axis["left"]
+            assert axis["below"]
+        values = [*drawn["numbers"]["curve"], 0]
+        assert 2 <= len(curve["y"]) <= 8
+        assert min(values) <= min(curve["y"]) + 1e-9
+        assert max(curve["y"]) <= max(values) + 1e-9
+        found = drawn["numbers"]["frequencies"]
+        assert 2 <= len(frequencies["y"]) <= 8
+        assert min(found) * (1 - 1e-9) <= min(frequencies["y"]) < max(frequencies["y"]) <= max(found) * (1 + 1e-9)
+
+
 def test_the_page_to_play_with_obeys_the_keyboard(built: Path, browser: webdriver.Chrome) -> None:
     show(browser, built / "play.html", 420, "dark")
     slider = browser.find_element(By.ID, "play-length")
