@@ -134,14 +134,11 @@ MARKS = {
     "continuous_position_bias": r"continuous_position_bias_mlp",
     "levit_bias": r"attention_biases",
     "deberta_scores": r"rel_embeddings",
-    "convolutional projections": r"convolution_projection",
-    "depthwise convolution in the feed-forward": r"\.dwconv\.dwconv\.",
+    "peg": r"convolution_projection|\.dwconv\.dwconv\.|(spatial|channel)_block\.conv1\.",
     "decomposed_bias": r"rel_pos_h$",
     "deformable attention": r"sampling_offsets",
-    "t5_bias with segments": r"position_bias\.relative_attention_bias$",
-    "t5_bias over boxes": r"rel_pos_x_bias|rel_bias_x|:RelativePositionBiasHorizontal",
-    "n-gram relative buckets": r"relative_pos_embeddings",
-    "clipped distance bias": r"relative_attention_bias_layer",
+    "t5_bias": r"relative_attention_bias(\.weight)?$|rel_attn_embed|rel_pos_x_bias",
+    "t5_buckets": r"relative_pos_embeddings|:RelativePositionBiasHorizontal",
     "xpath embedding": r"xpath_embeddings",
     "bias_gate": r"gru_rel_pos",
     "gated learned tables by tile": r"gated_positional_embedding",
@@ -153,10 +150,11 @@ MARKS = {
     "neighbourhood relative position bias": r"\.rpb$",
     "random_fourier": r"shared_(image_)?embedding\.positional_embedding$",
     "layout_2d": r"h_position_embeddings",
-    "strided convolution": r":SEWD?PositionalConvEmbedding",
     "axial_learned": r"position_embeddings\.weights\.\d|row_embedd|(cell_2d|row)\w*embedding|position_embedding_table$",
     "shaw_values": r"emb_rel_v",
-    "shaw_scores": r"distance_embedding\.weight|emb_rel_k|\.pe_k\.|rel_pos_emb\.weight|rel_logits_proj",
+    "shaw_scores": (
+        r"distance_embedding\.weight|relative_attention_bias_layer|emb_rel_k|\.pe_k\.|rel_pos_emb\.weight|rel_logits_proj"
+    ),
 }
 
 
@@ -194,7 +192,7 @@ def compare_sines_of_masks(model: torch.nn.Module, entries: list[Any], compared:
     given = [dict(e.options) for e in entries if e.operation == "sine_2d" and e.options is not None]
     ours = [posref.sine_2d(mask, options.pop("dim"), **options) for options in given]
     theirs = []
-    boxes = any(e.operation == "sinusoids of boxes" for e in entries)
+    boxes = any("of each box" in e.conventions.get("positions", "") for e in entries)
     for name, module in model.named_modules():
         if SINES.search(type(module).__name__) and not (boxes and re.search(BOXES, name)):
             wanted = inspect.signature(module.forward).parameters
@@ -245,7 +243,16 @@ def videomae(code: Any, dim: int) -> Any:
     return code.get_sinusoid_encoding_table(9, dim)[0]
 
 
-TABLES: dict[str, Callable[[Any, int], Any]] = {"ctrl": ctrl, "pegasus_x": pegasus_x, "videomae": videomae}
+def canary_decoder(code: Any, dim: int) -> Any:
+    return code.CanaryPositionalEmbedding(9, dim)(torch.arange(9))
+
+
+TABLES: dict[str, Callable[[Any, int], Any]] = {
+    "canary_decoder": canary_decoder,
+    "ctrl": ctrl,
+    "pegasus_x": pegasus_x,
+    "videomae": videomae,
+}
 
 
 def compare_own_tables(config: Any, entries: list[Any], compared: Counter[str], wrong: list[str]) -> None:
@@ -323,12 +330,6 @@ def compare_alibi(config: Any, entries: list[Any], compared: Counter[str], wrong
                 wrong.append(f"the bias of {node.model_type} is not ours")
 
 
-def canary(code: Any, dim: int) -> tuple[Any, Any]:
-    """Sinusoids divided by the root of their width."""
-    ours = posref.sinusoidal(np.arange(9), dim, layout="sin_cos") / dim**0.5
-    return ours, code.CanaryPositionalEmbedding(9, dim)(torch.arange(9))
-
-
 def patchtst(code: Any, dim: int) -> tuple[Any, Any]:
     """Sinusoids less their mean, by ten times their deviation."""
     ours = posref.sinusoidal(np.arange(9), dim, layout="interleaved")
@@ -352,13 +353,11 @@ def perceiver(code: Any, dim: int) -> tuple[Any, Any]:
 
 
 NAMED: dict[str, Callable[[Any, int], tuple[Any, Any]]] = {
-    "canary_decoder": canary,
     "patchtst": patchtst,
     "omdet-turbo": omdet,
     "perceiver": perceiver,
 }
 OPERATIONS = {
-    "canary_decoder": "scaled sinusoidal",
     "patchtst": "standardised sinusoidal",
     "omdet-turbo": "sinusoidal_nd",
     "perceiver": "learned or fourier, by the preprocessor",

@@ -139,15 +139,16 @@ def test_relative_keys_of_bert(kind: str, row: tuple[float, ...]) -> None:
 
 
 def test_relative_keys_of_its_kin() -> None:
-    """Those whose code has the same scale for all terms. The others are known without relative keys."""
+    """All of transformers 4.57 that had them. ALBERT and ESM scale the terms in their own way, and say so."""
     assert from_config({"model_type": "bert", "position_embedding_type": "absolute"}) == from_config({"model_type": "bert"})
     kin = [name for name, row in model_table().items() if "relative_key_query" in str(row)]
-    assert len(kin) == 21
+    assert len(kin) == 25
     for name in kin:
         given = {"model_type": name, "position_embedding_type": "relative_key_query", "max_position_embeddings": 9}
         found = from_config(given)
         (entry,) = (e for entries in found.values() for e in entries if e is not None and e.operation == "shaw_scores")
         assert entry.options == {"left": 8, "right": 8, "order": "query_minus_key", "terms": "query_and_key"}
+        assert set(entry.conventions) == {"albert": {"key_table"}, "esm": {"q"}}.get(name, set())
         assert (found.get("text") == [("learned", {"offset": 0})]) == (name == "bert-generation")  # which adds both
     with pytest.raises(ValueError, match=r"^from_config: config\['position_embedding_type'\] must be one of"):
         from_config({"model_type": "bert", "position_embedding_type": "rotary"})

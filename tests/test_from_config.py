@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import posref
 from posref import from_config, rope_from_config
-from posref.models.values import model_table
+from posref.models.values import model_table, table
 from posref.models.whole import READERS
 from posref.spec import REGISTRY
 
@@ -209,3 +210,55 @@ def test_the_table_is_sound() -> None:
             if "options" in row:
                 assert set(row["options"]) <= set(inspect.signature(getattr(posref, row["operation"])).parameters), model
                 assert row["operation"] in REGISTRY, model
+
+
+def test_a_row_without_options_has_its_reason() -> None:
+    """What posref does not define is named, with one reason, which the answer has too; operations have options."""
+    rows = [row for known in model_table().values() for row in known.get("rows", ()) if row["operation"] is not None]
+    named = {row["operation"] for row in rows if "options" not in row and "read" not in row}
+    of_diffusers = {row["operation"] for known in table("diffusers").values() for name, row in known.items() if name != "by"}
+    assert named <= set(table("undefined"))
+    assert not set(table("undefined")) & set(REGISTRY)
+    assert set(table("undefined")) <= named | of_diffusers
+    assert all(set(row) == {"reason"} and len(row["reason"]) > 30 for row in table("undefined").values())
+    (entry,) = from_config({"model_type": "vjepa2"})["vision"]
+    assert entry is not None
+    assert "two different frequencies" in entry.conventions["not defined"]
+    (entry,) = from_config({"model_type": "udop"})["encoder vertical"]
+    assert entry is not None
+    assert "not defined" not in entry.conventions
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "udop", "relative_bias_args": [{"type": "diagonal"}]}, "relative_bias_args must be null or a list"),
+        ({"model_type": "udop", "relative_bias_args": [{"type": "1d"}, {"type": "1d"}]}, "each type once; got 2"),
+        ({"model_type": "udop", "relative_bias_args": [{"type": "vertical", "scaling_factor": 1}]}, "a number above 1; got 1"),
+        ({"model_type": "udop", "relative_bias_args": [{"type": "1d", "scaling_factor": 2}]}, "must be 1 for type '1d'"),
+        ({"model_type": "moonshine_streaming_encoder", "sliding_windows": [[4, 1]]}, "for each of 6 layers"),
+        ({"model_type": "moonshine_streaming_encoder", "sliding_windows": [[0, 0]] * 6}, "a window must have a key"),
+        ({"model_type": "gemma4_audio", "attention_context_left": 0}, "must be ints of at least 1 and 0; got 0 and 0"),
+        ({"model_type": "longformer", "attention_window": 5}, "attention_window must be an even int"),
+        ({"model_type": "clvp_encoder", "projection_dim": 1000}, "an even number of rotated channels, at least 2; got 41"),
+        ({"model_type": "dab-detr", "temperature_width": 0}, "temperature_width must be a number above 0"),
+        ({"model_type": "qwen2_5_omni_dit", "rope_parameters": {"rope_type": "yarn"}}, "must be one of ('default', None)"),
+        (
+            {"model_type": "fun_asr_nano_encoder", "num_stacked_frames": "7"},
+            "num_stacked_frames, an int of at least 1",
+        ),
+    ],
+)
+def test_files_that_do_not_decide_an_encoding(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        from_config(config)
+
+
+def test_a_file_decides_the_kinds_of_distance_of_udop() -> None:
+    """Those that it leaves out are no component; prefixes have rows of their own."""
+    kinds = [{"type": "horizontal", "prefix_bucket": True, "bidirectional": False, "relative_attention_num_buckets": 16}]
+    found = from_config({"model_type": "udop", "relative_bias_args": kinds})
+    assert {"encoder", "encoder vertical"} & found.keys() == set()
+    (entry,) = found["encoder horizontal"]
+    assert entry == ("t5_buckets", {"bidirectional": False, "max_distance": 100, "num_buckets": 16})
+    assert entry.conventions["prefix"].startswith("row 16 ")

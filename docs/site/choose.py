@@ -7,7 +7,7 @@ from typing import Any
 
 from posref.about import ABOUT
 from posref.core.composition import stages
-from posref.models.values import model_table
+from posref.models.values import model_table, why_not
 from posref.spec import REGISTRY, Encoding
 
 TABLE = model_table()
@@ -39,8 +39,8 @@ def page(families: str) -> str:
     lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
-    lines += ["## What posref does not define", "", "With the model types of transformers that have it:", ""]
-    lines += [f"{name}\n: {', '.join(f'`{kind}`' for kind in kinds)}\n" for name, kinds in missing().items()]
+    lines += ["## What posref does not define", "", "Why not, and the model types of transformers that have it:", ""]
+    lines += [f"{name}\n: {_why(name)}. In {', '.join(f'`{kind}`' for kind in kinds)}.\n" for name, kinds in missing().items()]
     lines += ["## Not defined here, and why", "", "Encodings from papers and libraries, whole or in part:", ""]
     lines += [_left_out(row) for row in inventory() if "operations" not in row or "lacks" in row]
     return "\n".join(lines)
@@ -50,6 +50,11 @@ def inventory() -> list[dict[str, Any]]:
     """Return the encodings of papers and libraries: each with its operations, or with why there are none, and who has it."""
     found: list[dict[str, Any]] = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
     return found
+
+
+def _why(name: str) -> str:
+    reason = why_not(name)["not defined"]
+    return reason[0].upper() + reason[1:]
 
 
 def _left_out(row: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from posref.models.arguments import Entry
 from posref.models.fields import refuse
-from posref.models.values import table
+from posref.models.values import table, why_not
 from posref.spec import REGISTRY
 
 CLASS = "_class_name"
@@ -45,7 +45,7 @@ def read_diffusers(config: Mapping[str, Any]) -> dict[str, list[Entry | None]]:
     for component, row in rows[name].items():
         when = {} if component == "by" else row["options"].get("when", {})
         if component != "by" and not (when and config.get(when["key"], when["default"]) is None):
-            beside = {key: row[key] for key in ("positions", "note") if key in row}
+            beside = {key: row[key] for key in ("positions", "note") if key in row} | why_not(row["operation"])
             found[component] = [Entry(row["operation"], _options(row, config), beside)]
     return found
 

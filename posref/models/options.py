@@ -4,7 +4,7 @@ The options of a row of tables/types.json, with a file's values for its keys.
 An option is a value, or a dict: ``key``, the key that has it, or several, of which the first that is not null counts; ``type``,
 "int" or "float"; ``silent``, the value without any key, which may be null; ``least``, below which a value counts as null;
 ``item``, the place in a list; ``over`` and ``plus``, what an int is divided by, a number or another key, rounded down, and
-what is added to it; ``power``, the power of a float.
+what is added to it; ``times``, another key that multiplies it; ``power``, the power of a float.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,8 @@ def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mappin
     if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
         refuse(f"the file must have {' or '.join(names)}, of type {wanted}, for {name}; got {value!r}.")
     if wanted == "int":
-        return value // _divisor(name, given, config, defaults) + given.get("plus", 0)
+        factor = _number(name, given["times"], given, config, defaults) if "times" in given else 1
+        return value * factor // _divisor(name, given, config, defaults) + given.get("plus", 0)
     return float(value) ** given.get("power", 1)
 
 
@@ -56,9 +57,11 @@ def _is_below(value: Any, least: int | None) -> bool:
 
 def _divisor(name: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> int:
     over = given.get("over", 1)
-    if isinstance(over, str):
-        found = _item(value_of(over, config, defaults), given)
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            refuse(f"the file must have {over}, an int of at least 1, for {name}; got {found!r}.")
-        return int(found)
-    return int(over)
+    return _number(name, over, given, config, defaults) if isinstance(over, str) else int(over)
+
+
+def _number(name: str, key: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> int:
+    found = _item(value_of(key, config, defaults), given)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        refuse(f"the file must have {key}, an int of at least 1, for {name}; got {found!r}.")
+    return int(found)

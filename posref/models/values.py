@@ -21,7 +21,7 @@ ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
 @cache
 def table(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the rows of a table by name: "types", "defaults", "gguf" or "presets". The file is read once."""
+    """Return the rows of a table by name: "types", "defaults", "undefined", "gguf" or "presets". The file is read once."""
     path = Path(__file__).with_name("tables") / f"{name}.json"
     rows: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return rows
@@ -65,6 +65,12 @@ def model_type(name: Any) -> Mapping[str, Any]:
 def model_table() -> Mapping[str, Mapping[str, Any]]:
     """Return the rows of the model types that `posref.from_config` knows."""
     return {name: row for name, row in table("types").items() if not row.keys() <= {"rope", "layers"}}
+
+
+def why_not(name: str) -> dict[str, str]:
+    """Return why posref does not define an encoding, as a convention. Empty for operations."""
+    found = table("undefined").get(name)
+    return {} if found is None else {"not defined": found["reason"]}
 
 
 @cache

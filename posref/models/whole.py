@@ -11,10 +11,11 @@ from posref.models.fields import ConfigError, even, first, integer, number, pars
 from posref.models.layers import COUNT, kinds_of_layers, layers_on
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
+from posref.models.reaches import boxes, halves, reaches
 from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 from posref.models.rope_scaling import softmax_factor_of
 from posref.models.unreviewed import parent_of
-from posref.models.values import ROTARY, model_table, model_type, remedy
+from posref.models.values import ROTARY, model_table, model_type, remedy, why_not
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
 DICTS = ("rope_scaling", "rope_parameters")
@@ -50,9 +51,10 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
           checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
 
         The pair has ``conventions``, a mapping from names to words: how the model makes an argument that the caller gives,
-        where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``). A
-        model type that only the installed transformers knows is answered as the type that its configuration class extends, if
-        that one is known. Its entries then say so: ``reviewed``.
+        where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``).
+        LayoutLMv3 takes the lower edges of boxes for ``positions``. ``not defined`` says why posref does not define the
+        encoding. A model type that only the installed transformers knows is answered as the type that its configuration class
+        extends, if that one is known. Its entries then say so: ``reviewed``.
 
         A component with an encoding at its input and another in attention has both: "vision" and "vision attention". "vision
         table" is the operation that resizes the learned table to another grid. A component of a nested configuration has both
@@ -158,7 +160,7 @@ def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
 def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entry | None:
     if row["operation"] is None:
         return None
-    return Entry(row["operation"], options_of(row, config, defaults))
+    return Entry(row["operation"], options_of(row, config, defaults), why_not(row["operation"]))
 
 
 def _holds(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
@@ -279,11 +281,25 @@ def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[
 
 
 def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return sinusoids of rows and columns, each half as wide as the model."""
+    """Return sinusoids of rows and columns, or of the four numbers of a box, each half as wide as the model."""
     options = options_of(row, config, defaults) or {}
     if options["widths"] % 4 or options["widths"] < 4:
         refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['widths']}.")
-    return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * 2})]
+    return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * row.get("axes", 2)})]
+
+
+def _temperatures(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return DETR's sines with the base of rows. If columns have another, their half is of a second call (dab_detr, 305)."""
+    options = options_of(row, config, defaults) or {}
+    base = number("temperature_width", ("temperature_width",), config, defaults, {"temperature_width": 20}, low=0, strict=True)
+    other = f"the second half is that of a call with base {base:g}"
+    return [Entry("sine_2d", options, {} if base == options["base"] else {"channels": other})]
+
+
+def _projected(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return CLVP's rotation, as wide as half of a head of the projection, and at least 32 channels (clvp, 249)."""
+    width = integer(("projection_dim",), config, defaults) // (2 * integer(HEADS, config, defaults))
+    return [Entry("rope", {**row["options"], "rotary_dim": even(max(width, 32)), "scaling": None})]
 
 
 def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
@@ -350,9 +366,14 @@ READERS: dict[str, Reader] = {
     "compass": _compass,
     "extent": _extents,
     "grid": _grid,
+    "temperatures": _temperatures,
+    "projected": _projected,
     "disentangled": disentangled,
     "decomposed": decomposed,
     "continuous": continuous,
     "shifts": shifts,
     "levit": levit,
+    "boxes": boxes,
+    "reaches": reaches,
+    "halves": halves,
 }

@@ -300,7 +300,6 @@ VALUES = {
     "layout",
     "layout of an indexer",
     "rotation",
-    "scaled sinusoidal",
     "standardised sinusoidal",
 }  # beside operations
 # Where ours and theirs differ, and why.

@@ -1,0 +1,92 @@
+"""
+How far a query sees, and the buckets of boxes' distances, where a file decides them for each layer or each kind of distance.
+
+The rules are from the code of transformers 5.23.0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from posref.models.arguments import Entry
+from posref.models.fields import integer, refuse
+from posref.models.options import value_of
+
+Config = Mapping[str, Any]
+KINDS = ("1d", "horizontal", "vertical")
+BUCKETS = 32
+
+
+def boxes(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+    """Return UDOP's bias of one kind of distance: between tokens, or between the middles of their boxes (udop, 1040)."""
+    listed = value_of("relative_bias_args", config, defaults)
+    listed = [{"type": kind} for kind in KINDS] if listed is None else listed
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, dict) and one.get("type") in KINDS for one in listed):
+        refuse(f"relative_bias_args must be null or a list of dicts whose type is one of {KINDS}; got {listed!r}.")
+    given = [one for one in listed if one["type"] == row["kind"]]
+    if len(given) > 1:
+        refuse(f"relative_bias_args must have each type once; got {len(given)} of type {row['kind']!r}.")
+    return [_bucketed(given[0])] if given else []
+
+
+def _bucketed(given: Mapping[str, Any]) -> Entry:
+    """Return the bias of one dict of relative_bias_args."""
+    tokens = given["type"] == "1d"
+    sided, buckets = given.get("bidirectional", True), given.get("relative_attention_num_buckets", BUCKETS)
+    scale = given.get("scaling_factor", 1 if tokens else 100)
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or (scale != 1 if tokens else scale <= 1):
+        refuse(f"scaling_factor must be 1 for type '1d', else a number above 1; got {scale!r} for {given['type']!r}.")
+    options = {
+        "bidirectional": bool(sided),
+        "max_distance": integer(("max_distance",), given, {"max_distance": 128 if tokens else 100}),
+    }
+    prefix = {"prefix": f"row {buckets} from the tokens of the prefix to others, and the next row back"}
+    beside = prefix if given.get("prefix_bucket") else {}
+    if tokens:
+        return Entry("t5_bias", options, {"positions": "0, 1, 2 ... for text and image together", **beside})
+    axis = "x" if given["type"] == "horizontal" else "y"
+    distance = f"({axis} of the middle of the key's box, less the query's) times {scale:g}, without its fraction"
+    conventions = {"relative_positions": distance, "bias": "these rows of the table, relative_attention_bias", **beside}
+    return Entry("t5_buckets", {**options, "num_buckets": integer(("buckets",), {"buckets": buckets})}, conventions)
+
+
+def reaches(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+    """
+    Return windows that reach further to one side, as causal windows of queries that stand further ahead.
+
+    The keys are fewer than ``left`` back, and fewer than ``right`` ahead (gemma4, 1947; moonshine_streaming, 348).
+    """
+    if row["keys"] == ["sliding_windows"]:
+        listed = value_of("sliding_windows", config, defaults)
+        count = integer(("num_hidden_layers",), config, defaults)
+        if not isinstance(listed, list | tuple) or len(listed) < count or not all(_is_pair(one) for one in listed):
+            refuse(f"sliding_windows must have two ints of at least 0 for each of {count} layers; got {listed!r}.")
+        return [_reach(*pair) for pair in listed[:count]]
+    left, right = (value_of(key, config, defaults) for key in row["keys"])
+    if not _is_pair((left, right)) or left < 1:
+        refuse(f"{' and '.join(row['keys'])} must be ints of at least 1 and 0; got {left!r} and {right!r}.")
+    return [_reach(left - 1, right)]
+
+
+def _reach(left: int, right: int) -> Entry:
+    ahead = max(right - 1, 0)
+    if left + ahead < 1:
+        refuse(f"a window must have a key; got {left} back and {right} ahead.")
+    moved = {"q_positions": f"plus {ahead}, since the window reaches {ahead} ahead"} if ahead else {}
+    return Entry("sliding_window", {"window": left + ahead, "counting": "with_query", "sides": "causal"}, moved)
+
+
+def halves(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+    """Return windows of which half is on each side of the query: one size for all layers, or a list (longformer, 478)."""
+    given = value_of("attention_window", config, defaults)
+    listed = given if isinstance(given, list | tuple) and given else [given]
+    if not all(_is_whole(size) and size >= 2 and size % 2 == 0 for size in listed):
+        refuse(f"attention_window must be an even int of at least 2, or a list of them; got {given!r}.")
+    return [Entry("sliding_window", {"window": size // 2, "counting": "without_query", "sides": "both"}) for size in listed]
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(_is_whole(reach) and reach >= 0 for reach in value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value < 2**31
