@@ -13,11 +13,15 @@ nox.options.sessions = ["scoreboard"]
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
+TRITON = "triton==3.9.0"
 RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
     "diffusers": [TORCH, "diffusers==0.42.1"],
     "equinox": ["equinox==0.13.8"],
+    "fla_core": [TORCH, "einops", TRITON, ["fla-core==0.6.0"]],
     "flash_attn": [TORCH, "einops", ["--no-build-isolation", "flash-attn==2.8.3.post2"]],
+    "flash_attn_triton": [TORCH, "einops", TRITON, ["--no-build-isolation", "flash-attn==2.8.3.post2"]],
     "keras_hub": [["keras-hub==0.32.0"], "keras==3.15.1", "jax==0.10.2", "kagglehub", "regex", "sentencepiece", "tokenizers"],
+    "liger_kernel": [TORCH, "transformers==5.23.0", TRITON, ["liger-kernel==0.8.5"]],
     "litgpt": [TORCH, "litgpt==0.5.13"],
     "megatron_core": [TORCH, ["megatron-core==0.16.1"]],
     "mlx": ["mlx[cpu]==0.32.4"],

@@ -45,10 +45,15 @@ def _page(finding: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     lines += ["```text", *finding["prints"], "```", "", "## What should happen", "", finding["should"], ""]
     lines += ["## Where", "", f"{finding['source']}.", "", "## A fix", "", *_diff(finding["fix"]), ""]
     lines += ["## A test", "", *_test(finding), "", "## Elsewhere", "", f"Upstream: {upstream}", ""]
+    many = (
+        "One case of posref fails for this reason"
+        if len(failures) == 1
+        else f"{len(failures)} cases of posref fail for this reason. One of them"
+    )
     lines += [
-        f"{len(failures)} cases of posref fail for this reason. One of them: `posref check {summary['adapter']} --case "
-        f"{failures[0]['id']} --dtype {failures[0]['dtype']}`. With the fixes of all findings about {package} all of them pass"
-        f"{_but(summary, failures)}.",
+        f"{many}: `posref check {summary['adapter']} --case "
+        f"{failures[0]['id']} --dtype {failures[0]['dtype']}`. With the fixes of all findings about {package} "
+        f"{'it passes' if len(failures) == 1 else 'all of them pass'}{_but(summary, failures)}.",
     ]
     return "\n".join(lines) + "\n"
 

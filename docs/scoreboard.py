@@ -73,7 +73,7 @@ def load() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     files = [path for path in FOLDER.glob("*.json") if path.name != "findings.json"]
     summaries = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     findings = json.loads((FOLDER / "findings.json").read_text(encoding="utf-8"))
-    return sorted(summaries, key=lambda s: str(s["package"]).lower()), findings
+    return sorted(summaries, key=lambda s: (str(s["package"]).lower(), s["adapter"])), findings
 
 
 def page(summaries: Iterable[Mapping[str, Any]], findings: Iterable[Mapping[str, Any]]) -> str:
@@ -126,15 +126,20 @@ def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> st
     counted = [f"{kinds.count(k)} {k}{'s' * (kinds.count(k) > 1)}" for k in ("defect", "convention") if k in kinds]
     counted += [f"**{len(open_)} unconfirmed**"] if (open_ := unconfirmed(s, findings)) else []
     operations = ", ".join(dict.fromkeys(o["op"] for o in shown))
-    anchor = s["package"].lower()
-    return (
-        f"| [{s['package']}](#{anchor}) | {version(s)} | {operations} | {passed} of {asked} | {', '.join(counted) or 'none'} |"
-    )
+    title = _title(s)
+    anchor = title.lower().replace(" ", "-")
+    return f"| [{title}](#{anchor}) | {version(s)} | {operations} | {passed} of {asked} | {', '.join(counted) or 'none'} |"
+
+
+def _title(s: Mapping[str, Any]) -> str:
+    """Return the name of the package, and what of it is asked where a second adapter asks it."""
+    part = s["adapter"].removeprefix(s["package"].lower().replace("-", "_")).strip("_")
+    return f"{s['package']} {part}".strip()
 
 
 def _library(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[str]:
     others = ", ".join(f"{name} {number}" for name, number in s["versions"].items() if name != s["package"])
-    lines = [f"## {s['package']}", "", f"Version {version(s)}, with {others}.", ""]
+    lines = [f"## {_title(s)}", "", f"Version {version(s)}, with {others}.", ""]
     lines += ["| operation | dtype | achieved | passed | failed | not offered |", "|---|---|---|---|---|---|"]
     for o in _shown(s):
         achieved = o["achieved"] or (f"({o['passed']})" if o["passed"] else "none")

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import posref
+from posref.conformance import Unsupported
+from posref.conformance.adapters import _triton as triton
 
 ROTATE = """
 import torch
@@ -53,6 +55,16 @@ def apply_rot_embed(x, sin, cos, half):
     u, v = x.chunk(2, -1)
     return SIGN * (x * cos + torch.cat((-v, u), -1) * sin)
 """
+TRITON = """
+import torch
+from flash_attn.ops.triton import rotary as kernels
+def apply_rotary_emb(x, cos, sin, interleaved, seqlen_offsets):
+    rows = slice(seqlen_offsets, seqlen_offsets + x.shape[1])
+    u, v = x.chunk(2, -1)
+    cos, sin = cos[rows, None], sin[rows, None]
+    with kernels.torch.cuda.device(None):
+        return SIGN * kernels.torch.cat((u * cos - v * sin, v * cos + u * sin), -1)
+"""
 EMBEDDINGS = "megatron/core/models/common/embeddings"
 TREES = {  # what the adapter imports
     "vllm": {
@@ -65,6 +77,7 @@ TREES = {  # what the adapter imports
         "sglang/srt/layers/rotary_embedding/mrope.py": "",
     },
     "flash_attn": {"flash_attn/layers/rotary.py": ROTATE + APPLY},
+    "flash_attn_triton": {"flash_attn/layers/rotary.py": TRITON, "flash_attn/ops/triton/rotary.py": "import torch"},
     "megatron_core": {
         f"{EMBEDDINGS}/rope_utils.py": ROTATE + MEGATRON,
         f"{EMBEDDINGS}/rotary_pos_embedding.py": ROTATE + MEGATRON,
@@ -103,10 +116,35 @@ def test_the_adapter_asks_a_source_tree_on_the_path(
     monkeypatch.syspath_prepend(tmp_path)
     adapter = import_module(f"posref.conformance.adapters.{name}")
     x, positions = torch.linspace(-2, 2, 3 * 8).reshape(3, 8), torch.tensor([0, 5, 9])
-    if name == "timm":
+    if name in ("timm", "flash_attn_triton"):
         tables = posref.rope_cos_sin(positions, 8, base=1e4)
         found = adapter.apply_rope(x, *tables, layout="half")
     else:
         found = adapter.rope(x, positions, layout="half", base=1e4)
     assert torch.allclose(found, sign * posref.rope(x, positions, layout="half", base=1e4), atol=1e-5)
-    assert adapter.PACKAGE.replace("-", "_") == name
+    assert adapter.PACKAGE.replace("-", "_") == name.removesuffix("_triton")
+
+
+ROTATIONS = {
+    "as": lambda x, head: x,
+    "the last head stays": lambda x, head: torch.where(torch.arange(x.shape[head]).unflatten(0, HEADS[head]) < 2, x, 0),
+    "the heads in another order": lambda x, head: x.flip(head),
+}
+HEADS = {1: (-1, 1, 1), 2: (-1, 1)}
+
+
+@pytest.mark.parametrize("kind", ROTATIONS)
+def test_triton_kernels_are_asked_for_several_heads(kind: str) -> None:
+    x, change = torch.linspace(-2, 2, 3 * 8).reshape(3, 8), ROTATIONS[kind]
+    assert torch.equal(triton.of_heads(x, lambda heads: change(heads, 2)), x) == (kind == "as")
+    assert torch.equal(triton.of_both(x, lambda q, k: (change(q, 1), k)), x) == (kind == "as")
+    assert torch.equal(triton.of_both(x, lambda q, k: (q, k.flip(1))), x) is False
+    with pytest.raises(Unsupported):
+        triton.of_heads(x[:0], lambda heads: heads)
+
+
+def test_a_table_for_triton_kernels_has_a_row_before_those_of_the_tokens() -> None:
+    x, table = torch.zeros(2, 3, 8), torch.arange(12.0).reshape(3, 4).cos()
+    rows = triton.rows_of(table, x)
+    assert torch.equal(rows[1:], table.repeat(2, 1))
+    assert not (rows[0] == table).any()
