@@ -12,7 +12,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib import metadata
 from inspect import isroutine
 from itertools import islice
 from pathlib import Path
@@ -249,13 +250,18 @@ def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, .
 
 def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
     """Return the versions of NumPy, the array library and the package that an adapter is for."""
-    found = {}
-    for package in ("numpy", library.name.replace("_", "-"), offered(implementation, "PACKAGE", "numpy").split("[")[0]):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    packages = ("numpy", library.name.replace("_", "-"), offered(implementation, "PACKAGE", "numpy").split("[")[0])
+    found = {package: _version(package) for package in packages}
+    return {package: version for package, version in found.items() if version is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Return the installed version of a package, read once by a process: looking it up takes longer than most calls."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def find(target: Any) -> tuple[str, Any]:
