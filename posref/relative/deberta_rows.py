@@ -80,10 +80,8 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
     apart = xp.clip(cast(relative_positions, index_dtype(relative_positions)), -max_distance, max_distance)
     if buckets is None:
         return xp.clip(apart + span, 0, 2 * span - 1)
-    after = log_buckets(buckets, max_distance)
-    every = [*(-bucket for bucket in reversed(after[1:])), *after]  # for distances from -D to D
-    lookup = beside([min(max(bucket + span, 0), 2 * span - 1) for bucket in every], relative_positions, None)
-    return rows(lookup, apart + max_distance)
+    bucket = rows(beside(log_buckets(buckets, max_distance), relative_positions, None), xp.abs(apart))
+    return xp.clip(xp.where(apart < 0, -bucket, bucket) + span, 0, 2 * span - 1)
 
 
 def log_buckets(buckets: int, max_distance: int) -> list[int]:
