@@ -3,6 +3,7 @@ The array libraries on which every definition is tried. One that is missing fail
 failed. And which tests are thorough: those marked so, and all in the folder of that name.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -17,11 +18,13 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from sampling import SHARE, beyond_few, select
+from hypothesis import settings
+from sampling import EXAMPLES, SHARE, beyond_few, select
 
 from posref import backends
 
 pytest.register_assert_rewrite("every_encoding")
+gc.set_threshold(20_000, 20, 20)  # thousands of modules stay: the usual 700 goes through them far too often
 os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
 THOROUGH = Path(__file__).with_name("thorough")
 PLAIN = "not thorough"
@@ -52,6 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the share and the seed, in one process for all workers: of tests that are named, all are run."""
     option = config.option
+    examples = EXAMPLES["plain" if option.markexpr == PLAIN else "thorough"]
+    settings.register_profile("invariants", max_examples=examples, deadline=None, derandomize=True)
     if hasattr(config, "workerinput"):
         option.share, option.seed = config.workerinput["sampling"]
         return

@@ -15,6 +15,7 @@ import pytest
 from posref.spec import REGISTRY
 
 SHARE = 0.2  # of what is sampled
+EXAMPLES = {"plain": 25, "thorough": 100}  # on which an invariant is tried
 Operations = Callable[[Any], Iterable[str]]
 
 

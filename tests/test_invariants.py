@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 layouts = st.sampled_from(sorted(LAYOUTS))
 bases = st.sampled_from([100.0, 10000.0, 500000.0, 1e6])
 settings.register_profile("posref", max_examples=100, deadline=None, derandomize=True)
-settings.load_profile("posref")
+settings.load_profile("invariants")  # fewer examples in a plain run; the thorough one has them all
 
 
 def normal(seed: int, *shape: int) -> np.ndarray:
@@ -810,6 +810,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "equals its map": dict.fromkeys(OWN, passes_equal_the_map),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }
+settings.load_profile("posref")
 NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]
 
 

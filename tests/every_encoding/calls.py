@@ -19,7 +19,7 @@ from .encoding import Encoding, part
 
 ROOT = Path(str(posref.__file__)).parent
 ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
-DRAWS = 30
+DRAWS = 12  # a thorough run draws 250
 
 
 @part()

@@ -1,0 +1,14 @@
+"""The invariants that a plain run tries on few examples, on more of them."""
+
+import pytest
+from every_encoding.encoding import Encoding
+
+from posref.spec import REGISTRY
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.invariants])
+def test_invariants_hold(op: str) -> None:
+    encoding = Encoding(op)
+    encoding.run("invariants_hold")
+    encoding.finish()
