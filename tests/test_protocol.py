@@ -9,9 +9,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -240,15 +239,16 @@ def test_lines_without_an_end_that_are_no_messages_are_a_verdict() -> None:
     child.kill()
 
 
-def cases() -> Iterator[LoadedCase]:
-    for group in load_groups(INSTALLED):
+def cases(ops: Sequence[str] = tuple(REGISTRY)) -> Iterator[LoadedCase]:
+    for group in load_groups(INSTALLED, ops=ops):
         yield from group.cases
 
 
 @pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.thorough)])
 def test_requests_are_of_the_schema_and_have_nothing_that_is_expected(every: int) -> None:
+    """Of every case of so manyth operations."""
     keys = {"cmd", "seq", "case", "step", "op", "dtype", "params", "defaults", "inputs", "outputs", "cotangents", "forms"}
-    for case in islice(cases(), 0, None, every):
+    for case in cases(tuple(REGISTRY)[::every]):
         for step, call in enumerate(case.calls):
             for dtype in {case.dtypes[0], case.dtypes[-1]}:
                 message = protocol.run(1, case, step, dtype)
@@ -445,7 +445,7 @@ LINTED = {
     "not_json": ["message  {\n", "not valid JSON"],
     "changes_input": ["changed its input positions"],
 }
-QUICK_TO_LINT = ("seq_as_string", "only_unknown", "two_replies", "crash")  # in a plain run too
+QUICK_TO_LINT = ("only_unknown", "crash")  # in a plain run too
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK_TO_LINT else pytest.param(n, marks=pytest.mark.thorough) for n in LINTED])
@@ -465,7 +465,9 @@ def test_lint_says_what_is_not_of_the_protocol() -> None:
     assert "smoke case" in text
 
 
-@pytest.mark.parametrize(("name", "code"), [("right", 0), ("wrong_seq", 1), ("cannot_run", 2)])
+@pytest.mark.parametrize(
+    ("name", "code"), [pytest.param("right", 0, marks=pytest.mark.thorough), ("wrong_seq", 1), ("cannot_run", 2)]
+)
 def test_lint_command(name: str, code: int) -> None:
     words = ["protocol", "lint", "--timeout", "1", "--memory", "1", "--", *command(name)]
     done = CliRunner().invoke(cli, words)
