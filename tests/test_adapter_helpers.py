@@ -110,7 +110,7 @@ def test_a_part_of_a_project_is_imported_alone(tmp_path: Path, monkeypatch: pyte
             del sys.modules[name]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
 def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"

@@ -50,6 +50,7 @@ def pulled(function: Any, x: Tensor, cotangents: Tensor) -> tuple[Tensor, str]:
     return torch.autograd.grad(y, x, cotangents)[0], node(y)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("options", WAYS)
 def test_gradients_of_two_orders_are_right(options: dict[str, Any]) -> None:
     x, (cos, sin) = made(2, 3, 4, 8).requires_grad_(), table(4, 6)
@@ -79,6 +80,7 @@ def test_the_bits_are_those_of_automatic_differentiation(as_written: Any, option
     assert not torch.equal(found, cotangents)
 
 
+@pytest.mark.thorough
 def test_so_they_are_of_what_calls_it_and_of_large_views(as_written: Any) -> None:
     """A cotangent of a sum is one number, expanded; a transposed x is read in other strides."""
     positions, three = torch.arange(1024), torch.stack([torch.arange(1024)] * 3)

@@ -169,6 +169,7 @@ def test_gradient_to_frequencies_reaches_learned_arrays() -> None:
     np.testing.assert_array_less(np.abs(np.asarray(gradient) - expected), 8 * (4 + 5 + 3) * 2.0**-24)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 30.0])
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_running_sums_are_exact_before_they_are_rounded(wrap: Callable[..., Any], scale: float) -> None:

@@ -159,6 +159,7 @@ def test_rope_keeps_every_shape(library: Library, shape: tuple[int, ...]) -> Non
     assert library.host(turned).shape == shape
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("queries", [0, 1, 3])
 def test_biases_of_empty_and_single_rows(library: Library, queries: int) -> None:
     q, k = library.array(np.arange(queries)), library.array(np.arange(4))

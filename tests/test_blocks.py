@@ -97,6 +97,7 @@ def test_what_is_divided() -> None:
     assert {"alibi", "t5_bias"} <= set(UNROLLED)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("op", DIVIDED)
 def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -> None:

@@ -12,7 +12,7 @@ FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
 SLOW = ("torch_half", "jax_")  # every rotation in two dtypes, and code that compiles every shape: thorough/test_bounds.py
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("file", [f for f in FILES if not f.stem.startswith(SLOW)], ids=lambda file: file.stem)
 def test_no_case_fails(file: Path) -> None:
     assert_no_failure(check(load_python(str(file)).implementation))

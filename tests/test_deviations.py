@@ -99,7 +99,7 @@ def test_what_is_said_of_mistakes_is_said_of_those_that_there_are() -> None:
 
 
 SOME = [  # one deviation in so many in a plain run, where `test_strength` looks at all of them at their stage
-    pytest.param(name, marks=[] if k % 40 == 0 else pytest.mark.thorough) for k, name in enumerate(DEVIATIONS)
+    pytest.param(name, marks=[] if k % 60 == 0 else pytest.mark.thorough) for k, name in enumerate(DEVIATIONS)
 ]
 
 
@@ -212,6 +212,7 @@ def test_no_two_agree_on_all_cases() -> None:
     assert equal == set(TIES), f"agree: {sorted(map(sorted, equal))}"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("inner", ["base-10000", "yarn-high-half"])
 def test_two_at_once_are_recognised_in_either_order(inner: str) -> None:
     """The ramp of YaRN takes the base asked for, or the one that is used in its place."""

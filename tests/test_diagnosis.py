@@ -36,6 +36,7 @@ def told(function: Callable[..., Any], op: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAID)
 def test_a_defect_without_a_name_is_told(name: str) -> None:
     (found,) = [op.diagnosis for op in report_on(named(name)).operations if op.diagnosis]

@@ -129,6 +129,7 @@ def test_right_results_are_conformant_and_refused_cases_rejected(answered: Path)
     validator("report").validate(report.to_json())
 
 
+@pytest.mark.thorough
 def test_results_are_judged_as_calls_are(answered: Path) -> None:
     """The same numbers, asked for or read, have the same verdicts and classes."""
     asked = {key: rest for op in OPS for key, *rest in facts(check("posref", op=op, claim="angle64"))}

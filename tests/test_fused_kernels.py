@@ -19,6 +19,7 @@ def test_the_kernel_without_a_defect_conforms() -> None:
     assert not report.failures, [(case.id, case.message) for case in report.failures][:5]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("defect", WRONG, ids=lambda defect: defect.__name__)
 def test_a_defect_is_found_and_never_called_another(defect) -> None:
     found = row(defect)
@@ -26,6 +27,7 @@ def test_a_defect_is_found_and_never_called_another(defect) -> None:
     assert found.verdict != "wrong", f"{found.defect} is not {found.called}"
 
 
+@pytest.mark.thorough
 def test_nine_tenths_of_the_defects_that_the_registry_knows_are_named() -> None:
     known = totals(row(defect) for defect in WRONG if defect.NAMES)
     assert known["named"] >= 0.9 * known["defects"], known

@@ -507,6 +507,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "op", [pytest.param("rope", marks=pytest.mark.thorough), "sinusoidal", "t5_buckets", "learned", "attention"]
 )

@@ -300,6 +300,7 @@ def test_a_good_suite_is_read_and_is_what_the_official_readers_say(tampered: Cal
     assert len(groups[0].cases) == 3
 
 
+@pytest.mark.few(38)
 @pytest.mark.parametrize("name", MALFORMED)
 def test_one_thing_changed_is_a_named_error(name: str, tampered: Callable[[Changes], Path]) -> None:
     changes, message = MALFORMED[name]

@@ -32,7 +32,7 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
         ("file", 0, {"absent", "old", "new"}),
         pytest.param("folder-ctrl-c", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         ("file-ctrl-c", 0, {"absent", "old", "new"}),
-        ("file-sighup", 0, {"absent", "old", "new"}),
+        pytest.param("file-sighup", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         pytest.param("folder-sigterm", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
     ],
 )

@@ -217,7 +217,7 @@ def beyond(limit: int, op: str, axis: int) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("op", "limit", "axis"),
     [

@@ -72,6 +72,7 @@ FAILS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("folder", FAILS)
 def test_each_file_runs_and_says_what_to_write(folder: str, begun: Path) -> None:
     done = python(begun, "-c", FAILS[folder].format(NAME))

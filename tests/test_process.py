@@ -335,6 +335,7 @@ def test_tensors_need_no_place_in_a_folder() -> None:
     connection.stop()
 
 
+@pytest.mark.thorough
 def test_a_result_of_more_than_64_mebibytes(tmp_path: Path) -> None:
     """It is only looked at as far as a right one would be large."""
     file = tmp_path / "large.py"

@@ -42,6 +42,7 @@ def test_imports_point_one_way_and_never_in_a_circle(package: Path) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("file", "line"),
     [

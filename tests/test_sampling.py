@@ -110,7 +110,7 @@ def test_whole():
 """
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("options", "passed"),
     [

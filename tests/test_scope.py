@@ -482,6 +482,7 @@ def test_a_stated_scope_has_pairs_and_multiples() -> None:
     assert "not inverse with layout interleaved" in report.scopes[0].line
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("op", "bound", "outside"),
     [
@@ -601,6 +602,7 @@ def test_a_malformed_scope_is_exit_code_2(tmp_path: Path) -> None:
     assert "got 'near'" in result.output
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("required", "code", "words"),
     [

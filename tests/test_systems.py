@@ -99,6 +99,7 @@ def assert_same(folder: Path, *arguments: str) -> None:
     assert hidden == shown
 
 
+@pytest.mark.thorough
 def test_a_check_gives_the_same_report(tmp_path: Path) -> None:
     assert_same(tmp_path, "posref", "--op", "alibi")
 

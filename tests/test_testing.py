@@ -38,6 +38,7 @@ def test_what_is_right_conforms(name: str, dtype: str) -> None:
     assert_conforms("rope", posref.rope(x, positions, **ROTARY), x, positions, **ROTARY)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("op", "given", "options"),
     [

@@ -222,6 +222,7 @@ def test_the_jvp_of_rope_rotates_the_tangent(layout: str) -> None:
     assert torch.equal(tangent, function(k, None, p, None))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
 def test_torch_gradcheck(name: str) -> None:
     """

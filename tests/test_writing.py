@@ -179,6 +179,7 @@ def test_an_error_names_the_file_that_was_asked_for(name: str, tmp_path: Path) -
         assert caught.value.filename == str(place)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 @pytest.mark.parametrize(
     "command",
@@ -218,6 +219,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", SUITES)
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_file_in_a_suite_is_a_refusal_that_names_it(name: str, command: str, tmp_path: Path) -> None:
