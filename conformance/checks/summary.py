@@ -126,7 +126,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     if not failing:
         return
     from ..diagnosis.budget import Budget
-    from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
@@ -134,6 +134,9 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     budget = Budget()
     ordered = sorted(failing, key=lambda pair: len(stages(pair[0].op)))
     for count, (operation, answers) in enumerate(ordered, 1):
+        if count > 1 and budget.spent():
+            operation.diagnosis = untried(operation.op)
+            continue
         others = [(_stored(o, found), o.claim) for o, found in operations if o.op == operation.op and o is not operation]
         below = [s for s in stages(operation.op) if wrong.get(s)]
         operation.diagnosis = diagnose(

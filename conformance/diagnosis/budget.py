@@ -7,7 +7,7 @@ from time import process_time
 from typing import TypeVar
 
 SECONDS = 4.5  # of CPU time, for all operations of a report together
-LEAST = 0.25  # seconds that are kept for each operation that is still to come
+LEAST = 0.25  # seconds that are kept for each operation that is still to come, as long as there are so many
 T = TypeVar("T")
 
 
@@ -19,8 +19,9 @@ class Budget:
         self.short = False
 
     def part(self, others: int) -> Budget:
-        """Return the time for one operation, of which a little is left for others."""
-        return Budget(max(LEAST / 2, self.end - process_time() - LEAST * others))
+        """Return the time for one operation: all but a little for each of the others, or an equal share if they are many."""
+        left = self.end - process_time()
+        return Budget(max(left - LEAST * others, left / (others + 1)))
 
     def but_for(self, seconds: float) -> Budget:
         """Return the time that is left, but for some seconds."""

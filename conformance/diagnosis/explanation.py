@@ -94,12 +94,17 @@ def diagnose(
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
-    with quiet():
+    with quiet(), features.remembered():
         told = _Known(known or {}, first, others, messages or {}, budget or Budget(), earlier if earlier is not None else [])
         found = _diagnose(op, answers, claim, told)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
+
+
+def untried(op: str) -> dict[str, Any]:
+    """Return what is said of an operation's failures where the time of the whole report is over."""
+    return _record(f"not tried, for want of time: other operations fail too. Check this one alone: --op {op}.", [])
 
 
 def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Sequence[str]]]) -> str:
@@ -322,16 +327,17 @@ def _without_name(
     if found and not _are_few(questions, found):
         return _of_groups(questions, claim, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
+    place, common = places.place(questions), places.common(questions)
     if recovered.said:
         lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
-    elif not places.located(questions):
+    elif not (place or common):
         kept = [group for group in found if not group.where]
     if kept:
         left = sum(q.failed for q in search.remaining(questions, kept))
         lead = f"unexplained ({left} of {sum(q.failed for q in questions)} failing cases): no known mistake gives these values."
         said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
         remark = f" A few cases alone may be explained: {'; '.join(said)}."
-    return Explanation(lead + _where(questions) + remark, groups=kept)
+    return Explanation(lead + features.shared(*_cases(questions), sure=bool(place)) + place + common + remark, groups=kept)
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -44,6 +46,7 @@ PLAIN = ("form", "option", "given", "trait", "place")  # of which two say someth
 SAID = frozenset({"strided", "expanded", "gradient", "dtype"})  # traits that are told as a form, or never
 Facts = dict[str, Any]
 Has = Callable[[Facts], bool]
+_KNOWN: ContextVar[dict[int, tuple[LoadedCase, list[Facts]]] | None] = ContextVar("facts by case", default=None)
 
 
 @dataclass(frozen=True)
@@ -167,8 +170,27 @@ def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
     return next(narrow, "")
 
 
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Compute the facts of each case once: a diagnosis asks for them many times."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
 def _facts(case: LoadedCase) -> list[Facts]:
     """Return the facts of the calls of a case: its form, options, traits, sizes and positions, by words."""
+    known = _KNOWN.get()
+    if known is None:
+        return _read(case)
+    if id(case) not in known:
+        known[id(case)] = case, _read(case)
+    return known[id(case)][1]
+
+
+def _read(case: LoadedCase) -> list[Facts]:
     shared: Facts = {f"form {form}": form in case.flags for form in FORMS}
     shared["form either"] = not set(FORMS).isdisjoint(case.flags)
     return [shared | _traits(replace(case, calls=(call,))) | _of_call(case, call) for call in case.calls]

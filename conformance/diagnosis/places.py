@@ -315,8 +315,9 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
         best: tuple[tuple[float, int], Found] | None = None
+        units = _Units.of(own)
         for place in _places(kind, own):
-            judged = _judged(place, own, len(failing))
+            judged = _judged(place, units, len(failing))
             key = (judged.share, judged.outside) if judged else (0.0, 0)
             if judged and (best is None or key > best[0]):
                 best = key, judged
@@ -345,18 +346,35 @@ def _rank(kind: str) -> int:
     return _RANK.get(kind, 10 if "axis" in kind else 11 if "axes" in kind else 9)
 
 
-def _judged(place: UnitPlace, lines: Sequence[UnitCounts], cases: int) -> Found | None:
+@dataclass(frozen=True)
+class _Units:
+    """All units of a kind in one row: the number of each, how many its output has, whether it is wrong, and of which output."""
+
+    values: Array
+    sizes: Array
+    wrong: Array
+    lines: Array
+
+    @classmethod
+    def of(cls, lines: Sequence[UnitCounts]) -> _Units:
+        """Return the units of several outputs."""
+        counts = [len(line.values) for line in lines]
+        values, wrong = (np.concatenate([getattr(line, name) for line in lines]) for name in ("values", "wrong"))
+        sizes = np.repeat(np.asarray([line.size for line in lines], dtype=np.int64), counts)
+        return cls(values, sizes, wrong.astype(bool), np.repeat(np.arange(len(lines)), counts))
+
+
+def _judged(place: UnitPlace, units: _Units, cases: int) -> Found | None:
     """Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside."""
-    wrong = units = outside = telling = bad = 0
-    for line in lines:
-        inside = place.holds(line.values, line.size)
-        if np.any(line.wrong & ~inside):
-            return None
-        wrong, units = wrong + int(np.sum(line.wrong)), units + int(np.sum(inside))
-        if np.any(line.wrong):
-            outside, bad, telling = outside + int(np.sum(~inside)), bad + 1, telling + (not np.all(inside))
-    enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * bad
-    return Found(place.words, wrong, units, outside) if enough and outside and wrong >= place.least * units else None
+    inside = np.asarray(place.holds(units.values, units.sizes))
+    if np.any(units.wrong & ~inside):
+        return None
+    bad = np.bincount(units.lines, units.wrong) > 0  # by output
+    without = np.bincount(units.lines, ~inside)
+    wrong, outside, telling = int(np.sum(units.wrong)), int(np.sum(without[bad])), int(np.sum(without[bad] > 0))
+    enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * int(np.sum(bad))
+    count = int(np.sum(inside))
+    return Found(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
