@@ -89,6 +89,9 @@ how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance
 derived. They cannot make a case pass or fail: all cases are judged before, by the stored tolerances. They only decide what a
 failure is called. If they are too small, the failure stays unexplained. If they are too large, two deviations tie.
 
+A report spends at most 4.5 seconds of CPU on diagnoses, for all operations together. If more time is needed, the text says that
+not every mistake was tried. If many operations fail, the last ones are not explained: check them alone, with `--op`.
+
 ## Measured
 
 The implementations are in `tests/defects`. They were written by hand, in float32, do not import posref, and have one or two

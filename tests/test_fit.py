@@ -1,13 +1,14 @@
 """A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import posref
-from posref.conformance import check_call
+from posref.conformance import check, check_call
 from posref.conformance.diagnosis import constants
 from posref.conformance.diagnosis.budget import Budget
 
@@ -89,3 +90,20 @@ def test_a_relation_makes_no_whole_number_so_large_that_a_definition_makes_a_lis
     assert given(np.arange(3), max_distance=128) == 128**2
     assert given(np.arange(3), max_distance=1000) == 1000
     assert given(np.arange(3)) == 128**2
+
+
+def test_the_time_of_a_report_is_shared_by_all_operations() -> None:
+    assert Budget(4.5).part(0).end == pytest.approx(Budget(4.5).end, abs=0.1)
+    assert Budget(4.5).part(4).end == pytest.approx(Budget(3.5).end, abs=0.1)
+    many = Budget(1.0)
+    assert many.part(99).end < Budget(0.02).end
+
+
+def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "spent", lambda self: True)
+    wrong = {
+        op: lambda *args, op=op, **options: getattr(posref, op)(*args, **options) + 1 for op in ("logn_scale", "deberta_rows")
+    }
+    first, second = (o.diagnosis or {} for o in check(SimpleNamespace(**wrong), op=list(wrong)).operations)
+    untried = "not tried, for want of time: other operations fail too. Check this one alone: --op "
+    assert sum(str(d["text"]).startswith(untried) for d in (first, second)) == 1
