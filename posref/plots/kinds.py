@@ -49,7 +49,8 @@ def _is_distances(record: Encoding) -> bool:
 
 
 def _is_bias(record: Encoding) -> bool:
-    return record.family == "bias" and {"q_positions", "k_positions"} <= set(record.arrays)
+    """Return whether the operation maps positions to what is added to logits: buckets of pairs are integers, and cells."""
+    return record.family == "bias" and record.returns == "real" and {"q_positions", "k_positions"} <= set(record.arrays)
 
 
 def _is_logits(record: Encoding) -> bool:

@@ -126,6 +126,24 @@ def forgetting_bias(asked: Asked) -> Chart:
     return heat(asked, "key", "query", shown, "bias (logits)", square=True)
 
 
+def _rings(chart: Map) -> bool:
+    found, middle = chart.values, chart.values.shape[0] // 2
+    ray = found[middle, middle:]
+    mirrored = (found == found[::-1]).all() and (found == found[:, ::-1]).all() and (found == found.T).all()
+    runs = np.diff(np.flatnonzero(np.diff(ray)))
+    return bool(mirrored and (np.diff(ray) >= 0).all() and (np.diff(runs) >= 0).all() and runs[0] == 1 and runs[-1] > 2)
+
+
+@picture(_rings)
+def irpe_buckets(asked: Asked) -> Chart:
+    """Cells at like distances from the middle share a bucket: rings, one cell wide near the middle and wider far from it."""
+    side = np.arange(-24, 25)
+    keys = np.stack([axis.reshape(-1) for axis in np.meshgrid(side, side, indexing="ij")])
+    given = {"method": "euclidean", "alpha": 4.0, "beta": 8.0, "gamma": 32.0}
+    found = call(asked, given, q_positions=np.zeros((2, 1), dtype=np.int64), k_positions=keys)[0]
+    return heat(asked, "column (key - query)", "row (key - query)", found.reshape(len(side), -1), "bucket", square=True)
+
+
 def _levels_off(chart: Lines) -> bool:
     logs, powers = ([np.abs(np.diff(y)) for name, (_, y) in chart.series.items() if kind in name] for kind in ("log", "power"))
     return all(d[-1] < d[0] / 10 for d in logs) and all(same(d, d[0], 128) for d in powers)

@@ -1,0 +1,254 @@
+"""Buckets of image RPE: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
+from .tools.forms import form
+from .tools.hints import ALL_AXES, ARANGE, AXIS_ORDER, BRANCH, INTEGERS, LOG_BUCKETS, SIGN
+
+OP = "irpe_buckets"
+FLAGS = {
+    "irpe-sign": Flag("key less query for query less key"),
+    "irpe-axes": Flag("rows and columns exchanged, or one of them read twice"),
+    "irpe-method": Flag("one method for another"),
+    "irpe-log": Flag("the logarithm beyond alpha left out, rounded in another way, or of other numbers"),
+    "irpe-last": Flag("offsets beyond gamma in buckets beyond the last"),
+    "irpe-beta": Flag("beta that is no integer rounded up, or doubled first"),
+    "irpe-squares": Flag("the distance for its square, or the reverse"),
+    "irpe-class": Flag("class tokens in a cell's bucket, or only as queries"),
+    "irpe-half": Flag("cells in half precision"),
+    "irpe-ids": Flag("a grid that begins at 0 in place of the caller's cells"),
+    "irpe-rows": Flag("row 0's cells used for every row of the batch"),
+    "irpe-true-size": Flag("a model's own options not reproduced"),
+    "irpe-empty": Flag("no cell: a crash or a wrong shape"),
+    "irpe-refuse": Flag("fractional cells, or coefficients in no order, accepted"),
+}
+RATIO: dict[str, float] = {"alpha": 1.9, "beta": 3.8, "gamma": 15.2}
+USUAL: dict[str, Any] = {"method": "product", **RATIO}
+KERNEL: tuple[dict[str, Any], ...] = (USUAL, {**USUAL, "method": "euclidean"})
+KERNEL_SIZES: dict[str, Any] = {"Q": 129, "K": 257, "R": (2,)}
+
+_cases = cases_of(OP, "irpe-")
+
+
+def _grid(height: int, width: int, y: int = 0, x: int = 0) -> Any:
+    """Return the cells of a grid with its corner at (y, x)."""
+    return np.stack([axis.reshape(-1) for axis in np.mgrid[y : y + height, x : x + width]])
+
+
+LINE = np.arange(-63, 64)
+ROW, COLUMN = np.stack([0 * LINE, LINE]), np.stack([LINE, 0 * LINE])  # all offsets of 64 cells along one axis
+ORIGIN = np.zeros((2, 1), dtype=np.int64)
+FAN = np.stack([np.arange(0, 64, 3), (np.arange(0, 64, 3) * 5) % 64])
+FAR = np.asarray([[0, 15, -16, 300, 2049, 65537], [0, 16, 15, -257, 131071, -4]])
+NONE = np.zeros((2, 0), dtype=np.int64)
+
+
+def _case(
+    name: str, flags: str, q: Any, k: Any = None, method: str = "product", ratio: float | None = None, comment: str = "",
+    *, options: dict[str, Any] | None = None, cells: Any = None, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case; keys are the queries unless given, and a ratio stands for the authors' three coefficients."""
+    own = RATIO if ratio is None else {"alpha": ratio, "beta": 2 * ratio, "gamma": 8 * ratio}
+    inputs = {"q_positions": q, "k_positions": q if k is None else k, **({} if cells is None else {"cells": cells})}
+    return _cases(name, flags, {"method": method, **own, **(options or {})}, inputs, comment, **rest)
+
+
+def _form(name: str, flag: str, q: Any, k: Any, cells: Any = None) -> Case:
+    inputs = {"q_positions": q, "k_positions": k, **({} if cells is None else {"cells": cells})}
+    return form(OP, name, flag, inputs, USUAL)
+
+
+def _with_class(cells: Any, count: int = 1) -> Any:
+    """Return cells with class tokens at (0, 0) before them."""
+    return np.concatenate([np.zeros((2, count), dtype=np.int64), cells], axis=1)
+
+
+def _both(queries: int, keys: int, count: int = 1) -> Any:
+    """Return which pairs are of cells, with class tokens before both queries and keys."""
+    return (np.arange(queries) >= count)[:, None] & (np.arange(keys) >= count)
+
+
+BATCH = np.stack([_grid(2, 3), _grid(3, 2, 7, 1)], axis=1)
+TIES = {"alpha": 2.0, "beta": 3.0, "gamma": 8.0}  # 4 is at 2.5
+ONE = {"alpha": 0.5, "beta": 1.5, "gamma": 3.0}
+NO_BUCKET = {"alpha": 0.25, "beta": 0.75, "gamma": 9.0}
+MORE_TIES = {"alpha": 1.0, "beta": 4.0, "gamma": 16.0}  # so it is here
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("product/small", "sign axes log", _grid(1, 3), _grid(2, 4), tier="smoke"),
+        _case("product/deit", "true-size last beta", _grid(14, 14)[:, [45]], _grid(14, 14), comment="224 pixels"),
+        _case("product/class-token", "class true-size", _with_class(_grid(2, 3)), cells=_both(7, 7)),
+        _case("product/class-key", "class rows", BATCH, _with_class(_grid(1, 3))[:, None], cells=(np.arange(4) >= 1)[None, :]),
+        _case("product/rows", "rows ids", BATCH),
+        _case("product/shared-keys", "rows axes", BATCH, BATCH[:, :1]),
+        _case("product/line", "log last", ORIGIN, ROW, comment="all offsets of 64 columns"),
+        _case("product/wide", "log beta", ORIGIN, np.concatenate([ROW, COLUMN], axis=1), ratio=5.25, comment="b is 10"),
+        _case("product/far", "half last ids", FAR, FAR[:, :4], comment="beyond what float32 and 32-bit squares hold"),
+        _case("product/half", "half ids", _grid(1, 4, 257, 2049), _grid(2, 2, 256, 2050)),
+        _case("distance/euclidean-small", "method squares log", ORIGIN, _grid(3, 4), "euclidean"),
+        _case("distance/euclidean-deit", "true-size log", ORIGIN, FAN, "euclidean", 20.0),
+        _case("distance/euclidean-line", "log last method", ORIGIN, ROW, "euclidean", 2.5),
+        _case("distance/euclidean-class-tokens", "class method", _with_class(_grid(2, 2, 3), 2), _with_class(_grid(1, 5), 2),
+              "euclidean", cells=_both(6, 7, 2)),
+        _case("distance/euclidean-far", "last half", FAR, FAR[:, :3], "euclidean"),
+        _case("distance/euclidean-image", "method log", _grid(12, 12)[:, [0]], _grid(12, 12), "euclidean", 3.25),
+        _case("distance/quant-small", "method squares", ORIGIN, _grid(3, 4), "quant", 5.0),
+        _case("distance/quant-deit", "true-size squares log", ORIGIN, _grid(14, 14), "quant", 33.0),
+        _case("distance/quant-near", "squares last", ORIGIN, FAN, "quant"),
+        _case("distance/quant-far", "last half", FAR, FAR[:, 1:], "quant", 33.0),
+        _case("cross/rows", "axes sign method", _grid(2, 3), _grid(4, 1), "cross_rows"),
+        _case("cross/columns", "axes sign method", _grid(2, 3), _grid(1, 4), "cross_cols"),
+        _case("cross/deit", "true-size log last", ORIGIN, COLUMN, "cross_rows", 20.0),
+        _case("cross/line", "log last axes", ORIGIN, ROW, "cross_cols", 4.75),
+        _case("cross/class-token", "class axes", _with_class(_grid(2, 2, 1)), None, "cross_cols", cells=_both(5, 5)),
+        _case("cross/ties-even", "log", ORIGIN, ROW[:, 50:80], "cross_cols", options=TIES, comment="4 is at 2.5"),
+        _case("product/ties", "log beta", ORIGIN, _grid(9, 5), options=TIES),
+        _case("cross/ties-odd", "log", ORIGIN, COLUMN[:, 50:80], "cross_rows", options=MORE_TIES),
+        _case("cross/ties-one", "beta last", ORIGIN, ROW[:, 55:70], "cross_cols", options=ONE),
+        _case("cross/ties-none", "beta", ORIGIN, ROW[:, 60:68], "cross_cols", options=NO_BUCKET,
+              comment="b is 0: one bucket"),
+        _case("empty/cells", "empty", NONE),
+        _case("empty/queries", "empty", NONE, _grid(1, 3)),
+        _form("strided", "non-contiguous", BATCH, BATCH[:, :, :5], np.stack([_both(6, 5), ~_both(6, 5)])),
+        _form("expanded-mask", "broadcast-view", _grid(2, 3)[:, None], _grid(1, 4)[:, None], np.stack([_both(6, 4)] * 2)),
+        _form("strided-one", "non-contiguous", _grid(2, 3), _grid(2, 2)),
+        _form("expanded", "broadcast-view", np.stack([_grid(2, 3)] * 3, axis=1), np.stack([_grid(1, 4)] * 3, axis=1)),
+        _form("batch-one", "batch-one", BATCH[:, :1], BATCH[:, :1, :4]),
+        _form("length-one", "length-one", ORIGIN + 4, ORIGIN + 3),
+        _form("one-key", "length-one", _grid(1, 3), ORIGIN + 2),
+        Case(f"{OP}/sequence/images", flags=("irpe-ids", "irpe-rows"), kind="sequence", comment="three images",
+             steps=tuple(Step(USUAL, {"q_positions": c, "k_positions": c}) for c in (_grid(2, 3), _grid(3, 4), _grid(2, 2)))),
+        _case("refused/fractions", "refuse", _grid(1, 2) + 0.5, comment="cells are integers", kind="reject"),
+        _case("refused/one-axis", "refuse", np.arange(3)[None, :], comment="a cell has a row and a column", kind="reject"),
+        _case("refused/mask", "refuse", _grid(1, 2), cells=np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
+        _case("refused/order", "refuse", _grid(1, 2), options={"alpha": 4.0}, comment="alpha above beta", kind="reject"),
+    )  # fmt: skip
+
+
+def _g(offsets: Any, alpha: float, beta: float, gamma: float, rounding: Any = np.rint, last: float | None = None) -> Any:
+    """Return buckets of offsets by the formula, with another rounding or another last bucket."""
+    size = np.abs(np.asarray(offsets, dtype=np.float64))
+    log = alpha + np.log(np.maximum(size, alpha) / alpha) / np.log(gamma / alpha) * (beta - alpha)
+    far = np.minimum(rounding(np.round(log, 9)), np.floor(beta) if last is None else last)
+    return (np.sign(offsets) * np.where(size <= alpha, size, far)).astype(np.int64)
+
+
+def _other(rounding: Any = np.rint, last: float | None = None, root: Any = np.rint, squared: bool | None = None) -> Any:
+    """Return a wrap that computes buckets by the formula, with something changed."""
+
+    def deviating(q: Any, k: Any, /, *, method: str, alpha: float, beta: float, gamma: float, cells: Any = None) -> Any:
+        y, x = np.asarray(q)[..., :, None].astype(np.float64) - np.asarray(k)[..., None, :]
+        b, of = int(np.floor(beta)), (alpha, beta, gamma, rounding, last)
+        square = squared if squared is not None and method in ("euclidean", "quant") else method == "quant"
+        if method in ("euclidean", "quant"):
+            found = _g(y * y + x * x if square else root(np.sqrt(y * y + x * x)), *of) + b
+        elif method == "product":
+            found = (_g(y, *of) + b) * (2 * b + 1) + _g(x, *of) + b
+        else:
+            found = _g(y if method == "cross_rows" else x, *of) + b
+        last_one = (2 * b + 1) ** (2 if method == "product" else 1)
+        return found if cells is None else np.where(np.asarray(cells), found, last_one)
+
+    return lambda _: deviating
+
+
+def _crossed(method: str) -> str:
+    return {"cross_rows": "cross_cols", "cross_cols": "cross_rows"}.get(method, method)
+
+
+def _columns_first(q: Any, k: Any, /, **options: Any) -> Any:
+    return (np.asarray(q)[::-1], np.asarray(k)[::-1]), options
+
+
+def _stride(function: Function) -> Function:
+    """Rows are 2 beta + 1 buckets apart, with beta not rounded down first."""
+
+    def deviating(q: Any, k: Any, /, *, beta: float, method: str, **options: Any) -> Any:
+        found = function(q, k, beta=beta, method=method, **options)
+        b, wide = int(np.floor(beta)), int(2 * beta + 1)
+        return found // (2 * b + 1) * wide + found % (2 * b + 1) if method == "product" else found
+
+    return deviating
+
+
+def _from_zero(function: Function) -> Function:
+    return lambda q, k, /, *, beta, **options: function(q, k, beta=beta, **options) - int(np.floor(beta))
+
+
+def _first_bucket(found: Any, *args: Any, cells: Any = None, **options: Any) -> Any:
+    return found if cells is None else np.where(np.asarray(cells), found, 0)
+
+
+def _ignored(*args: Any, cells: Any = None, **options: Any) -> Any:
+    return args, {**options, "cells": None if cells is None else np.ones_like(cells)}
+
+
+def _as_queries(function: Function) -> Function:
+    """Only queries that are class tokens have the bucket of their own, not keys."""
+
+    def deviating(*args: Any, cells: Any = None, **options: Any) -> Any:
+        of_cells = None if cells is None else np.broadcast_to(np.any(cells, axis=-1, keepdims=True), np.shape(cells))
+        return function(*args, cells=of_cells, **options)
+
+    return deviating
+
+
+def _counted(q: Any) -> Any:
+    """Return cells counted from the smallest row and column."""
+    return q - np.min(q, axis=-1, keepdims=True, initial=2**40) if q.shape[-1] else q
+
+
+def _floored(*args: Any, alpha: float, beta: float, **options: Any) -> Any:
+    """Round beta down where it stays above alpha."""
+    down = float(np.floor(beta))
+    return args, {**options, "alpha": alpha, "beta": down if down > alpha else beta}
+
+
+_deviation = deviations_of(OP)
+_signed = deviations_of("signed_buckets")
+ROUNDED = "Round alpha + ln(x / alpha) / ln(gamma / alpha) * (beta - alpha) to the nearest integer, halves to the even one."
+CLASS = "Class tokens share one more bucket, after all others, as queries and as keys."
+BETA = "beta is rounded down as the last bucket, but not in the logarithm."
+SQUARE = "euclidean takes the rounded distance, quant the squared one."
+
+DEVIATIONS = (
+    _deviation("irpe-sign", "offsets are key less query", before(lambda q, k, /, **o: ((-q, -k), o)), hint=SIGN),
+    _deviation("irpe-columns-first", "rows and columns are exchanged", before(_columns_first), hint=AXIS_ORDER),
+    _deviation("irpe-crossed", "the cross method's rows are columns, and the reverse", option(method=_crossed), hint=BRANCH),
+    _deviation("irpe-rows-twice", "the row is read twice",
+               before(lambda q, k, /, **o: ((np.asarray(q)[[0, 0]], np.asarray(k)[[0, 0]]), o)), hint=ALL_AXES),
+    _deviation("irpe-stride", "rows of buckets are 2 beta + 1 apart, with beta not rounded down first", _stride,
+               hint="Round beta down, then double it and add 1."),
+    _deviation("irpe-from-zero", "the smallest bucket is -b", _from_zero, hint="Add b, so that buckets count from 0."),
+    _deviation("irpe-floor", "the logarithm is rounded down", _other(np.floor), hint=ROUNDED),
+    _deviation("irpe-ceil", "the logarithm is rounded up", _other(np.ceil), hint=ROUNDED),
+    _deviation("irpe-halves-up", "halves are rounded up", _other(lambda x: np.floor(x + 0.5)), hint=ROUNDED),
+    _deviation("irpe-unlimited", "far offsets have buckets beyond the last", _other(last=np.inf),
+               hint="The largest bucket on one side is beta, rounded down."),
+    _deviation("irpe-beta-rounded", "the largest bucket on one side is beta, rounded to the nearest",
+               option(beta=lambda b: float(np.rint(b)) if np.rint(b) > 1 else b), hint=BETA),
+    _deviation("irpe-beta-floored", "beta is rounded down in the logarithm too",
+               before(_floored), hint=BETA),
+    _signed("irpe-no-logarithm", "offsets beyond alpha keep buckets of their own",
+            lambda f: lambda x, first, /: np.clip(x, -len(first), len(first)) + len(first), hint=LOG_BUCKETS),
+    _signed("irpe-absolute", "offsets of both signs share buckets", argument(0, np.abs),
+            hint="product and cross keep the sign of each offset."),
+    _deviation("irpe-squared", "the distance is always squared", _other(squared=True), hint=SQUARE),
+    _deviation("irpe-root", "the distance is never squared", _other(squared=False), hint=SQUARE),
+    _deviation("irpe-root-down", "the distance is rounded down", _other(root=np.floor), hint=SQUARE),
+    _deviation("irpe-class-first", "pairs with a class token are in bucket 0", after(_first_bucket), hint=CLASS),
+    _deviation("irpe-class-ignored", "class tokens are cells of their coordinates",
+               before(_ignored), hint=CLASS),
+    _deviation("irpe-class-queries", "class tokens have the last bucket only as queries", _as_queries, hint=CLASS),
+    _deviation("irpe-counted", "queries are counted from the corner of their grid", argument(0, _counted), hint=ARANGE),
+    _deviation("irpe-bfloat16", "cells are held in bfloat16", before(lambda q, k, /, **o: (
+               tuple(narrowed("bfloat16")(n).astype(np.int64) for n in (q, k)), o)), hint=INTEGERS),
+)  # fmt: skip
