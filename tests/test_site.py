@@ -167,6 +167,20 @@ def test_the_code_of_the_first_page_is_not_cut(source: Path) -> None:
     assert max(map(len, code.splitlines())) <= 92
 
 
+def test_the_notebooks_are_pages_with_what_they_print(source: Path) -> None:
+    for name, printed in (("sinusoids", "times 22.6: a word is 22.7 long"), ("rope", "24 of 528 need both")):
+        text = (source / "notebooks" / f"{name}.md").read_text(encoding="utf-8")
+        assert printed in text
+        assert f"examples/{name}.ipynb" in text
+        pictures = re.findall(rf"\(\.\./pictures/({name}-\d+)\.svg\)", text)
+        pages()
+        import notebooks
+
+        assert pictures == [found for found, _ in notebooks.charts(name)] != []
+    for op in ("rope", "rotary_linear_attention", "rerope_distances"):
+        assert "(../notebooks/rope.md)" in (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
+
+
 def test_guides_and_encodings_link_to_each_other(source: Path) -> None:
     guide = (source / "guides" / "extension.md").read_text(encoding="utf-8")
     assert "[`rope_frequencies`](../encodings/rope_frequencies.md)" in guide

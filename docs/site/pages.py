@@ -16,6 +16,7 @@ from typing import Any
 import choose
 import families
 import mistakes
+import notebooks
 import rules
 import slim
 import snippets
@@ -42,7 +43,7 @@ FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_co
 def write(folder: Path) -> None:
     """Write all pages and pictures below a folder, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("encodings", "guides", "findings", "pictures", "api", "models", "deviations"):
+    for part in ("encodings", "guides", "findings", "pictures", "api", "models", "deviations", "notebooks"):
         (folder / part).mkdir(parents=True)
     for name in ("conf.py", "formulas.py", "slim.py", "scorer.js"):
         shutil.copy(HERE / name, folder / name)
@@ -72,6 +73,8 @@ def write(folder: Path) -> None:
     (folder / "models" / "types.md").write_text(choose.types(), encoding="utf-8")
     for family in families.families():
         (folder / "models" / f"{families.slug(family)}.md").write_text(families.page(family), encoding="utf-8")
+    for name in notebooks.NAMES:
+        (folder / "notebooks" / f"{name}.md").write_text(notebooks.page(name), encoding="utf-8")
     _api(folder / "api")
     titles = {path.relative_to(folder).with_suffix("").as_posix(): _title(path) for path in folder.rglob("*.md")}
     (folder / "symptoms.md").write_text(symptoms.page(titles), encoding="utf-8")
@@ -131,11 +134,12 @@ def _says(op: str) -> str:
 
 
 def _mentions(op: str) -> list[str]:
-    """Return links to the guides that name or call this operation."""
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / "guides").glob("*.md"))}
-    named = re.compile(rf"`{op}`|posref\.{op}\b")
-    found = {name: text for name, text in texts.items() if name != "operations.md" and named.search(text)}
-    return [f"[{text.splitlines()[0][2:]}](../guides/{name})" for name, text in found.items()]
+    """Return links to the guides and notebooks that name or call this operation."""
+    texts = {f"guides/{path.name}": path.read_text(encoding="utf-8") for path in sorted((DOCS / "guides").glob("*.md"))}
+    texts |= {f"notebooks/{name}.md": notebooks.page(name) for name in notebooks.NAMES}
+    named = re.compile(rf"`{op}`|posref\.{op}\b|plots\.chart\(\"{op}\"")
+    found = {name: text for name, text in texts.items() if name != "guides/operations.md" and named.search(text)}
+    return [f"[{text.splitlines()[0][2:]}](../{name})" for name, text in found.items()]
 
 
 def _words(op: str) -> list[str]:
@@ -249,6 +253,9 @@ def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
     _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
+    for notebook in notebooks.NAMES:
+        for name, chart in notebooks.charts(notebook):
+            _both(chart, folder / f"{name}.svg")
 
 
 def _both(chart: Any, path: Path) -> None:

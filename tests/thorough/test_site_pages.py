@@ -37,6 +37,7 @@ KINDS = (  # a page of every kind
     "index", "choose", "gallery", "encodings/index", "encodings/rope", "encodings/mrope", "encodings/layout_2d", "models/index",
     "models/types", "models/qwen", "guides/call", "scoreboard", "deviations", "deviations/rotary", "diagnosis",
     "findings/index", "proved", "api/index", "api/positions", "symptoms", "play", "tolerances",
+    "notebooks/sinusoids", "notebooks/rope",
 )  # fmt: skip
 
 

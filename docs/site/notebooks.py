@@ -1,0 +1,52 @@
+"""The notebooks of the examples as pages: their text, their code, what it prints, and their pictures."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from posref import plots
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = ("sinusoids", "rope")
+
+
+@cache
+def page(name: str) -> str:
+    """Return the page of a notebook."""
+    lines: list[str] = []
+    for number, cell in enumerate(_cells(name)):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            lines += [source, ""]
+            continue
+        lines += ["```python", source, "```", ""]
+        for output in cell["outputs"]:
+            if output["output_type"] == "stream":
+                lines += ["```text", "".join(output["text"]).rstrip(), "```", ""]
+            elif "image/png" in output["data"]:
+                lines += [f"![{chart(source).seen}](../pictures/{name}-{number}.svg){{.picture loading=lazy}}", ""]
+            else:
+                lines += ["```text", "".join(output["data"]["text/plain"]), "```", ""]
+        if number == 1:
+            lines += [f"The notebook of this page is `examples/{name}.ipynb`.", ""]
+    return "\n".join(lines)
+
+
+def charts(name: str) -> Iterator[tuple[str, plots.Chart]]:
+    """Yield the name of each picture of a notebook, and its chart."""
+    for number, cell in enumerate(_cells(name)):
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+            yield f"{name}-{number}", chart("".join(cell["source"]))
+
+
+def chart(source: str) -> plots.Chart:
+    """Return the chart of a cell: a call of `plots.chart` and nothing else."""
+    found: plots.Chart = eval(source, {"plots": plots})
+    return found
+
+
+def _cells(name: str) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads((EXAMPLES / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return cells
