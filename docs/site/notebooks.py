@@ -1,6 +1,7 @@
 """The notebooks of the examples as pages: their text, their code, what it prints, and their pictures."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,8 @@ def page(name: str) -> str:
             if output["output_type"] == "stream":
                 lines += ["```text", "".join(output["text"]).rstrip(), "```", ""]
             elif "image/png" in output["data"]:
-                lines += [f"![{chart(source).seen}](../pictures/{name}-{number}.svg){{.picture loading=lazy}}", ""]
+                picture = _of_operation(source) or f"{name}-{number}"
+                lines += [f"![{chart(source).seen}](../pictures/{picture}.svg){{.picture loading=lazy}}", ""]
             else:
                 lines += ["```text", "".join(output["data"]["text/plain"]), "```", ""]
         if number == 1:
@@ -35,16 +37,23 @@ def page(name: str) -> str:
 
 
 def charts(name: str) -> Iterator[tuple[str, plots.Chart]]:
-    """Yield the name of each picture of a notebook, and its chart."""
+    """Yield the name and the chart of each picture that is no operation's own."""
     for number, cell in enumerate(_cells(name)):
-        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
-            yield f"{name}-{number}", chart("".join(cell["source"]))
+        source = "".join(cell["source"])
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])) and not _of_operation(source):
+            yield f"{name}-{number}", chart(source)
 
 
 def chart(source: str) -> plots.Chart:
     """Return the chart of a cell: a call of `plots.chart` and nothing else."""
     found: plots.Chart = eval(source, {"plots": plots})
     return found
+
+
+def _of_operation(source: str) -> str | None:
+    """Return the operation whose page has the picture of a cell already."""
+    found = re.fullmatch(r'plots\.chart\("(\w+)"(?:, "(\w+)")?\)', source)
+    return found[1] if found and found[2] in (None, plots.kinds_of(found[1])[0].name) else None
 
 
 def _cells(name: str) -> list[dict[str, Any]]:
