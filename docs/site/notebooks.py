@@ -10,7 +10,7 @@ from typing import Any
 from posref import plots
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ("sinusoids", "rope")
+NAMES = tuple(sorted(path.stem for path in EXAMPLES.glob("*.ipynb")))
 
 
 @cache
