@@ -1,4 +1,9 @@
-"""Accuracy classes: which there are for a dtype, and the tolerance of a stored result."""
+"""
+Accuracy classes: which there are for a dtype, and the tolerance of a stored result.
+
+The bits of every class, "low" among them, are rows of CLASSES in `posref.backends.roundoffs`. Tolerances are derived from these
+when a value is proved, and stored.
+"""
 
 import re
 from collections.abc import Mapping

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
+from ..targets import limits
 from ..targets.connection import ahead
 from ..targets.remote.program_process import adopt
 from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, progress
@@ -52,9 +53,9 @@ def renderings(command: Any) -> Any:
 )
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 @click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
-@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
+@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
               help="Seconds for each call; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=MEMORY, default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
               help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
               help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..targets import limits
 from ..targets.remote.program_process import adopt
 from .console import MEMORY, FiniteRange, console, errors, here, needs, needs_vectors, progress
 
@@ -28,9 +29,9 @@ from .console import MEMORY, FiniteRange, console, errors, here, needs, needs_ve
 )
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 @click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
-@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
+@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
               help="Seconds for each call; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=MEMORY, default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
               help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the draws over a dask.distributed cluster.")
 @click.option("--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from ..targets import limits
 from .console import MEMORY, FiniteRange, errors
 
 
@@ -16,9 +17,9 @@ def protocol() -> None:
 
 @protocol.command("lint", context_settings={"ignore_unknown_options": True})
 @click.argument("command", metavar="-- PROGRAM [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
+@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
               help="Seconds for each reply; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=MEMORY, default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
               help="Memory limit of the program; 0 is no limit.")  # fmt: skip
 def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> None:
     """

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import TargetError
 from ..suite.reader import INSTALLED
+from . import limits
 from .base import Target
 from .connection import Connection
 from .python import load_python
@@ -18,8 +19,8 @@ def load(
     command: str | Sequence[str] | None = None,
     outputs: str | Path | None = None,
     isolate: bool = False,
-    timeout: float = 30.0,
-    memory: float = 8.0,
+    timeout: float = limits.TIMEOUT,
+    memory: float = limits.MEMORY,
     backend: str | None = None,
     dtype: str | None = None,
     claim: str | None = None,

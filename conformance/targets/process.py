@@ -16,8 +16,9 @@ from ..model import Arrays, Call, LoadedCase
 from . import gradients, invocation
 from .base import Target
 from .connection import Connection, unreadable
+from .limits import RESTARTS, START_GRACE
 from .remote import plain_process
-from .remote.program import RESTARTS, START_GRACE, Reply, about, accepted
+from .remote.program import Reply, about, accepted
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark

@@ -18,8 +18,9 @@ from ...errors import Failure, Stopped, TargetError, shown
 from ...model import LoadedCase
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
+from ..limits import GOODBYE
 from . import protocol
-from .program import GOODBYE, CannotRun, Reply, Session, about, accepted
+from .program import CannotRun, Reply, Session, about, accepted
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')

@@ -23,13 +23,10 @@ from ...suite.reader import INSTALLED
 from .. import gradients, invocation
 from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
 from ..invocation import in_one_line
+from ..limits import GOODBYE, RESTARTS, START_GRACE
 from . import plain_process, protocol
 from .program_process import Child
 from .protocol import ProtocolError
-
-RESTARTS = 10  # in one check; a program that needs more is not asked further
-START_GRACE = 10  # times the timeout of a call
-GOODBYE = 2.0  # seconds to end after stop
 
 
 class CannotRun(TargetError):

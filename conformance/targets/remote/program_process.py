@@ -17,15 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import Stopped, shown
+from ..limits import LINE, NOISE, REPEATED, TAIL
 from . import supervisor
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MARK = "POSREF_PROGRAM"  # in the environment of everything that a program starts
 CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
-REPEATED = 100_000  # bytes of standard error that are written on
-TAIL = 4096  # bytes of standard error that are kept
-NOISE, LINE = 1 << 26, 1 << 8  # bytes of lines that are no messages, before one; and as how many more each line counts
 _ADOPTING = False
 PATIENCE = 3.0  # seconds for the supervisor to end: longer than its own
 

@@ -1,0 +1,15 @@
+"""
+The limits of a target: seconds of a call, memory of its processes, restarts, and bytes of what it prints.
+
+`remote/supervisor.py` sets the limit of memory in the target's process. It imports the standard library alone, so its own
+patience stands there.
+"""
+
+TIMEOUT = 30.0  # seconds for a call
+START_GRACE = 10  # times the timeout of a call, to start
+GOODBYE = 2.0  # seconds to end after stop
+MEMORY = 8.0  # GiB that the processes of a target may hold together
+RESTARTS = 10  # in one check; a target that needs more is not asked further
+NOISE, LINE = 1 << 26, 1 << 8  # bytes of lines that are no messages, before one; and as how many more each line counts
+REPEATED = 100_000  # bytes of standard error that are written on
+TAIL = 4096  # bytes of standard error that are kept
