@@ -14,7 +14,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import TargetError
-from posref.conformance.evidence.every import model_cases
+from posref.conformance.evidence.every import for_model, model_cases
 from posref.conformance.reports import terminal
 from posref.conformance.reports.document import told
 from posref.conformance.suite.schemas import validate
@@ -133,7 +133,7 @@ def test_a_failure_repeats(tmp_path: Path) -> None:
 def test_a_configuration_gives_sizes(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(CONFIG), encoding="utf-8")
-    model = model_cases.read(str(file))
+    model = for_model.read(str(file))
     assert (model.sizes, model.original, model.longest) == (Sizes(8, 2, 64, 1000), 1000, 1000)
     assert model.options == {"layout": "half", "base": 20_000.0, "rotary_dim": 64, "scaling": None}
     cases = {case.id: case for case in model_cases.cases(model, "rope")}
@@ -158,14 +158,14 @@ def test_layers_that_differ_are_named(tmp_path: Path) -> None:
         },
     }  # fmt: skip
     file.write_text(json.dumps(config), encoding="utf-8")
-    assert model_cases.read(f"{file}:sliding_attention").options["base"] == 1e4
-    assert model_cases.read(f"{file}:full_attention").options["base"] == 1e6
+    assert for_model.read(f"{file}:sliding_attention").options["base"] == 1e4
+    assert for_model.read(f"{file}:full_attention").options["base"] == 1e6
     with pytest.raises(TargetError, match="layer_type"):
-        model_cases.read(str(file))
+        for_model.read(str(file))
 
 
 def test_the_length_of_the_sequence_is_given_where_it_counts() -> None:
-    model = model_cases.read("phi-3.5-mini")
+    model = for_model.read("phi-3.5-mini")
     lengths = {case.id.split("/")[-1]: case.params["length"] for case in model_cases.cases(model, "rope")}
     assert lengths["prompt"] == 257
     assert lengths["up-to-original"] == model.original == 4096
@@ -198,7 +198,7 @@ def test_a_file_of_no_rotary_model_is_refused(tmp_path: Path) -> None:
     for content in ("[1]", "{", "null", '{"model_type": "bloom"}', '{"rope_scaling": 3}', "3e400"):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(TargetError, match=r"config\.json"):
-            model_cases.read(str(file))
+            for_model.read(str(file))
 
 
 def test_the_report_says_for_which_model() -> None:
@@ -214,7 +214,7 @@ def kinds() -> list[str]:
     """Return one preset for every layout, scaling and share of the lanes that rotates."""
     found = {}
     for name in posref.presets:
-        model = model_cases.read(name)
+        model = for_model.read(name)
         share = model.lanes == model.sizes.head_size
         found[model.op, model.options["layout"], model.scalings, model.options.get("lanes"), share] = name
     return [*found.values()]
@@ -223,7 +223,7 @@ def kinds() -> list[str]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", kinds())
 def test_every_kind_of_preset_can_be_asked(name) -> None:
-    model = model_cases.read(name)
+    model = for_model.read(name)
     assert check("posref", model=name, op=model.op, dtype="float32").exit_code == 0
 
 
@@ -288,22 +288,22 @@ def told_text(report) -> str:
 
 
 def test_a_report_says_which_layers_do_not_rotate(smol: str) -> None:
-    assert "layers 3 do not rotate (--layer asks one)" in model_cases.read(smol).text
-    assert model_cases.read(smol, 3).is_still
-    assert "rotate" not in model_cases.read(smol, 2).text
+    assert "layers 3 do not rotate (--layer asks one)" in for_model.read(smol).text
+    assert for_model.read(smol, 3).is_still
+    assert "rotate" not in for_model.read(smol, 2).text
     with pytest.raises(TargetError, match="layer must be an int from 0 to 4"):
-        model_cases.read(smol, 5)
+        for_model.read(smol, 5)
     with pytest.raises(TargetError, match="layer must not be given for a preset"):
-        model_cases.read(LLAMA, 0)
+        for_model.read(LLAMA, 0)
 
 
 def test_a_layout_that_no_file_says(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**CONFIG, "model_type": "remote_code"}), encoding="utf-8")
     with pytest.raises(TargetError, match="Pass layout"):
-        model_cases.read(str(path))
+        for_model.read(str(path))
     for layout in ("half", "interleaved"):
-        assert model_cases.read(str(path), layout=layout).options["layout"] == layout
+        assert for_model.read(str(path), layout=layout).options["layout"] == layout
     assert check(SimpleNamespace(rope=rope), op="rope", model=str(path), layout="half", dtype="float32").exit_code == 0
 
 
@@ -319,9 +319,9 @@ def test_only_what_rotates_is_asked_of_latent_attention(tmp_path: Path) -> None:
         "deepseek2.rope.dimension_count": 64,
     }
     with MonkeyPatch.context() as patch:
-        patch.setattr(model_cases.gguf_file, "read", lambda _: (file, {}))
-        gguf = model_cases.read(str(tmp_path / "model.gguf"))
-    for model in (gguf, model_cases.read(str(path))):
+        patch.setattr(for_model.gguf_file, "read", lambda _: (file, {}))
+        gguf = for_model.read(str(tmp_path / "model.gguf"))
+    for model in (gguf, for_model.read(str(path))):
         assert (model.sizes.heads, model.sizes.key_heads, model.sizes.head_size, model.lanes) == (16, 1, 64, 64)
 
 
@@ -329,4 +329,4 @@ def test_missing_sizes_of_a_file_are_those_of_its_class(tmp_path: Path) -> None:
     """A sparse Gemma 3 file does not say that it has 131072 tokens."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "gemma3", "text_config": {"num_attention_heads": 4}}), encoding="utf-8")
-    assert model_cases.read(f"{path}:full_attention").longest == 131072
+    assert for_model.read(f"{path}:full_attention").longest == 131072

@@ -7,16 +7,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..calls import held_to
 from ..errors import TargetError
-from ..evidence.every import kernel_cases, model_cases
+from ..evidence.every import kernel_cases
 from ..evidence.every.facts import facts_of
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
 from ..suite.reader import INSTALLED, load_manifest
+from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
@@ -29,6 +30,9 @@ from .scope_result import settle, stated_scope
 from .scope_trial import Watch
 from .summary import finish
 
+if TYPE_CHECKING:
+    from ..evidence.every.for_model import Model
+
 Progress = Callable[[str], None]
 
 
@@ -38,8 +42,8 @@ def check(
     command: str | Sequence[str] | None = None,
     outputs: str | Path | None = None,
     isolate: bool = False,
-    timeout: float = 30.0,
-    memory: float = 8.0,
+    timeout: float = limits.TIMEOUT,
+    memory: float = limits.MEMORY,
     op: str | Sequence[str] | None = None,
     case: str | None = None,
     tier: str = "core",
@@ -137,7 +141,7 @@ def checked(
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
         raise TargetError(msg)
-    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model, layer, layout))
+    choice = Choice(suite, tier, op, case, None if model is None else _read(model, layer, layout))
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
@@ -236,11 +240,20 @@ def _without_kernel_cases(operations: list[Operation]) -> list[str]:
     return [f"tier kernel adds nothing to {name}: {facts_of(name).no_kernel}" for name in names]
 
 
-def _for_model(report: Report, model: model_cases.Model) -> Report:
+def _read(model: str, layer: int | None, layout: str | None) -> Model:
+    """Return the model that is named; other checks do not import what reads models."""
+    from ..evidence.every import for_model
+
+    return for_model.read(model, layer, layout)
+
+
+def _for_model(report: Report, model: Model) -> Report:
     """Return a report that is about one model, all of whose calls must be answered."""
+    from ..evidence.every.model_cases import is_of_model
+
     report.model = model.name
     for name in dict.fromkeys(operation.op for operation in report.operations):
-        own = [case for o in report.operations for case in o.cases if case.op == name and model_cases.is_of_model(case.id)]
+        own = [case for o in report.operations for case in o.cases if case.op == name and is_of_model(case.id)]
         refused = [case for case in own if case.verdict in ("unsupported", "selective")]
         if refused:
             text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"

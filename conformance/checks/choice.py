@@ -6,18 +6,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation, shown
-from ..evidence.every import kernel_cases, model_cases
+from ..evidence.every import kernel_cases
 from ..model import Call, Case, LoadedCase
 from ..proof.evaluation import askable, plain
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
 from .case_run import TIER
+
+if TYPE_CHECKING:
+    from ..evidence.every.for_model import Model
 
 TIERS = ("smoke", "core", "kernel")
 WITNESSES = 2
@@ -31,7 +34,7 @@ class Choice:
     tier: str = "core"
     op: str | Sequence[str] | None = None
     case: str | None = None
-    model: model_cases.Model | None = None
+    model: Model | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -69,7 +72,7 @@ class Choice:
             held = {name: None for name in held if name in self._of_model(self.model, wanted)}
         return [name for name in held if wanted is None or name in wanted]
 
-    def _of_model(self, model: model_cases.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    def _of_model(self, model: Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """Return the operations that a model asks, or raise for one that it does not."""
         strange = [name for name in wanted or () if name not in model.operations]
         if strange:
@@ -86,10 +89,14 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
-        if self.model is not None and self.model.is_still:
-            return [case for case in model_cases.still(self.model) if self.case in (None, case.id)]
-        asked = [] if self.model is None else [c for op in ops for c in model_cases.cases(self.model, op)]
-        own = [*made(case for case in asked if self.case in (None, case.id))]
+        own: list[LoadedCase] = []
+        if self.model is not None:
+            from ..evidence.every import model_cases  # with what reads models
+
+            if self.model.is_still:
+                return [case for case in model_cases.still(self.model) if self.case in (None, case.id)]
+            asked = (case for op in ops for case in model_cases.cases(self.model, op))
+            own += made(case for case in asked if self.case in (None, case.id))
         if own and self.case is not None:
             return own
         if is_kernel(self.case):

@@ -214,7 +214,7 @@ def _show_config(path: str, *, as_json: bool) -> None:
     import json
 
     from posref.conformance.calls import to_json
-    from posref.conformance.evidence.every.model_cases import ranges
+    from posref.conformance.evidence.every.for_model import ranges
 
     with _errors():
         try:
