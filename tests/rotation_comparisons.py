@@ -5,7 +5,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -138,10 +138,23 @@ def callers(config: Any, code: Any) -> Iterator[tuple[bool, Callable[..., Any]]]
             names = {name for name in functions if re.search(rf"\b{name}\(", text)}
             if "config.rope_interleave" in text:  # one function or the other
                 names = {name for name in names if name.endswith("_interleave") == config.rope_interleave}
-            calls = {("Indexer" in kind.__name__, name) for name in names}
+            calls = {("Indexer" in kind.__name__, name, f"{DEINTERLEAVE}(" in text) for name in names}
             (found if hinted is type(config) else perhaps).update(calls)
-    for indexer, name in sorted(found or perhaps):
-        yield indexer, functions[name]
+    for indexer, name, moves in sorted(found or perhaps):
+        yield indexer, moved(functions[name], getattr(code, DEINTERLEAVE)) if moves else functions[name]
+
+
+DEINTERLEAVE = "deinterleave_head_dim"  # of Qwen2.5-Omni: even channels before odd ones
+
+
+def moved(apply: Callable[..., Any], first: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """A function that rotates, with channels moved before."""
+
+    @wraps(apply)
+    def both(q: torch.Tensor, k: torch.Tensor, *table: torch.Tensor) -> Any:
+        return apply(first(q), first(k), *table)
+
+    return both
 
 
 def of_tokens(module: torch.nn.Module, axes: int) -> Iterator[tuple[str, Any, np.ndarray]]:
