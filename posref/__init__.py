@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.extension.streaming_llm import streaming_llm as streaming_llm
     from posref.extension.streaming_llm_distances import streaming_llm_distances as streaming_llm_distances
     from posref.gguf import rope_from_gguf as rope_from_gguf
+    from posref.models.gguf_whole import from_gguf as from_gguf
     from posref.models.whole import from_config as from_config
     from posref.positions.decode_delta import decode_delta as decode_delta
     from posref.positions.draft_tree import draft_tree as draft_tree
@@ -150,6 +151,7 @@ __version__ = "0.1.0"
 _FAMILIES = ("rotary", "absolute", "bias", "relative", "attention", "extension", "positions")
 _ELSEWHERE = {
     "from_config": "posref.models.whole",
+    "from_gguf": "posref.models.gguf_whole",
     "mrope_from_config": "posref.configs",
     "presets": "posref.models.presets",
     "rope_from_config": "posref.configs",

@@ -1,12 +1,13 @@
 """GGUF metadata -> parameters, on the keys that llama.cpp's converters write, against the formulas of ggml's rope."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from posref import presets, rope_frequencies, rope_from_config, rope_from_gguf
+from posref import alibi, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
 from posref.gguf import GGUF_LAYOUTS
 from posref.scaling import Linear, LongRoPE, YaRN
 
@@ -334,3 +335,72 @@ def test_what_cannot_be_read_is_refused(metadata: Any, options: dict[str, Any], 
     with pytest.raises(ValueError, match=r"^rope_from_gguf: ") as error:
         rope_from_gguf(metadata, **options)
     assert message in str(error.value)
+
+
+def heads(arch: str, **keys: Any) -> dict[str, Any]:
+    return of(arch, attention__head_count=12, block_count=40, **keys)
+
+
+SLOPES = {"heads": 12, "form": "distance"}
+T5_SIDES = {"encoder": [("t5_bias", {"bidirectional": True, "max_distance": 128})]}
+WHOLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (heads("mpt", attention__max_alibi_bias=16.0), {"text": [("alibi", {**SLOPES, "max_bias": 16.0})]}),
+    (heads("mpt", attention__max_alibi_bias=0.0), {"text": [("learned", {"offset": 0})]}),
+    (heads("bloom"), {"text": [("alibi", {**SLOPES, "max_bias": 8.0})]}),
+    (heads("jina-bert-v2", attention__max_alibi_bias=4.0), {"text": [("alibi", {**SLOPES, "max_bias": 8.0})]}),
+    (heads("refact"), {"text": [("alibi", {**SLOPES, "max_bias": 8.0})]}),
+    (heads("baichuan"), {"text": [("alibi", {**SLOPES, "max_bias": 8.0})]}),
+    (of("baichuan", block_count=12), {"text": [None]}),
+    (of("t5encoder"), T5_SIDES),
+    (of("t5"), {**T5_SIDES, "decoder": [("t5_bias", {"bidirectional": False, "max_distance": 128})]}),
+    *((of(arch), {"text": [("learned", {"offset": 0})]}) for arch in ("bert", "gpt2", "starcoder")),
+]
+
+
+@pytest.mark.parametrize(("metadata", "expected"), WHOLE, ids=lambda value: value.get("general.architecture"))
+def test_encodings_of_whole_files(metadata: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert from_gguf(metadata) == expected
+
+
+def test_rotations_of_whole_files() -> None:
+    """As `rope_from_gguf` reads them, layer by layer where layers differ."""
+    assert from_gguf(of("qwen2", block_count=3)) == {"text": [("rope", rope_from_gguf(of("qwen2")))]}
+    (entry,) = from_gguf(of("baichuan", block_count=32))["text"]
+    assert entry == ("rope", {"layout": "interleaved", "base": 1e4, "rotary_dim": 128, "scaling": None})
+    smol = of("smollm3", block_count=8)
+    found = from_gguf(smol)["text"]
+    assert [entry is None for entry in found] == [False, False, False, True] * 2
+    assert from_gguf(smol, layer=3) == {"text": [None]}
+    assert from_gguf(smol, layer=4)["text"] == found[4:5] == [("rope", rope_from_gguf(smol, layer=4))]
+    divisors = {"rope_freqs.weight": llama3_divisors()}
+    (entry,) = from_gguf(of("llama", rope__dimension_count=128, block_count=2), rope_factors=divisors)["text"]
+    assert entry == ("rope", rope_from_gguf(of("llama", rope__dimension_count=128), rope_factors=divisors))
+
+
+def test_slopes_of_ggml() -> None:
+    """ggml's soft_max: m0**(h + 1) for the first heads, m1**(2 (h - n) + 1) for the others, times the distance."""
+    (entry,) = from_gguf(heads("mpt", attention__max_alibi_bias=5.0))["text"]
+    assert entry is not None
+    bias = alibi(np.asarray([9]), np.asarray([2]), **entry.options or {})
+    m0, m1 = 2.0 ** (-5.0 / 8), 2.0 ** (-5.0 / 2 / 8)
+    slopes = [m0 ** (h + 1) if h < 8 else m1 ** (2 * (h - 8) + 1) for h in range(12)]
+    np.testing.assert_allclose(np.asarray(bias)[:, 0, 0], [-7 * slope for slope in slopes], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options", "message"),
+    [
+        ([], {}, "metadata must be a mapping"),
+        ({}, {}, "metadata must have general.architecture"),
+        (of("rwkv6"), {}, "general.architecture must be a known one; got 'rwkv6'. Known: afmoe"),
+        (heads("mpt"), {}, "the file must have mpt.attention.max_alibi_bias; got none"),
+        (heads("mpt", attention__max_alibi_bias=-1.0), {}, "must be a number of at least 0"),
+        (heads("bloom"), {"layer": 40}, "layer must be an integer from 0 to 39"),
+        (of("qwen2"), {}, "the file must have qwen2.block_count"),
+        (of("qwen2", block_count=10**6), {}, "qwen2.block_count must be at most 10000"),
+        (of("qwen2", block_count=2, rope__strange=1), {}, "rope keys of metadata must be among"),
+    ],
+)
+def test_whole_files_that_cannot_be_read(metadata: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^from_gguf: .*{re.escape(message)}"):
+        from_gguf(metadata, **options)

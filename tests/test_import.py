@@ -151,7 +151,7 @@ def test_dir_shows_what_a_user_calls() -> None:
     import posref
 
     rest = {"configs", "positions", "presets", "scaling"}
-    rest |= {"from_config", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
+    rest |= {"from_config", "from_gguf", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
     assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
     assert len(posref.__all__) == len(set(posref.__all__))
 

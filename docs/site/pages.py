@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parents[1]
 PITFALLS = 10  # shown; the rest is folded
 MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
-FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config")
+FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config", "from_gguf")
 
 
 def write(folder: Path) -> None:

@@ -130,29 +130,43 @@ def rope_from_gguf(
     {'layout': 'half', 'base': 1000000.0, 'rotary_dim': 128, 'scaling': None}
     """
     with speaking_as("rope_from_gguf"):
-        if not isinstance(metadata, Mapping):
-            refuse(f"metadata must be a mapping, the file's key-value pairs; got {type(metadata).__name__}.")
-        name = metadata.get("general.architecture")
-        if not isinstance(name, str):
-            refuse(f"metadata must have general.architecture, a string; got {name!r}.")
-        if layer is not None:
-            if layer_type is not None:
-                refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
-            check_layer(metadata, name, layer)
-            if not rotates(metadata, name, layer):
-                return None
-            if _has_types(metadata, name):
-                layer_type = SLIDING_LAYERS if has_window(metadata, name, layer) else FULL_LAYERS
-        rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
-        lanes = _lanes(metadata, rope, name)
-        if layer_type == SLIDING_LAYERS:
-            rope_factors = None  # Gemma 4's divisors are for its full layers
-        return {
-            "layout": _layout(name, layout),
-            "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
-            "rotary_dim": lanes,
-            "scaling": _scaling(rope, _context(metadata, rope, name), name, _factors(rope_factors, lanes // 2)),
-        }
+        name = architecture(metadata)
+        if layer is not None and layer_type is not None:
+            refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
+        return read_gguf(metadata, name, rope_factors, layer_type, layer, layout)
+
+
+def architecture(metadata: Any) -> str:
+    """Return the architecture of a file. Refuse what is not the metadata of one."""
+    if not isinstance(metadata, Mapping):
+        refuse(f"metadata must be a mapping, the file's key-value pairs; got {type(metadata).__name__}.")
+    name = metadata.get("general.architecture")
+    if not isinstance(name, str):
+        refuse(f"metadata must have general.architecture, a string; got {name!r}.")
+    return name
+
+
+def read_gguf(
+    metadata: Mapping[str, Any], name: str, rope_factors: Factors | None, layer_type: str | None, layer: int | None,
+    layout: Layout | None,
+) -> RopeArguments | None:  # fmt: skip
+    """Return the arguments of `posref.rope` for some layers or for one."""
+    if layer is not None:
+        check_layer(metadata, name, layer)
+        if not rotates(metadata, name, layer):
+            return None
+        if _has_types(metadata, name):
+            layer_type = SLIDING_LAYERS if has_window(metadata, name, layer) else FULL_LAYERS
+    rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
+    lanes = _lanes(metadata, rope, name)
+    if layer_type == SLIDING_LAYERS:
+        rope_factors = None  # Gemma 4's divisors are for its full layers
+    return {
+        "layout": _layout(name, layout),
+        "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
+        "rotary_dim": lanes,
+        "scaling": _scaling(rope, _context(metadata, rope, name), name, _factors(rope_factors, lanes // 2)),
+    }
 
 
 def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
