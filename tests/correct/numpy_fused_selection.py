@@ -1,0 +1,24 @@
+"""A fused kernel by norms and matrices: the root of D over a 2-norm, pairs as complex numbers, slots as a selection matrix."""
+
+import numpy as np
+
+
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+    if layout == "interleaved_to_half" or order != "norm_first":
+        raise NotImplementedError
+    width, pairs = x.shape[-1], cos.shape[-1]
+    length = np.hypot(np.linalg.norm(x, axis=-1, keepdims=True), np.sqrt(np.float32(width * eps)))
+    y = np.sqrt(np.float32(width)) * x * (weight + np.float32(offset)) / length
+    turning = y[..., : 2 * pairs]
+    first, second = np.split(turning, 2, axis=-1) if layout == "half" else (turning[..., ::2], turning[..., 1::2])
+    turned = (first + 1j * second) * (cos + 1j * sin)
+    both = (turned.real, turned.imag)
+    out = np.concatenate(both, axis=-1) if layout == "half" else np.stack(both, axis=-1).reshape(turning.shape)
+    return np.concatenate((out, y[..., 2 * pairs :]), axis=-1).astype(x.dtype)
+
+
+def write_cache(cache, rows, slots, /):
+    places, row = cache.shape[0] * cache.shape[1], cache.shape[2] * cache.shape[3]
+    chosen = slots[None, :] == np.arange(places)[:, None]
+    written = np.einsum("pt,tc->pc", chosen.astype(rows.dtype), rows.reshape(len(slots), row))
+    return np.where(chosen.any(axis=1)[:, None], written, cache.reshape(places, row)).reshape(cache.shape)
