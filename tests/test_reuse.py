@@ -31,6 +31,7 @@ from posref.conformance.proof.proof_cache import Product, Store
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.writer import copy
+from posref.spec import REGISTRY
 
 SOME = ("alibi_slopes", "t5_buckets")
 
@@ -589,11 +590,13 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
     assert "the witnesses disagree at out/out" in done.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
-def test_everything_has_the_same_bytes_in_one_process_and_without_gmpy2(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--jobs", "1", "--no-reuse"]
-    subprocess.run(command, check=True, env=os.environ | {"MPMATH_NOGMPY": "1"})
-    assert files(tmp_path / "s") == files(INSTALLED)
+@pytest.mark.parametrize("op", REGISTRY)
+def test_an_operation_has_the_same_bytes_in_one_process_and_without_gmpy2(op: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--op", op]
+    subprocess.run([*command, "--jobs", "1", "--no-reuse"], check=True, env=os.environ | {"MPMATH_NOGMPY": "1"})
+    assert files(tmp_path / "s" / op) == files(INSTALLED / op) != {}
 
 
 @pytest.mark.thorough
