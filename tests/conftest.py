@@ -102,7 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.thorough)
     for item in beyond_few(items):
         item.add_marker(pytest.mark.thorough)
-    kept, left = select(items, config.option.share, config.option.seed)
+    share = 1.0 if config.option.markexpr == PLAIN else config.option.share  # a plain run has nothing that is sampled
+    kept, left = select(items, share, config.option.seed)
     if left:
         config.hook.pytest_deselected(items=left)
     items[:] = sorted(kept, key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
