@@ -339,6 +339,7 @@ def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.thorough
 def test_a_diagnosis_tells_draws_apart() -> None:
     """All draws of a seed have one id in the report."""
 

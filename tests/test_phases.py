@@ -70,10 +70,8 @@ SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-SOME = ("partial",)  # in a plain run
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SOME else pytest.mark.thorough) for name in SCENARIOS])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_parameters_are_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]

@@ -421,6 +421,7 @@ def linted(name: str, **options: Any) -> tuple[int, str]:
     return problems, "\n".join(lines)
 
 
+@pytest.mark.thorough
 def test_lint_of_a_right_program() -> None:
     problems, text = linted("right")
     assert problems == 0, text

@@ -52,7 +52,7 @@ def test_definitions_and_checks_of_objects_work(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
