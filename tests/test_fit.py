@@ -107,3 +107,17 @@ def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatc
     first, second = (o.diagnosis or {} for o in check(SimpleNamespace(**wrong), op=list(wrong)).operations)
     untried = "not tried, for want of time: other operations fail too. Check this one alone: --op "
     assert sum(str(d["text"]).startswith(untried) for d in (first, second)) == 1
+
+
+def test_a_number_that_is_no_other_than_zero_is_said_as_such() -> None:
+    def fire(*arrays: Any, eps: float = 1e-6) -> Any:
+        return posref.fire(*arrays, eps=1e-30)
+
+    assert "if eps is 0, or too small to show (asked: " in told(fire, "fire")
+
+
+def test_a_factor_near_one_is_no_division_by_one() -> None:
+    def fourier(x: Any, bands: Any, /, *, unit: str, **options: Any) -> Any:
+        return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
+
+    assert "if the argument bands is multiplied by 0.99999" in told(fourier, "fourier")

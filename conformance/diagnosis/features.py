@@ -37,6 +37,7 @@ MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are th
 EXCEPTIONS = 2  # passing cases that are named, beside many failing ones
 FEWER = 4  # times as many cases must fail then
 FITS_BY_CHANCE = re.compile("^an (odd|even) |power of two|multiple|at most| odd$| even$|^([3-9]|[1-9][0-9]+) .* or more$")
+ENOUGH = 10  # cases, from which such a feature, or a limit, says something: of so many features one fits fewer cases by chance
 FAR = 64  # the least position from which a limit says something: smaller ones differ by chance
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
@@ -79,7 +80,7 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     made = {c.id for c in [*failing, *passing] if c.tier == MADE_FOR_SIZE}
     if both and wanted != made:
         return f" Exactly the cases with {both} fail."
-    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and _is_telling(words)]
+    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted < cases and _is_telling(words)]
     best = min(near, key=lambda s: s.passing, default=None)
     if best is None or best.passing > min(RARE * count, (total - count) / 4):
         return ""
@@ -110,6 +111,8 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
     exact = [words for words in exact if not (_are_few(passing, failing) and FITS_BY_CHANCE.search(words))]
+    if len(failing) + len(passing) < ENOUGH:
+        exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or " reach " in words)]
     if larger:
         return f" Exactly the cases with {larger} fail."
     if not exact:

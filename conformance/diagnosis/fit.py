@@ -33,6 +33,7 @@ LIKELY = 2.0**-12  # a factor below it, or above its inverse, is none
 STEPS = 12
 STEP = 2.0**-20  # of the difference quotient, relative
 CLOSE = 4.0  # tolerances that the values of a fit may be off, at most: it is judged on all cases afterwards
+NOTHING = "0, or too small to show"
 Values = npt.NDArray[np.float64]
 
 
@@ -51,9 +52,11 @@ def numbers(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     found: dict[str, Deviation] = {}
     for question in budget.within(probes[:PROBES]):
         for family in budget.within(_families(question, questions)):
-            value = _solved(family, question)
+            value, error = _solved(family, question)
             if value is not None and value != family.asked:
                 deviation = family.change(value)
+                if abs(value) <= error:
+                    deviation = replace(deviation, text=deviation.text.replace(f" is {_short(value)} ", f" is {NOTHING} ", 1))
                 found.setdefault(deviation.text, deviation)
     return list(found.values())
 
@@ -83,7 +86,7 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviation]:
     def times(k: float) -> Deviation:
         parts = round(1 / k) if 0 < abs(k) < 1 and abs(round(1 / k) * k - 1) < 2.0**-20 else 0  # as fitted
-        changed = f"divided by {parts}" if parts else f"multiplied by {_short(k)}"
+        changed = f"divided by {parts}" if parts > 1 else f"multiplied by {_short(k)}"
         text = f"the argument {name} is {changed}{_of_pi(k)}"
         return _named(text, {op: argument(which, lambda x: k * x)})
 
@@ -148,8 +151,8 @@ def _short(value: float) -> str:
 
 
 # ---- the number ------------------------------------------------------------------------------------------------------------
-def _solved(family: Family, question: Question) -> float | None:
-    """Return the shortest number with which a family gives the values of a case; None if there is none."""
+def _solved(family: Family, question: Question) -> tuple[float | None, float]:
+    """Return the shortest number with which a family gives the values of a case, and its error; None if there is none."""
     observed = np.concatenate([np.ravel(o.observed).astype(np.float64) for o in question.found])
     expected = np.concatenate([np.ravel(o.expected).astype(np.float64) for o in question.found])
     width = np.concatenate([np.ravel(o.width) for o in question.found]) + UNITS[question.dtype] * np.abs(expected)
@@ -166,15 +169,15 @@ def _solved(family: Family, question: Question) -> float | None:
         return np.asarray(found[usable], dtype=np.float64)
 
     if np.sum(usable) < LEAST:
-        return None
+        return None, 0.0
     found = _refined(off, 1.0) or _refined(off, _best(off))
     if found is None:
-        return None
-    value, error = found
-    if not LIKELY <= abs(value) <= 1 / LIKELY:
-        return None
-    shorter = (float(f"{value * family.asked:.{digits}e}") for digits in range(12))
-    return next((v for v in (family.asked, *shorter) if abs(v - value * family.asked) <= 3 * error * abs(family.asked)), None)
+        return None, 0.0
+    value, error = found[0] * family.asked, 3 * found[1] * abs(family.asked)
+    if not LIKELY <= abs(found[0]) <= 1 / LIKELY:
+        return None, 0.0
+    shorter = (float(f"{value:.{digits}e}") for digits in range(12))
+    return next((v for v in (family.asked, *shorter) if abs(v - value) <= error), None), error
 
 
 def _best(off: Callable[[float], Values | None]) -> float:

@@ -111,6 +111,8 @@ def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
 
 def _plural(kind: str) -> str:
     """Return the plural of a kind of units."""
+    if kind == "query":
+        return "queries"
     return kind.replace("row", "rows") if "row" in kind else f"{kind}s"
 
 
