@@ -174,6 +174,8 @@ def _solved(family: Family, question: Question) -> tuple[float | None, float]:
     if found is None:
         return None, 0.0
     value, error = found[0] * family.asked, 3 * found[1] * abs(family.asked)
+    if abs(value) <= error:  # no other than 0, at which a definition may refuse it
+        return float(f"{min(error / 8, LIKELY * abs(family.asked)):.0e}"), error
     if not LIKELY <= abs(found[0]) <= 1 / LIKELY:
         return None, 0.0
     shorter = (float(f"{value:.{digits}e}") for digits in range(12))

@@ -29,6 +29,7 @@ PARTLY = 0.25  # the least part of keys before or after the query that must be w
 FEW = 2  # wrong tokens, heads, ... of one case that are counted where no place is common to all
 MANY = 8  # wrong reals that must have one quotient
 ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
+HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
 BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 NARROWER = ("bfloat16", "float16")
@@ -143,7 +144,7 @@ def _of_fewer_bits(values: Array, rights: Array, dtype: str) -> str:
     if len(np.unique(values)) < MANY or dtype in NARROWER or not np.all(np.isfinite(values)):
         return ""
     for narrow in NARROWER:
-        if np.all(_rounded(values, narrow) == values) and not np.all(_rounded(rights, narrow) == rights):
+        if np.all(_rounded(values, narrow) == values) and np.mean(_rounded(rights, narrow) == rights) < HELD:
             return f" The wrong values are numbers that {narrow} holds."
     return ""
 
