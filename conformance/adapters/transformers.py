@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import T5Config
+from transformers import MptConfig, MptModel, T5Config
 from transformers.masking_utils import (
     chunked_causal_mask_function,
     sliding_window_bidirectional_mask_function,
@@ -173,7 +173,13 @@ supports: dict[str, dict[str, Any]] = {
         ],
     },
     "alibi_slopes": {"first": ["default"], "count": ["default"]},
-    "alibi": {"form": ["key"], "max_bias": ["default"], "first": ["default"], "count": ["default"], **NATURAL},
+    "alibi": {
+        "form": ["key"],
+        "max_bias": {"min": 1, "multiple_of": 1},
+        "first": ["default"],
+        "count": ["default"],
+        **NATURAL,
+    },
     "t5_buckets": {},
     "t5_bias": {},
     "shaw_scores": {"order": ["key_minus_query"], "terms": ["query"], "empty": False},
@@ -317,13 +323,31 @@ def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Tensor:
     return -build_mpt_alibi_tensor(heads, 2, alibi_bias_max=max_bias)[:, 0, 0]
 
 
-def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, dtype: torch.dtype | None = None) -> Tensor:
-    """BLOOM's build_alibi_tensor of an all-true mask, at the keys' positions."""
+def alibi(
+    q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, max_bias: float = 8, dtype: torch.dtype | None = None
+) -> Tensor:
+    """BLOOM's build_alibi_tensor of an all-true mask, at the keys' positions; with a max_bias, what MPT's layers are given."""
     if form != "key":
         lacks(f"no form {form!r}: BLOOM and MPT add one row, m*j or m*(j - last), to all queries")
-    mask = torch.ones(1, _rows(k_positions), dtype=torch.int64)
-    bias = build_alibi_tensor(mask, heads, dtype or torch.get_default_dtype())[:, 0]
+    rows, dtype = _rows(k_positions), dtype or torch.get_default_dtype()
+    if max_bias == 8:
+        bias = build_alibi_tensor(torch.ones(1, rows, dtype=torch.int64), heads, dtype)[:, 0]
+    else:
+        bias = _bias_of_mpt(rows, heads, max_bias).to(dtype)
     return torch.movedim(bias[:, k_positions], 0, -2)[..., None, :]
+
+
+def _bias_of_mpt(rows: int, heads: int, max_bias: float) -> Tensor:
+    """What MptModel gives its first layer, m*(j - last), as m*j: last to first, and negated."""
+    if max_bias != int(max_bias):
+        lacks(f"no max_bias {max_bias}: alibi_bias_max is an int")
+    own = {"alibi_bias_max": int(max_bias)}
+    model = MptModel(MptConfig(d_model=heads, n_heads=heads, n_layers=1, max_seq_len=rows, vocab_size=2, attn_config=own))
+    seen: list[Tensor] = []
+    model.blocks[0].register_forward_pre_hook(lambda _, given, named: seen.append(named["position_bias"]), with_kwargs=True)
+    with torch.no_grad():
+        model(torch.zeros(1, 1, dtype=torch.int64))
+    return -seen[0][:, 0].flip(-1)
 
 
 def sliding_window(q_positions: Tensor, k_positions: Tensor, /, *, window: int, counting: str, sides: str) -> Tensor:
@@ -391,6 +415,8 @@ NOTES = (
     "Rows of decomposed tables are computed in float32 and cut off (modeling_sam.py:755, modeling_vitdet.py:154), which is one "
     "row too small for some cells of 289 of the 4096 pairs of sizes up to 64: 8 queries and 6 keys, 16 and 15. In SAM, ViTDet "
     "and SegGPT both sizes are alike, where the rows are right.",
+    "MPT's alibi_bias_max changes nothing (modeling_mpt.py:317 builds the bias without it): alibi with another is asked "
+    "of MptModel, alibi_slopes of the function that it calls, which knows it.",
     "Ministral 3 and Llama 4 divide positions in float32 (modeling_ministral3.py:105, modeling_llama4.py:363), which rounds "
     "those beyond 2**24: with a length of 2**24, position 2**25 - 1 already has the factor of 2**25.",
     "Dynamic NTK keeps the frequencies of the longest call until one is shorter than the original length: "

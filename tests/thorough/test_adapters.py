@@ -70,6 +70,7 @@ KNOWN = (
     "sinusoidal_nd/",
     "decomposed_rows/fewer-keys/",
     "decomposed_bias/pooled/uneven",
+    "alibi/max-bias/",
     "shifted_window_mask/alone/",  # sizes that Swin would pad first
 )  # transformers' own: see the adapter's NOTES
 
