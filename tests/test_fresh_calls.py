@@ -16,6 +16,7 @@ from posref.conformance.checks.scope_trial import Asker
 from posref.conformance.model import LoadedCase
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.targets.python import load_python
+from posref.conformance.traits import defaults
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -171,6 +172,18 @@ def test_a_fresh_call_is_another_one_and_the_reference_is_right(op: str) -> None
         assert result is None or result.verdict == "pass", result
         judged += result is not None
     assert judged >= 1
+
+
+def test_a_fresh_call_has_options_that_are_not_stored() -> None:
+    """Else a table of answers would have it: where an operation has no arrays, options are all that can differ."""
+    cases = small("alibi_slopes")
+    rng = np.random.default_rng(0)
+    stored = [{**defaults("alibi_slopes"), **case.calls[0].params} for case in cases]
+    plain = [fresh_calls.fresh(case, "float32", rng) for case in cases for _ in range(9)]
+    calls = [fresh_calls.fresh(case, "float32", rng, stored) for case in cases for _ in range(9)]
+    assert any({**defaults("alibi_slopes"), **call.params} in stored for call in plain if call)
+    assert sum(call is not None for call in calls) > len(cases)
+    assert all({**defaults("alibi_slopes"), **call.params} not in stored for call in calls if call)
 
 
 def test_without_a_seed_there_are_no_fresh_calls() -> None:
