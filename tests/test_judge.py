@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import posref
 from posref.conformance.judge import compare, judge
@@ -36,6 +37,16 @@ def test_a_value_that_is_not_a_number_is_worse_than_any_error() -> None:
     worst = compare("rope_table", call, outputs, "float64", "float64")
     assert worst is not None
     assert (worst.output, worst.index) == ("cos", (1, 0))
+
+
+@pytest.mark.parametrize("true", [np.inf, -np.inf])
+@pytest.mark.parametrize("got", [0.0, -1e308, np.nan, np.inf, -np.inf])
+def test_an_infinite_value_must_be_equal(true: float, got: float) -> None:
+    call = right()
+    call.expected["cos"][0, 0] = true
+    outputs = {"cos": call.expected["cos"].copy(), "sin": call.expected["sin"]}
+    outputs["cos"][0, 0] = got
+    assert judge("rope_table", call, outputs, "float64", "float64").verdict == ("pass" if got == true else "fail")
 
 
 def test_how_many_values_were_judged_is_said_where_it_is_not_all() -> None:
