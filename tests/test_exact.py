@@ -1,5 +1,6 @@
 """Balls and bounds: proved roundings, undecided comparisons, and the arithmetic of error bounds."""
 
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -223,6 +224,9 @@ def test_powers_sines_and_exponentials_are_exact_only_where_all_are(name: str) -
     assert all(r.parts[1] > 0 for r in (two**two, system.exp(one), system.log(two), system.sin(one), system.cos(one)))
 
 
+OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
+
+
 def exactly(xp: Bounds, *values: float) -> tuple[Array, ...]:
     return tuple(xp.asarray(np.asarray([v]), dtype=xp.float32) for v in values)
 
@@ -272,6 +276,20 @@ def test_a_matrix_product_of_one_term_waives_and_one_of_several_is_rounded(syste
     assert plain.parts[2] == 0
     waived = system.matmul(both * system.asarray(np.asarray([[1.0, 3.0]]), dtype=system.float32), column)
     assert waived.parts[1] == pytest.approx((15 + 105) * u + 2 * (15 + 105) * u + 105 * u, rel=1e-6)  # products, sum, 5 * 3
+
+
+@pytest.mark.parametrize("system", [bounds("angle32"), live("angle32")], ids=["bounds", "live"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "minimum", "maximum"])
+def test_a_bound_holds_for_all_numbers_within_the_bounds_of_two(system: Bounds, name: str) -> None:
+    """Each function is largest and smallest at the ends of both ranges, or where these meet."""
+    rng = np.random.default_rng(1)
+    p, q = (rng.integers(1024, 2048, 400) * rng.choice([-1, 1], 400) / 1024 for _ in range(2))
+    e, f = (rng.integers(0, 1000, 400) / 1024 for _ in range(2))
+    a, b = (system.array(value, error, system.float32) for value, error in ((p, e), (q, f)))
+    found = getattr(system, name)(a, b) if hasattr(system, name) else OPERATORS[name](a, b)
+    value, error, _ = found.parts
+    ends = [getattr(np, name)(p + s * e, q + t * f) for s in (-1, 1) for t in (-1, 1)]
+    assert np.all(np.max(np.abs(np.asarray(ends) - value), axis=0) <= error)
 
 
 def test_of_two_formulas_the_larger_bound_counts_unless_it_is_asked_alone() -> None:
