@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.bias.dynamic_position_bias import dynamic_position_bias as dynamic_position_bias
     from posref.bias.fire import fire as fire
     from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
+    from posref.bias.graph_bias import graph_bias as graph_bias
     from posref.bias.irpe_buckets import irpe_buckets as irpe_buckets
     from posref.bias.kerple import kerple as kerple
     from posref.bias.levit_bias import levit_bias as levit_bias

@@ -126,6 +126,22 @@ def forgetting_bias(asked: Asked) -> Chart:
     return heat(asked, "key", "query", shown, "bias (logits)", square=True)
 
 
+def _by_length(chart: Map) -> bool:
+    found = chart.values
+    ring = [{float(found[i, (i + n) % 12]) for i in range(12)} for n in range(12)]
+    return all(len(numbers) == 1 for numbers in ring) and len({*np.unique(found)}) == 7 and bool((found == found.T).all())
+
+
+@picture(_by_length)
+def graph_bias(asked: Asked) -> Chart:
+    """On a ring of 12 nodes the bias falls with the length of the shortest path, whichever way it leads."""
+    apart = np.abs(np.arange(12)[:, None] - np.arange(12))
+    table = np.r_[0.0, 2.0 ** -np.arange(7.0)][:, None]
+    given = {"distances": np.minimum(apart, 12 - apart), "table": table}
+    found = call(asked, {}, **given, edges=np.zeros((12, 12, 1, 1)), weights=np.ones((1, 1, 1)))[0]
+    return heat(asked, "node", "node", found[0], "bias (logits)", square=True)
+
+
 def _rings(chart: Map) -> bool:
     found, middle = chart.values, chart.values.shape[0] // 2
     ray = found[middle, middle:]
