@@ -84,7 +84,7 @@ def _is_value(record: Encoding) -> bool:
 def _is_table(record: Encoding) -> bool:
     """Return whether every position gives a row of numbers: an encoding, or an encoded vector of ones."""
     places = positions_of(record.name)
-    if len(places) != 1 or _is_value(record) or _is_bucket(record) or record.family == "positions":
+    if len(places) != 1 or _is_value(record) or _is_bucket(record) or record.family in ("positions", "bias"):
         return False
     asked = Asked(record.name)
     made_up = set(record.arrays) - {places[0], asked.vectors_name}
