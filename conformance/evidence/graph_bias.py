@@ -38,7 +38,7 @@ _form = cases_of(OP)
 def _distances(*shape: int) -> Any:
     """Return distances from -1 to 8, no two rows alike."""
     n = np.arange(int(np.prod(shape)))
-    return ((n * n * 3 + n * 7 + n // 5) % 10 - 1).reshape(shape)
+    return ((n * n * 3 + n * 7 + n // 5 + 4) % 10 - 1).reshape(shape)
 
 
 def _arrays(name: str, pairs: tuple[int, ...], n: int, h: int, steps: int, features: int, bits: int = 8) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _arrays(name: str, pairs: tuple[int, ...], n: int, h: int, steps: int, featu
     return {
         "distances": d,
         "table": reals(f"{OP} {name} b", n, h, bits=bits),
-        "edges": reals(f"{OP} {name} e", *pairs, steps, features, bits=bits) * there[..., None],
+        "edges": reals(f"{OP} {name} e", *pairs, steps, features, bits=bits) * there[..., None] + 0.0,
         "weights": reals(f"{OP} {name} w", steps, features, h, bits=bits),
     }
 
@@ -81,8 +81,6 @@ def cases() -> tuple[Case, ...]:
         _case("plain/one-step", "path steps", (5, 3), (8, 2, 1, 5)),
         _case("plain/one-feature", "steps path", (3, 4), (8, 3, 5, 1)),
         _case("plain/square-vectors", "heads steps", (3, 4), (8, 4, 3, 4), "as many features as heads, as in Graphormer"),
-        _case("plain/no-features", "rows far", (4, 3), (8, 3, 1, 1), "the spatial term alone",
-              given={"edges": np.zeros((4, 3, 1, 1))}),
         _case("plain/short-table", "far rows", (3, 7), (2, 3, 2, 2), "one row for all distances"),
         _case("plain/far", "far rows", (3, 4), (7, 2, 3, 2), given={"distances": FAR}),
         _case("plain/far-path", "far path", (3, 4), (9, 3, 5, 2), given={"distances": FAR}),
