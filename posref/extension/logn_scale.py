@@ -10,8 +10,8 @@ from posref.types import ArrayOf, T
     title="Log-n attention scaling",
     idea=(
         "With more keys, the softmax spreads its weight more thinly. Log-n scaling multiplies a query by the logarithm of its "
-        "position, divided by the logarithm of the training length. So attention stays about as sharp in a long text as in "
-        "training."
+        "position, divided by the logarithm of the training length. So attention blurs less in a text that is longer than "
+        "those of training."
     ),
     family="extension",
     source="kexue.fm/archives/8823",

@@ -171,7 +171,7 @@ def _returns(chart: Map) -> bool:
 
 @picture(_returns)
 def random_walk_diagonals(asked: Asked) -> Chart:
-    """Probabilities of return tell a ring of 6 (even steps only) from a ring of 5 (odd steps too), and the ends of a path."""
+    """Probabilities of return tell a ring of 6 (even steps only) from a ring of 5 (odd steps too), and nodes of a path."""
     adjacency = np.zeros((17, 17))
     edges = (
         [(n, (n + 1) % 6) for n in range(6)]
