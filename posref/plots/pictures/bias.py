@@ -157,8 +157,15 @@ def irpe_buckets(asked: Asked) -> Chart:
     keys = np.stack([axis.reshape(-1) for axis in np.meshgrid(side, side, indexing="ij")])
     given = {"method": "euclidean", "alpha": 4.0, "beta": 8.0, "gamma": 32.0}
     found = call(asked, given, q_positions=np.zeros((2, 1), dtype=np.int64), k_positions=keys)[0]
-    return heat(asked, "column (key - query)", "row (key - query)", found.reshape(len(side), -1), "bucket", square=True,
-                first=(-24, -24))
+    return heat(
+        asked,
+        "column (key - query)",
+        "row (key - query)",
+        found.reshape(len(side), -1),
+        "bucket",
+        square=True,
+        first=(-24, -24),
+    )
 
 
 def _levels_off(chart: Lines) -> bool:

@@ -102,7 +102,7 @@ def _sections(chart: Lines) -> bool:
 
 @picture(_sections, "axes")
 def mrope(asked: Asked) -> Chart:
-    """Three axes share one ladder of wavelengths. In chunks, as here, time has the fast pairs, height and width the slower ones."""
+    """Three axes share one ladder of wavelengths. In chunks, as here, time has the fast pairs, height and width slower ones."""
     return axes(asked)
 
 
