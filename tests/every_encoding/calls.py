@@ -130,7 +130,7 @@ def drawn_calls(op: str, count: int) -> Iterator[strategies.Drawn]:
 def assert_accepted(op: str, count: int) -> None:
     """Every draw is a call that the definition takes; of floats, one that the dtype holds, and of all kinds."""
     seen = list(drawn_calls(op, count))
-    assert len(seen) > count / 8
+    assert len(seen) >= count // 8  # a buffer that misses what the operation requires is no call
     for drawn in seen:
         positional, keywords = bind(op, drawn.inputs, drawn.params)
         if takes_dtype(op):
