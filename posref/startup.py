@@ -17,8 +17,8 @@ from itertools import pairwise
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
-    from typing import Any, NoReturn
+    from types import FrameType, TracebackType
+    from typing import NoReturn
 
 COULD_NOT_RUN = 2  # the exit code
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # ctrl-c, a time limit, a closed terminal
@@ -63,7 +63,7 @@ def open_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def on_signals(handler: Callable[[int, Any], object] | signal.Handlers) -> None:
+def on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
     """Call `handler` on every signal to stop, but for those that this process was told to ignore, as by nohup."""
     for name in SIGNALS:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -72,13 +72,17 @@ def on_signals(handler: Callable[[int, Any], object] | signal.Handlers) -> None:
 
 
 def interrupt_on_signals(clear: Callable[[], object]) -> None:
-    """Let the first signal to stop raise KeyboardInterrupt, as ctrl-c does, and the second end this process after `clear`."""
+    """
+    Let the first signal to stop raise KeyboardInterrupt, as ctrl-c does, and the second end this process after `clear`.
+
+    The first ends it too while posref imports a module: libraries catch everything there, and go on with less than they have.
+    """
     own = os.getpid()
     _BEGUN.append(None)
 
-    def handler(*_: object) -> None:
+    def handler(_: int, frame: FrameType | None) -> None:
         _SEEN.append(None)
-        if len(_SEEN) == 1 and os.getpid() == own:
+        if len(_SEEN) == 1 and os.getpid() == own and not _is_importing(frame):
             raise KeyboardInterrupt
         leave()
 
@@ -94,6 +98,16 @@ def interrupt_on_signals(clear: Callable[[], object]) -> None:
 
     usual, sys.unraisablehook = sys.unraisablehook, lost
     on_signals(handler)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether posref, rather than a target that it calls, imports a module in this frame or one that called it."""
+    importer = None
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            importer = frame.f_back
+        frame = frame.f_back
+    return importer is not None and str(importer.f_globals.get("__name__")).partition(".")[0] == "posref"
 
 
 def end(code: int) -> NoReturn:

@@ -215,6 +215,7 @@ class Destroyed:
 ways = {
     "in a text": lambda: exec("stop()", {"stop": stop}),
     "in a destructor": lambda: Destroyed() and None,
+    "in a module that catches it": lambda: exec("import catching", {"__name__": "posref.cli"}),
     "at the end": lambda: atexit.register(stop),
 }
 cli._list_presets = ways[sys.argv.pop()]
@@ -223,9 +224,16 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize(("way", "code"), [("in a text", 2), ("in a destructor", 2), ("at the end", 0)])
-def test_wherever_a_signal_finds_python_the_exit_code_is_ours(way: str, code: int) -> None:
+CATCHING = "import os, signal\ntry: os.kill(os.getpid(), signal.SIGTERM)\nexcept: pass\n"  # as mpmath imports gmpy2
+
+
+@pytest.mark.parametrize(
+    ("way", "code"), [("in a text", 2), ("in a destructor", 2), ("in a module that catches it", 2), ("at the end", 0)]
+)
+def test_wherever_a_signal_finds_python_the_exit_code_is_ours(way: str, code: int, tmp_path: Path) -> None:
     """Python ends itself by SIGINT after one within `exec`, and goes on after one in a destructor."""
+    (tmp_path / "catching.py").write_text(CATCHING)
     command = [sys.executable, "-P", "-c", STOPPED, way]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, preexec_fn=interruptible)
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, preexec_fn=interruptible)
     assert (done.returncode, done.stderr) == (code, "posref: interrupted\n" if code else "")

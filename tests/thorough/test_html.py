@@ -23,6 +23,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 from posref.conformance.reports import html
 
@@ -58,6 +59,8 @@ class Page:
         for kind in ("browser", "performance"):
             browser.get_log(kind)
         browser.get(self.file.as_uri())
+        shown = ["complete", self.file.as_uri()]  # `get` may return before a busy browser has left the last page
+        WebDriverWait(browser, 60).until(lambda _: self.run("return [document.readyState, location.href]") == shown)
 
     def all(self, selector: str) -> list[WebElement]:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
