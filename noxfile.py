@@ -20,6 +20,7 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "fla_core": [TORCH, "einops", TRITON, ["fla-core==0.6.0"]],
     "flash_attn": [TORCH, "einops", ["--no-build-isolation", "flash-attn==2.8.3.post2"]],
     "flash_attn_triton": [TORCH, "einops", TRITON, ["--no-build-isolation", "flash-attn==2.8.3.post2"]],
+    "ggml": ["llama-cpp-python==0.3.36"],
     "keras_hub": [["keras-hub==0.32.0"], "keras==3.15.1", "jax==0.10.2", "kagglehub", "regex", "sentencepiece", "tokenizers"],
     "liger_kernel": [TORCH, "transformers==5.23.0", TRITON, ["liger-kernel==0.8.5"]],
     "litgpt": [TORCH, "litgpt==0.5.13"],

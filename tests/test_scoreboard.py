@@ -81,7 +81,7 @@ def test_every_failure_is_confirmed(summary: dict[str, Any]) -> None:
 def test_a_finding_is_about_a_failure_and_says_where(finding: dict[str, Any]) -> None:
     assert [s for s in SUMMARIES if scoreboard.matching(finding, s)], "stale: no failure of that version matches"
     assert finding["kind"] in ("convention", "defect")
-    assert re.search(r"\.py:\d+ \(`", finding["source"])
+    assert re.search(r"\.(py|cpp):\d+ \(`", finding["source"])
     assert finding["prints"]
     assert all(len(line) <= 128 for line in finding["snippet"])
 
