@@ -15,9 +15,13 @@ from sizes import takes_matrices_alone
 from test_vectors import reseal, suite_of
 
 import posref
+from posref.attention.stick_breaking import log_sigmoid
 from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
+from posref.bias.bias_gate import sigmoid
+from posref.bias.continuous_position_bias import bounded_bias
+from posref.bias.dynamic_position_bias import silu
 from posref.conformance import Unsupported, check, golden, judge
 from posref.conformance.calls import array_names, differentiable
 from posref.conformance.errors import BuildError
@@ -34,6 +38,8 @@ from posref.conformance.targets import invocation
 from posref.conformance.targets.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
+from posref.rotary.pope import softplus
+from posref.rotary.rotary_linear_attention import _elu
 from posref.spec import REGISTRY, Axes, encoding
 
 RNG = np.random.default_rng(11)
@@ -562,3 +568,24 @@ def test_the_sensitivity_bounds_what_wrong_sines_do() -> None:
             worst = np.maximum(worst, np.abs(posref.apply_rope(x, *tables, layout="half") - call.expected["out"]))
     assert np.all(worst <= error * sensitivity * (1 + 1e-6) + 1e-12)
     assert np.all(worst >= error * sensitivity * 0.99)
+
+
+SLOPES = {  # at 0, where libraries differ in the derivatives of abs, minimum and maximum
+    softplus: 0.5,
+    sigmoid: 0.25,
+    silu: 0.5,
+    log_sigmoid: 0.5,
+    bounded_bias: 4.0,
+    _elu: 1.0,
+}
+
+
+@pytest.mark.parametrize("function", SLOPES, ids=lambda f: f.__name__)
+def test_functions_with_a_case_for_each_sign_have_their_slope_at_zero(function: Callable[..., Any]) -> None:
+    import jax
+
+    x = torch.zeros((), requires_grad=True)
+    function(x).backward()
+    assert x.grad is not None
+    assert float(x.grad) == pytest.approx(SLOPES[function])
+    assert float(jax.grad(function)(jax.numpy.zeros(()))) == pytest.approx(SLOPES[function])

@@ -1,6 +1,6 @@
 """Stick-breaking attention. Source: Tan et al., arXiv:2410.17980, section 2."""
 
-from posref.core.arrays import Array, beside, cast, library, namespace, suffix_sums, wide
+from posref.core.arrays import Array, beside, by_sign, cast, library, namespace, suffix_sums, wide
 from posref.core.checks import check_broadcast, check_real
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -83,8 +83,8 @@ def stick_breaking(logits: ArrayOf[T], mask: AnyArray, /) -> tuple[T, T]:
 def log_sigmoid(z: Array, /) -> Array:
     """Return the logarithm of the sigmoid, with an exponential that does not overflow."""
     xp = namespace(z)
-    zero, one = (beside(number, z, z.dtype) for number in (0.0, 1.0))
-    return xp.minimum(z, zero) - xp.log(xp.exp(-xp.abs(z)) + one)
+    below, _, size = by_sign(z)
+    return below - xp.log(xp.exp(size) + beside(1.0, z, z.dtype))
 
 
 @part()

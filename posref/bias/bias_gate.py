@@ -1,6 +1,6 @@
 """The gate of WavLM's relative position bias. Source: Chen et al., arXiv:2110.13900, section III.A; Chi et al., XLM-E."""
 
-from posref.core.arrays import Array, beside, cast, library, namespace, wide
+from posref.core.arrays import Array, by_sign, cast, library, namespace, wide
 from posref.core.checks import check_real
 from posref.spec import Axes, encoding, part
 from posref.types import ArrayOf, T
@@ -100,5 +100,5 @@ def gate_of(states: Array, constant: Array, /) -> Array:
 def sigmoid(x: Array, /) -> Array:
     """Return 1 / (1 + exp(-x)), with exponentials that do not overflow."""
     xp = namespace(x)
-    zero = beside(0.0, x, x.dtype)
-    return xp.exp(xp.minimum(x, zero)) / (xp.exp(-xp.abs(x)) + 1.0)
+    below, _, size = by_sign(x)
+    return xp.exp(below) / (xp.exp(size) + 1.0)

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.bias.log_spaced_coordinates import log_spaced_coordinates
 from posref.bias.window_bias import window_entries, window_rows
-from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, wide
+from posref.core.arrays import Array, beside, by_sign, cast, index_dtype, library, namespace, wide
 from posref.core.checks import check_integer, check_real, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
@@ -140,5 +140,5 @@ def offset_network(y: Array, x: Array, w1: Array, b1: Array, w2: Array, b2: Arra
 def bounded_bias(table: Array, /) -> Array:
     """Return 16 times the sigmoid, with an exponential that does not overflow."""
     xp = namespace(table)
-    small = xp.exp(-xp.abs(table))
+    small = xp.exp(by_sign(table)[2])
     return 16.0 * xp.where(table < 0, small, beside(1.0, table, table.dtype)) / (small + 1.0)

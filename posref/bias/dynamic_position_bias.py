@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, cast, distances, library, namespace, wide
+from posref.core.arrays import Array, beside, by_sign, cast, distances, library, namespace, wide
 from posref.core.checks import check_positions, check_real, check_tokens, check_word
 from posref.spec import Axes, OneOf, encoding, part
 from posref.types import ArrayOf, T
@@ -151,5 +151,5 @@ def distance_network(
 def silu(x: Array, /) -> Array:
     """Return x times its sigmoid, with exponentials that do not overflow."""
     xp = namespace(x)
-    zero = beside(0.0, x, x.dtype)
-    return x * (xp.exp(xp.minimum(x, zero)) / (xp.exp(-xp.abs(x)) + 1.0))
+    below, _, size = by_sign(x)
+    return x * (xp.exp(below) / (xp.exp(size) + 1.0))

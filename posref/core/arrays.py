@@ -250,6 +250,20 @@ def rows(table: Array, index: Array) -> Array:
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 
 
+def by_sign(x: Array) -> tuple[Array, Array, Array]:
+    """
+    Return min(x, 0), max(x, 0) and -abs(x), all with the derivative of x >= 0 at 0.
+
+    Libraries differ in the derivatives of the three functions there, and a sigmoid made of them has half its slope, or twice.
+    """
+    xp = namespace(x)
+    zero = beside(0.0, x, x.dtype)
+    if number_system(xp) is not None:  # it need not decide the sign
+        return xp.minimum(x, zero), xp.maximum(x, zero), -xp.abs(x)
+    positive = x >= zero
+    return xp.where(positive, zero, x), xp.where(positive, x, zero), xp.where(positive, -x, x)
+
+
 def suffix_sums(x: Array) -> Array:
     """Return the sum of each element and of all after it, along the last axis."""
     xp, count = namespace(x), x.shape[-1]

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import Array, beside, cast, has_float64, library, namespace, number_system, wide
+from posref.core.arrays import Array, beside, by_sign, cast, has_float64, library, namespace, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_positive, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
@@ -115,7 +115,8 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
 def softplus(x: Array) -> Array:
     """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
     xp = namespace(x)
-    found = xp.maximum(x, beside(0.0, x, x.dtype)) + xp.log1p(xp.exp(-xp.abs(x)))
+    _, above, size = by_sign(x)
+    found = above + xp.log1p(xp.exp(size))
     if number_system(xp) is not None:  # error bounds also cover the formula as written
         return xp.either(found, lambda: xp.log(xp.exp(x) + 1))
     return found

@@ -1,6 +1,6 @@
 """RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
 
-from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, wide
+from posref.core.arrays import Array, beside, by_sign, cast, index_dtype, library, namespace, wide
 from posref.core.checks import (
     check_broadcast,
     check_flag,
@@ -156,5 +156,5 @@ def rotary_linear_attention(
 def _elu(x: Array) -> Array:
     """Return x where it is positive, else exp(x) - 1."""
     xp = namespace(x)
-    zero = beside(0.0, x, x.dtype)
-    return xp.maximum(x, zero) + (xp.exp(xp.minimum(x, zero)) - 1.0)
+    below, above, _ = by_sign(x)
+    return above + (xp.exp(below) - 1.0)
