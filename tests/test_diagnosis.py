@@ -408,6 +408,20 @@ def test_another_dtype_has_no_other_name() -> None:
         assert "norm-eps" not in text
 
 
+@pytest.mark.thorough
+def test_what_explains_one_dtype_is_no_explanation_of_a_few_cases_of_another() -> None:
+    """A table with one frequency does not tell the base."""
+
+    def sinusoidal(positions: Any, dim: int, /, *, dtype: Any, base: float = 10_000.0, **options: Any) -> Any:
+        return posref.sinusoidal(positions, dim, base=500.0 if dtype == np.float16 else 1000.0, dtype=dtype, **options)
+
+    sinusoidal.dtypes = ("float32", "float16")  # type: ignore[attr-defined]
+    single, half = (op.diagnosis["text"] for op in check_call(sinusoidal, op="sinusoidal").operations if op.diagnosis)
+    assert "if base is 1000 (asked: " in single
+    assert "if base is 500 (asked: " in half
+    assert "base is 1000 " not in half
+
+
 def test_shapes_come_first_where_most_failing_cases_have_no_values() -> None:
     def alibi(q: Any, k: Any, /, **options: Any) -> Any:
         return np.swapaxes(posref.alibi(q, k, **options), -1, -2)

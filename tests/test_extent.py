@@ -43,6 +43,16 @@ def test_a_name_that_explains_the_whole_call_says_no_part() -> None:
     assert text.startswith(f"{EQUALS} positions are one too large (positions-plus-1).")
 
 
+@pytest.mark.thorough
+def test_a_number_that_explains_some_heads_says_which() -> None:
+    y = posref.rope(LARGE, np.arange(257), **OPTIONS)
+    y[:, 24:] = posref.rope(LARGE[:, 24:], np.arange(257), layout="half", base=5000.0)
+    text = said(y, LARGE, np.arange(257))
+    assert text.startswith("Only ")
+    assert "heads from 24 on" in text.partition("There ")[0]
+    assert f"There {EQUALS} base is 5000 (asked: 10000)" in text
+
+
 def test_a_name_that_needs_the_neighbours_of_a_row_is_found_in_a_call_of_some_thousand_values() -> None:
     positions = np.concatenate([np.arange(n) for n in (5, 35, 1, 89)])
     x = LARGE[:, 0, :130, :8]
