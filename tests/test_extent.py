@@ -60,6 +60,16 @@ def test_a_name_that_needs_the_neighbours_of_a_row_is_found_in_a_call_of_some_th
     assert "(positions-arange)" in text
 
 
+def test_positions_that_are_ignored_are_said_where_heads_come_after_tokens() -> None:
+    """Counting along the heads is another mistake: positions (T, 1) vary along the tokens."""
+    x = LARGE[0, :5, :2, :8]
+    tokens, heads = np.arange(5)[:, None], np.arange(2)
+    for used, words in ((tokens, "if 0, 1, 2, ... is used"), (heads, "if positions run along the head axis")):
+        text = said(posref.rope(x, used, **OPTIONS), x, np.asarray([0, 1, 2, 0, 1])[:, None])
+        assert f"angle32, {words}" in text
+        assert ("head axis" in text) == ("head axis" in words)
+
+
 def test_another_dtype_that_speaks_against_a_name_is_said() -> None:
     import torch
 

@@ -455,6 +455,6 @@ def _said(places: Sequence[Found]) -> str:
     best = places[0]
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
-    also = f", or {same[0].words}," if same else ""
+    also = f", and only {same[0].words}" if same else ""
     one = best.words.startswith("the ") or re.match(r"[a-z ]+ \d+( of axis -\d)?$", best.words)
-    return f"{best.words}{count}{also} {'is' if one and not also else 'are'} wrong"
+    return f"{best.words}{count} {'is' if one else 'are'} wrong{also}"

@@ -410,13 +410,15 @@ def _partial_twice(function: Function) -> Function:
 
 
 def _axis(function: Function) -> Function:
-    """Positions counted along the axis before the sequence's (heads in (B, H, T, d))."""
+    """Positions counted along the heads: before the sequence in (B, H, T, d), after it where positions are (B, T, 1)."""
 
     def deviating(x: Real, positions: Any, /, **options: Any) -> Real:
         if x.ndim < 3:
             return function(x, positions, **options)
-        heads = np.broadcast_to(np.arange(x.shape[-3])[:, None], x.shape[:-1])
-        return function(x, heads, **options)
+        given = np.shape(positions)
+        last = len(given) > 1 and given[-1] == 1 != given[-2]
+        heads = np.arange(x.shape[-2]) if last else np.arange(x.shape[-3])[:, None]
+        return function(x, np.broadcast_to(heads, x.shape[:-1]), **options)
 
     return deviating
 
