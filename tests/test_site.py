@@ -227,15 +227,13 @@ def test_symptoms_name_what_exists(source: Path) -> None:
     found = symptoms.symptoms()
     anchors = symptoms.anchors()
     titles = [symptom.title for symptom in found]
-    assert len(found) >= 53
+    assert len(found) >= 125
     assert len(set(titles)) == len(titles)
     for symptom in found:
-        words = shlex.split(symptom.check)
-        assert words[:3] == ["posref", "check", "TARGET"], symptom.title
-        options = cli.commands["check"].make_context("check", words[2:]).params
-        ops, model = options.get("op", ()), options.get("model")
+        ops, model = _asked(symptom.check) if symptom.check else ((), None)
         assert set(ops) <= set(REGISTRY), symptom.title
-        assert ops or model, symptom.title
+        assert bool(symptom.unseen) == (not ops and not model), f"{symptom.title}: a check, or why there is none"
+        assert not (symptom.unseen and symptom.mistakes), symptom.title
         assert symptom.threads, symptom.title
         assert all(symptoms.address(thread).startswith("https://github.com/") for thread in symptom.threads)
         for mistake in symptom.mistakes:
@@ -245,6 +243,14 @@ def test_symptoms_name_what_exists(source: Path) -> None:
         assert all((source / f"{name}.md").exists() for name in symptom.see), symptom.title
     text = (source / "symptoms.md").read_text(encoding="utf-8")
     assert all(f"\n### {title}\n" in text for title in titles)
+
+
+def _asked(check: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the operations and the model that a command asks for."""
+    words = shlex.split(check)
+    assert words[:3] == ["posref", "check", "TARGET"], check
+    options = cli.commands["check"].make_context("check", words[2:]).params
+    return options.get("op", ()), options.get("model")
 
 
 def test_the_printed_rules_give_the_stored_tolerances(source: Path) -> None:

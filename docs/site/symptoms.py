@@ -13,7 +13,12 @@ DEVIATIONS = Path(__file__).parents[1] / "deviations.md"
 
 @dataclass(frozen=True)
 class Symptom:
-    """An entry of the page. `also` are other words for it, `mistakes` the deviations that `posref check` would name."""
+    """
+    An entry of the page.
+
+    `also` are other words for it, `mistakes` the deviations that `posref check` would name. Where no check shows it, `check` is
+    empty and `unseen` says why.
+    """
 
     group: str
     title: str
@@ -24,6 +29,7 @@ class Symptom:
     threads: list[str]
     mistakes: list[str]
     see: list[str]
+    unseen: str = ""
 
 
 def symptoms() -> list[Symptom]:
@@ -70,7 +76,8 @@ def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -
     more = ", ".join(f"[{titles[name]}]({name}.md)" for name in symptom.see)
     lines = [f"### {symptom.title}", ""]
     lines += [f"*Also: {'; '.join(symptom.also)}.*", ""] if symptom.also else []
-    lines += [f"**Cause.** {symptom.cause}", "", f"**Check.** `{symptom.check}`" + (f" names {names}." if names else ""), ""]
+    check = f"`{symptom.check}`" + (f" names {names}." if names else "")
+    lines += [f"**Cause.** {symptom.cause}", "", f"**Check.** {check if symptom.check else f'None: {symptom.unseen}'}", ""]
     lines += [f"**Fix.** {symptom.fix}", "", f"Reported in {threads}." + (f" More: {more}." if more else ""), ""]
     return lines
 
