@@ -8,6 +8,10 @@ from pathlib import Path
 import mistakes
 
 DATA = Path(__file__).with_suffix(".json")
+BOX = """<form id="symptom-box" autocomplete="off" hidden>
+  <label for="symptom-words">Words of your message or title, all of which must occur</label>
+  <input id="symptom-words" type="search"> <output id="symptom-count" for="symptom-words" aria-live="polite"></output>
+</form>"""
 DEVIATIONS = Path(__file__).parents[1] / "deviations.md"
 
 
@@ -46,6 +50,7 @@ def page(titles: dict[str, str]) -> str:
         f"{len(found)} things that people write in trackers, and what was wrong. Look for your own words:",
     ]
     lines += ["the search of this site finds them too. `TARGET` is your code: see [check](guides/check.md).", ""]
+    lines += ["```{raw} html", BOX, "```", ""]
     for group in dict.fromkeys(symptom.group for symptom in found):
         lines += [f"## {group}", ""]
         for symptom in (symptom for symptom in found if symptom.group == group):
@@ -53,6 +58,7 @@ def page(titles: dict[str, str]) -> str:
     lines += ["## In one library", "", "Confirmed defects of released versions, each with a fix and a test:", ""]
     defects = {name: title for name, title in titles.items() if name.startswith("findings/") and name != "findings/index"}
     lines += [f"- [{title}]({name}.md)" for name, title in sorted(defects.items())]
+    lines += ["", "```{raw} html", '<script src="_static/symptoms.js"></script>', "```"]
     return "\n".join([*lines, ""])
 
 
