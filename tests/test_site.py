@@ -217,6 +217,8 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
     assert slim.formula(formula) == formula.replace("0 -1.5 0.6 2", "0 -150 60 200").replace("M 0.22 0 L 1 1", "m22 0l78 100")
     assert slim.without_unused_icons(f'{glyph}<symbol id="m8"></symbol>') == glyph
     assert slim.once('<p><a class="reference external" href="x">x</a></p>') == '<p><a href="x">x</a></p>'
+    named = '<code class="literal"><span class="pre">a-b</span> <span class="pre">c</span></code>'
+    assert slim.once(f'<a href="x"><span class="std std-ref">{named}</span></a>') == f'<a href="x">{named}</a>'
     assert slim.unindented("<p>\n  a\n</p> <pre>\n  b\n</pre>\n\n  <p>") == "<p>\na\n</p> <pre>\n  b\n</pre>\n<p>"
 
 

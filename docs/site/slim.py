@@ -10,6 +10,9 @@ LETTER = re.compile(r'\bd="([^"]*)"\s+transform="scale\(0\.015625\)"')
 ENDS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers of each command
 PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
 LINK = re.compile(r'<a class="reference (?:external|internal)"')
+REFERENCE = re.compile(
+    r'<span class="std std-(?:doc|ref)">([^<]*|<code[^>]*>(?:<span class="pre">[^<]*</span>\s*)*</code>)</span>'
+)
 KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)  # where every space counts
 BOX = re.compile(r'viewBox="([^"]*)"')
 SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
@@ -59,7 +62,7 @@ def _hundredths(symbol: str) -> str:
 
 def once(page: str) -> str:
     """Return a page on which every glyph is defined where it comes first, code and links without marks that have no style."""
-    page = LINK.sub("<a", PLAIN.sub(r"\1", page))
+    page = REFERENCE.sub(r"\1", LINK.sub("<a", PLAIN.sub(r"\1", page)))
     seen: set[str] = set()
 
     def first(found: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ import mistakes
 
 DATA = Path(__file__).with_suffix(".json")
 BOX = """<form id="symptom-box" autocomplete="off" hidden>
-  <label for="symptom-words">Words of your message or title, all of which must occur</label>
+  <label for="symptom-words">Words of your error message, or of what you see</label>
   <input id="symptom-words" type="search"> <output id="symptom-count" for="symptom-words" aria-live="polite"></output>
 </form>"""
 DEVIATIONS = Path(__file__).parents[1] / "deviations.md"

@@ -98,7 +98,7 @@ def run(browser: webdriver.Chrome, script: str) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path, browser: webdriver.Chrome, kind: str) -> None:
-    for width in (1400, 420):
+    for width in (1400, 1000, 420):
         grounds = set()
         for scheme in ("light", "dark"):
             show(browser, built / f"{kind}.html", width, scheme)
@@ -111,6 +111,27 @@ def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path
             assert [entry for entry in browser.get_log("browser") if "file://" not in entry["message"]] == []
             grounds.add(run(browser, "return getComputedStyle(document.body).backgroundColor"))
         assert len(grounds) == 2  # light and dark
+
+
+def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, browser: webdriver.Chrome) -> None:
+    shown = "return [...document.querySelectorAll('article h3')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
+    groups = "return [...document.querySelectorAll('article h2')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
+    show(browser, built / "symptoms.html", 420, "light")
+    whole, count = run(browser, shown), browser.find_element(By.ID, "symptom-count")
+    box = browser.find_element(By.ID, "symptom-words")
+    assert (len(whole) >= 125, count.text) == (True, "")
+    box.send_keys("LEFT padding batched")
+    assert "Left padding changes the output" in run(browser, shown)
+    assert len(run(browser, shown)) < 10
+    assert "Padding, batches and packing" in run(browser, groups)
+    assert "Long texts" not in run(browser, groups)
+    box.clear()
+    box.send_keys("RuntimeError: position_ids srcIndex < srcSelectDimSize qwertyuiop")  # no entry has all of these
+    assert run(browser, shown) == ["device-side assert triggered: a position is outside the learned table"]
+    assert count.text == f"1 of {len(whole)}, with 3 of your 6 words"
+    box.clear()
+    box.send_keys(" ")
+    assert run(browser, shown) == whole
 
 
 def test_formulas_and_pictures_are_drawn(built: Path, browser: webdriver.Chrome) -> None:

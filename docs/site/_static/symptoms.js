@@ -1,18 +1,24 @@
-// The box on the page of symptoms: shows the entries that have all of the words. Without this script all entries are shown.
+// The box on the page of symptoms: shows the entries that have all of the words, or, if none has, those that have most of them.
+// Without this script all entries are shown.
 (() => {
   const box = document.getElementById("symptom-words");
-  const entries = [...document.querySelectorAll("article section section")].filter((e) => e.querySelector("h3"));
-  const groups = [...document.querySelectorAll("article section")].filter((e) => e.querySelector(":scope > h2") && e.querySelector("h3"));
+  const sections = (heading) => [...document.querySelectorAll("article section")].filter((e) => e.querySelector(`:scope > ${heading}`));
+  const entries = sections("h3");
   const texts = entries.map((entry) => entry.textContent.toLowerCase());
   const narrow = () => {
-    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-    entries.forEach((entry, i) => { entry.hidden = !words.every((word) => texts[i].includes(word)); });
-    groups.forEach((group) => { group.hidden = entries.every((entry) => entry.hidden || !group.contains(entry)); });
+    const words = [...new Set(box.value.toLowerCase().split(/\s+/).filter(Boolean))];
+    const found = texts.map((text) => words.filter((word) => text.includes(word)).length);
+    const most = words.length ? Math.max(1, ...found) : 0;
+    entries.forEach((entry, i) => { entry.hidden = found[i] < most; });
+    sections("h2").forEach((group) => {
+      group.hidden = words.length > 0 && ![...group.querySelectorAll("section")].some((entry) => !entry.hidden);
+    });
     const shown = entries.filter((entry) => !entry.hidden).length;
-    document.getElementById("symptom-count").textContent = words.length ? `${shown} of ${entries.length}` : "";
+    const said = most < words.length && shown ? `, with ${most} of your ${words.length} words` : "";
+    document.getElementById("symptom-count").textContent = words.length ? `${shown} of ${entries.length}${said}` : "";
   };
   box.closest("form").hidden = false;
-  box.addEventListener("input", narrow);
   box.closest("form").addEventListener("submit", (event) => event.preventDefault());
+  box.addEventListener("input", narrow);
   narrow();
 })();
