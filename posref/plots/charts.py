@@ -50,6 +50,7 @@ class Lines(Chart):
     log_y: bool = False
     steps: bool = False
     points: bool = False
+    equal: bool = False  # a unit is as long on both axes, so that a circle is round
 
     def arrays(self) -> dict[str, Numbers]:
         """Return x and y of every curve, and the bands."""
@@ -202,6 +203,7 @@ def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
             name, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -11), textcoords="offset points", fontsize=9
         )
     place.set_xscale("log" if chart.log_x else "linear")
+    place.set_aspect("equal" if chart.equal else "auto")
     if chart.log_y and _positive(chart):
         _log(place, chart)
     if many:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -160,18 +161,15 @@ def peg(asked: Asked) -> Chart:
 
 
 def _returns(chart: Map) -> bool:
-    even, five, path = chart.values[:6], chart.values[6:11], chart.values[11:]
-    return bool(
-        (even[:, ::2] == 0).all()
-        and (path[:, ::2] == 0).all()
-        and (five[:, [0, 2]] == 0).all()
-        and (five[:, [1, 3, 4]] > 0).all()
-    )
+    six, five, path = chart.values[:6], chart.values[7:12], chart.values[13:]
+    odd, equal = np.arange(12) % 2 == 0, [bool((part == part[0]).all()) for part in (six, five, path)]
+    even_only = bool((six[:, odd] == 0).all() and (path[:, odd] == 0).all())
+    return even_only and bool((five[:, 4:] > 0).all()) and equal == [True, True, False]
 
 
 @picture(_returns)
 def random_walk_diagonals(asked: Asked) -> Chart:
-    """Probabilities of return tell a ring of 6 (even steps only) from a ring of 5 (odd steps too), and nodes of a path."""
+    """Chance to be back: on a ring of 6 after even steps only, on a ring of 5 also after 5, 7, ...; on a path nodes differ."""
     adjacency = np.zeros((17, 17))
     edges = (
         [(n, (n + 1) % 6) for n in range(6)]
@@ -181,8 +179,11 @@ def random_walk_diagonals(asked: Asked) -> Chart:
     for a, b in edges:
         adjacency[a, b] = adjacency[b, a] = 1.0
     found = call(asked, {"steps": 12}, adjacency=adjacency)[0]
-    chart = heat(asked, "steps of the walk", "node: ring of 6, ring of 5, path of 6", found, "probability of return")
-    return Map(chart.title, chart.x_label, chart.y_label, chart.seen, chart.values, chart.unit, (1.0, 0.0))
+    blank = np.full((1, 12), np.nan)
+    apart = np.concatenate([found[:6], blank, found[6:11], blank, found[11:]])
+    label = "node (path, ring of 5, ring of 6)"
+    chart = heat(asked, "steps of the walk", label, apart, "probability of return", rows=(6, 5, 6))
+    return replace(chart, first=(1.0, 0.0))
 
 
 def _enlarged(chart: Map) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,17 +203,19 @@ def residue_bins(asked: Asked) -> Chart:
     return heat(asked, "residue (two chains of 24)", "residue", found, "bin", square=True)
 
 
-def _falls(chart: Lines) -> bool:
-    return all(y[0] == 0 and (y[1:] < 0).all() for _, y in chart.series.values())
+def _logarithmic(chart: Lines) -> bool:
+    curves = list(chart.series.values())
+    straight = [np.corrcoef(np.log(x), y)[0, 1] < -0.97 for x, y in curves]
+    return all(straight) and all((a[1][8:] < b[1][8:]).all() for a, b in pairwise(curves))
 
 
-@picture(_falls)
+@picture(_logarithmic)
 def sandwich(asked: Asked) -> Chart:
-    """The bias falls with the distance like the logarithm, with ripples; later heads fall less."""
-    places = np.arange(asked.tokens)
-    found = call(asked, {"heads": 4, "width": 64}, q_positions=places[-1:], k_positions=places)[0]
-    series = {f"head {n}": (places, found[n, 0, ::-1]) for n in range(found.shape[0])}
-    return lines(asked, "query - key (tokens)", "bias (logits)", series)
+    """Over the logarithm of the distance the bias falls about along a straight line, with ripples; later heads fall less."""
+    far = np.unique(np.geomspace(1, 4096, 160).round())
+    found = call(asked, {"heads": 4, "width": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
+    series = {f"head {n}": (far, found[n, 0]) for n in range(found.shape[0])}
+    return lines(asked, "query - key (tokens)", "bias (logits)", series, log_x=True)
 
 
 def _widen(chart: Lines) -> bool:

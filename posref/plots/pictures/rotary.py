@@ -51,7 +51,7 @@ def apply_rope(asked: Asked) -> Chart:
     x = np.tile(np.asarray([1.0, 0.75, 0.5, 0.0, 0.0, 0.0]), (51, 1))
     found = call(asked, {"layout": "half"}, x=x, cos=np.cos(angles), sin=np.sin(angles))[0]
     series = {f"pair {n}": (found[:, n], found[:, n + 3]) for n in range(3)}
-    return lines(asked, "first channel of the pair", "second channel", series)
+    return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
 def _geometric(chart: Lines) -> bool:
@@ -213,14 +213,32 @@ def _cells(asked: Asked, found: Numbers) -> Map:
     return heat(asked, "key cell, row by row", "query cell, row by row", _products(found), "logit", square=True)
 
 
-@picture(lambda chart: _by_offset(chart) and _some(chart))
+QUERIES = ((2, 2), (2, 6), (6, 3))  # rows and columns of three query cells
+
+
+def _moves(chart: Map) -> bool:
+    """Return whether three panels of 9 x 9 keys show one pattern, which moves with the query."""
+    panels = [chart.values[:, 10 * n : 10 * n + 9] for n in range(len(QUERIES))]
+    found: dict[tuple[int, int], list[float]] = {}
+    for panel, (row, column) in zip(panels, QUERIES, strict=True):
+        for cell, value in np.ndenumerate(panel):
+            found.setdefault((cell[0] - row, cell[1] - column), []).append(float(value))
+    highest = [divmod(int(panel.argmax()), 9) for panel in panels]
+    return all(same(values, values[0], 64) for values in found.values()) and highest == list(QUERIES)
+
+
+@picture(_moves)
 def cayley_string(asked: Asked) -> Chart:
-    """Logits between the cells of a 6 x 6 grid depend on the offset in rows and columns only, in a learned basis."""
-    x = np.tile(_random(1, 8, seed=3), (36, 1))
+    """All keys of a grid, seen from three query cells: one pattern of logits, brightest at the query, moves with it."""
+    x = np.tile(_random(1, 8, seed=3), (81, 1))
     half = np.tril(_random(8, 8, seed=1), -1) / 3
     frequencies = np.asarray([[1.0, 0.3, 0.0, 0.5], [0.0, 0.3, 0.8, -0.5]])
-    found = call(asked, {"form": "conjugate"}, x=x, positions=CELLS, skew=half - half.T, frequencies=frequencies)[0]
-    return _cells(asked, found)
+    cells = np.stack(np.divmod(np.arange(81), 9)).astype(np.float64)
+    found = call(asked, {"form": "conjugate"}, x=x, positions=cells, skew=half - half.T, frequencies=frequencies)[0]
+    logits = _products(found)
+    panels = beside(*(logits[9 * row + column].reshape(9, 9) for row, column in QUERIES))
+    label = f"column of the key (queries at {', '.join(map(str, QUERIES))})"
+    return heat(asked, label, "row of the key", panels, "logit", square=True, columns=(9, 9, 9))
 
 
 @picture(lambda chart: _by_offset(chart) and _some(chart))
@@ -440,7 +458,7 @@ def norm_rope(asked: Asked) -> Chart:
     given = {"layout": "half", "eps": 1e-30, "offset": 0, "order": "norm_first"}
     found = call(asked, given, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
     series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (found[:, 0], found[:, 1])}
-    return lines(asked, "first channel of the pair", "second channel", series)
+    return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
 def _in_turn(chart: Lines) -> bool:
