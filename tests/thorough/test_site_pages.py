@@ -271,24 +271,32 @@ def test_the_page_to_play_with_draws_the_numbers_of_posref(built: Path, browser:
 
 
 AXES = """
-return ["curve", "frequencies"].map((part) => {
+return ["table", "matrix", "curve", "frequencies"].map((part) => {
   const canvas = document.querySelector(`figure[data-part="${part}"] canvas`);
   const brush = canvas.getContext("2d");
   const inked = (...box) => brush.getImageData(...box).data.some((value) => value > 0);
   const below = inked(0, canvas.height - 14, canvas.width, 14);
   return { ...canvas.ticks, left: inked(0, 0, 12, canvas.height), below };
 });
-"""  # the numbers of the axes, and whether something is written beside and below the curve
+"""  # the numbers of the axes, and whether something is written beside and below the picture
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "rope", "alibi"])
-def test_the_curves_of_the_page_to_play_with_have_numbers_on_their_axes(
+def test_the_pictures_of_the_page_to_play_with_have_numbers_on_their_axes(
     built: Path, browser: webdriver.Chrome, kind: str
 ) -> None:
     show(browser, built / "play.html", 420, "light")
     for tokens, offset, size in ((8, 0, 4), (50, 4000, 16), (128, 7, 32)):
         drawn = browser.execute_script(MOVE, {"kind": kind, "tokens": tokens, "offset": offset, "width": size, "heads": size})
-        curve, frequencies = run(browser, AXES)
+        table, matrix, curve, frequencies = run(browser, AXES)
+        top = 0 if kind == "alibi" else offset
+        rows, columns = np.asarray(drawn["numbers"]["table"]).shape
+        for axis, ranges in ((table, ((top, rows), (0, columns))), (matrix, ((offset, tokens), (offset, tokens)))):
+            for places, (begin, length) in zip((axis["y"], axis["x"]), ranges, strict=True):
+                assert 2 <= len(places) <= 7
+                assert begin <= min(places) <= max(places) <= begin + length - 1
+            assert axis["left"]
+            assert axis["below"]
         first = offset if kind == "sinusoid" else 0
         for axis, begin, length in ((curve, first, tokens), (frequencies, 0, len(drawn["numbers"]["frequencies"]))):
             assert 2 <= len(axis["x"]) <= 7

@@ -30,16 +30,51 @@ document.addEventListener("DOMContentLoaded", () => {
     return CIVIDIS[low].map((c, i) => c + (CIVIDIS[low + 1][i] - c) * (at - low));
   }
 
-  /** One pixel for each number; the style of the page makes them larger. */
-  function heat(canvas, rows) {
+  /** Return a brush for an empty canvas of sharp pixels, and its size. */
+  function fresh(canvas) {
+    const [width, height] = [Math.max(canvas.clientWidth, 240), Math.max(canvas.clientHeight, 160)];
+    const sharp = window.devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = height * sharp;
+    const brush = canvas.getContext("2d");
+    brush.scale(sharp, sharp);
+    brush.font = "12px sans-serif";
+    brush.strokeStyle = brush.fillStyle = getComputedStyle(canvas).color;
+    return [brush, width, height];
+  }
+
+  /** A cell for each number, with the numbers of rows and columns; the first of each is `top` and 0 or `side`. */
+  function heat(canvas, rows, top, side) {
     const flat = rows.flat();
     const [low, high] = [flat.reduce((a, b) => Math.min(a, b)), flat.reduce((a, b) => Math.max(a, b))];
-    canvas.width = rows[0].length;
-    canvas.height = rows.length;
-    const brush = canvas.getContext("2d");
-    const image = brush.createImageData(canvas.width, canvas.height);
+    const plain = document.createElement("canvas"); // one pixel for each number
+    plain.width = rows[0].length;
+    plain.height = rows.length;
+    const image = plain.getContext("2d").createImageData(plain.width, plain.height);
     flat.forEach((value, i) => image.data.set([...colour(high > low ? (value - low) / (high - low) : 0.5), 255], 4 * i));
-    brush.putImageData(image, 0, 0);
+    plain.getContext("2d").putImageData(image, 0, 0);
+    const [brush, width, height] = fresh(canvas);
+    const whole = (first, count) => ticks(first, first + count - 1, 5).filter(Number.isInteger);
+    const found = { x: whole(side, plain.width), y: whole(top, plain.height) };
+    const left = 14 + Math.max(...found.y.map((value) => brush.measureText(String(value)).width));
+    const box = [left, 8, width - left - 20, height - 32];
+    brush.imageSmoothingEnabled = false;
+    brush.drawImage(plain, ...box);
+    brush.textBaseline = "middle";
+    brush.textAlign = "right";
+    found.y.forEach((value) => {
+      const y = box[1] + ((value - top + 0.5) / plain.height) * box[3];
+      brush.fillRect(left - 5, y, 5, 1);
+      brush.fillText(String(value), left - 8, y);
+    });
+    brush.textBaseline = "top";
+    brush.textAlign = "center";
+    found.x.forEach((value) => {
+      const x = box[0] + ((value - side + 0.5) / plain.width) * box[2];
+      brush.fillRect(x, height - 24, 1, 5);
+      brush.fillText(String(value), x, height - 16);
+    });
+    canvas.ticks = found;
     return `${low.toPrecision(3)} (dark) to ${high.toPrecision(3)} (bright)`;
   }
 
@@ -63,17 +98,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const short = (value) => String(Number(value.toPrecision(3)));
 
   function line(canvas, values, logarithmic, first) {
-    const ink = getComputedStyle(canvas).color;
     const shown = logarithmic ? values.map(Math.log10) : values;
     const [low, high] = [Math.min(...shown, logarithmic ? Infinity : 0), Math.max(...shown, logarithmic ? -Infinity : 0)];
-    const [width, height] = [Math.max(canvas.clientWidth, 240), Math.max(canvas.clientHeight, 160)];
-    const sharp = window.devicePixelRatio || 1;
-    canvas.width = width * sharp;
-    canvas.height = height * sharp;
-    const brush = canvas.getContext("2d");
-    brush.scale(sharp, sharp);
-    brush.font = "12px sans-serif";
-    brush.strokeStyle = brush.fillStyle = ink;
+    const [brush, width, height] = fresh(canvas);
     const rows = logarithmic ? logarithms(low, high) : ticks(low, high, 5);
     const names = rows.map((value) => short(logarithmic ? 10 ** value : value));
     const left = 12 + Math.max(...names.map((name) => brush.measureText(name).width));
@@ -142,7 +169,11 @@ document.addEventListener("DOMContentLoaded", () => {
       const figure = form.querySelector(`figure[data-part="${name}"]`);
       const canvas = figure.querySelector("canvas");
       const first = name === "curve" && chosen.kind === "sinusoid" ? chosen.offset : 0;
-      const range = Array.isArray(rows[0]) ? heat(canvas, rows) : line(canvas, rows, name === "frequencies", first);
+      const begin = name === "table" && chosen.kind === "alibi" ? 0 : chosen.offset;
+      const map = Array.isArray(rows[0]);
+      const range = map
+        ? heat(canvas, rows, begin, name === "matrix" ? begin : 0)
+        : line(canvas, rows, name === "frequencies", first);
       const words = WORDS[chosen.kind][name];
       figure.querySelector("figcaption").textContent = `${words}: ${range}.`;
       canvas.setAttribute("aria-label", words);
