@@ -13,6 +13,7 @@ LINK = re.compile(r'<a class="reference (?:external|internal)"')
 REFERENCE = re.compile(
     r'<span class="std std-(?:doc|ref)">([^<]*|<code[^>]*>(?:<span class="pre">[^<]*</span>\s*)*</code>)</span>'
 )
+WHOLE = re.compile(r'<span class="pre">([\w.=(),\[\]]+)</span>')  # a word that no line can break
 KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)  # where every space counts
 BOX = re.compile(r'viewBox="([^"]*)"')
 SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
@@ -63,6 +64,8 @@ def _hundredths(symbol: str) -> str:
 def once(page: str) -> str:
     """Return a page on which every glyph is defined where it comes first, code and links without marks that have no style."""
     page = REFERENCE.sub(r"\1", LINK.sub("<a", PLAIN.sub(r"\1", page)))
+    page = WHOLE.sub(r"\1", page).replace("docutils literal", "literal")
+    page = page.replace('<tr class="row-odd">', "<tr>").replace('<tr class="row-even">', "<tr>")
     seen: set[str] = set()
 
     def first(found: re.Match[str]) -> str:
