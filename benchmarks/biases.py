@@ -8,9 +8,9 @@ from . import peers
 from .lines import Line, Work
 
 
-def buckets(small: bool, *, contiguous: bool) -> Work:
+def buckets(small: bool, *, contiguous: bool, tokens: int = 1024) -> Work:
     """Make T5's bias of 32 heads. The peer's result is a view with heads last in memory, unless it is copied."""
-    tokens = 16 if small else 1024
+    tokens = 16 if small else tokens
     layer, positions = peers.t5(32), torch.arange(tokens)
     table = layer.relative_attention_bias.weight
     finish = torch.Tensor.contiguous if contiguous else torch.Tensor.detach
@@ -29,9 +29,26 @@ def distances(small: bool, dtype: torch.dtype) -> Work:
     )
 
 
+def keys(small: bool) -> Work:
+    """Make ALiBi's bias of 32 heads for the keys, which broadcasts over queries, as BLOOM's does."""
+    tokens = 16 if small else 4096
+    build, positions, mask = peers.bloom_alibi(), torch.arange(tokens), torch.ones(1, tokens, dtype=torch.int64)
+    return Work(
+        lambda: alibi(positions, positions, heads=32, form="key", dtype=torch.float32),
+        lambda: build(mask, 32, torch.float32),
+    )
+
+
+def far(small: bool) -> Work:
+    """Make T5's bias of 32 heads and 4096 tokens: 2 GiB."""
+    return buckets(small, contiguous=False, tokens=4096)
+
+
 LINES = (
     Line("t5_bias 32 x 1024 x 1024", "transformers as it runs", 0.5, lambda s: buckets(s, contiguous=False)),
     Line("t5_bias 32 x 1024 x 1024, contiguous", "transformers, copied", 0.5, lambda s: buckets(s, contiguous=True)),
+    Line("t5_bias 32 x 4096 x 4096", "transformers as it runs", 1.0, far, memory=1.0),
+    Line("alibi 32 x 4096 keys, for 4096 queries", "transformers (BLOOM)", 1.0, keys, memory=1.0),
     Line("alibi 32 x 1024 x 1024 float32", "the naive form", 0.8, lambda s: distances(s, torch.float32)),
     Line("alibi 32 x 1024 x 1024 bfloat16", "the naive form", 0.8, lambda s: distances(s, torch.bfloat16)),
 )
