@@ -168,6 +168,11 @@ def _columns_first(q: Any, k: Any, /, **options: Any) -> Any:
     return (np.asarray(q)[::-1], np.asarray(k)[::-1]), options
 
 
+def _product_columns(q: Any, k: Any, /, *, method: str, **options: Any) -> Any:
+    turn = -1 if method == "product" else 1
+    return (np.asarray(q)[::turn], np.asarray(k)[::turn]), {"method": method, **options}
+
+
 def _stride(function: Function) -> Function:
     """Rows are 2 beta + 1 buckets apart, with beta not rounded down first."""
 
@@ -222,6 +227,7 @@ SQUARE = "euclidean takes the rounded distance, quant the squared one."
 DEVIATIONS = (
     _deviation("irpe-sign", "offsets are key less query", before(lambda q, k, /, **o: ((-q, -k), o)), hint=SIGN),
     _deviation("irpe-columns-first", "rows and columns are exchanged", before(_columns_first), hint=AXIS_ORDER),
+    _deviation("irpe-product-columns", "the product's bucket counts columns first", before(_product_columns), hint=AXIS_ORDER),
     _deviation("irpe-crossed", "the cross method's rows are columns, and the reverse", option(method=_crossed), hint=BRANCH),
     _deviation("irpe-rows-twice", "the row is read twice",
                before(lambda q, k, /, **o: ((np.asarray(q)[[0, 0]], np.asarray(k)[[0, 0]]), o)), hint=ALL_AXES),
