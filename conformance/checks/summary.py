@@ -145,8 +145,19 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
             messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
             budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
         )  # fmt: skip
+        operation.diagnosis["text"] += _raised(operation)
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
+
+
+def _raised(operation: Operation) -> str:
+    """Return in words how many cases ended in an error, of which the diagnosis sees nothing, with the first one's."""
+    found = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
+    if not found:
+        return ""
+    many = f"{len(found)} other case{'s' * (len(found) > 1)}"
+    first = (found[0].message.splitlines() or ["without a message"])[0].rstrip(".")
+    return f" {many} ended in an error: {first} ({found[0].id})."
 
 
 def _compared(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
