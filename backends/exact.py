@@ -323,10 +323,14 @@ def _enclosure(ball: arb) -> tuple[float, float]:
     """Return the float64 nearest to the ball's midpoint, and the radius, rounded up."""
     if not ball.is_finite():
         return math.nan, math.inf
-    middle, radius = float(ball.mid()), ball.rad()
-    if abs(middle) < SMALLEST_NORMAL:
-        middle = round_to_float64(ball.mid())
-    return middle, 0.0 if radius.is_zero() else math.nextafter(round_to_float64(radius), math.inf)
+    middle, radius = _float64_of(ball.mid()), ball.rad()
+    return middle, 0.0 if radius.is_zero() else math.nextafter(_float64_of(radius), math.inf)
+
+
+def _float64_of(end: arb) -> float:
+    """Return the float64 nearest to an exact ball: as `round_to_float64`, by the library unless it is subnormal."""
+    found = float(end)
+    return found if abs(found) >= SMALLEST_NORMAL else round_to_float64(end)
 
 
 def nearest_float64(ball: arb) -> float:

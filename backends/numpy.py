@@ -76,7 +76,7 @@ def around(x: npt.NDArray[Any]) -> bytes:
     """Return the bytes of the memory that holds `x`, with the elements of `x` set to 0."""
     owner = x if x.base is None else x.base
     copy = owner.copy()
-    place = x.ctypes.data - owner.ctypes.data
+    place = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]  # `ctypes` would make objects
     np.ndarray(x.shape, x.dtype, copy, place, x.strides)[...] = 0
     return copy.tobytes()
 

@@ -7,7 +7,7 @@ A case of several calls has the traits of all. Options that are left out have th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -77,7 +77,17 @@ class Traits:
 
 def traits_of(case: LoadedCase, dtype: str) -> Traits:
     """Return the traits of a case."""
-    words: dict[str, set[Any]] = {"dtype": {dtype}}
+    return in_dtype(_traits(case), dtype)
+
+
+def in_dtype(traits: Traits, dtype: str) -> Traits:
+    """Return the traits of the same case in another dtype."""
+    return replace(traits, words={**traits.words, "dtype": frozenset({dtype})})
+
+
+def _traits(case: LoadedCase) -> Traits:
+    """Return the traits that a case has in every dtype."""
+    words: dict[str, set[Any]] = {"dtype": set()}  # the first of the axes
     sizes: dict[str, set[float]] = {}
     if case.kind == "vjp":
         words["gradient"] = {name for call in case.calls for name in call.expected}

@@ -158,6 +158,8 @@ _ELSEWHERE = {
     "rope_from_config": "posref.configs",
     "rope_from_gguf": "posref.gguf",
 }
+_ABSENT: set[str] = set()  # names for which there is no module
+_MOST_ABSENT = 256
 _SHORTER = {  # operations that have shorter names in posref.positions
     "packed_documents": "documents",
     "positions_from_tokens": "from_tokens",
@@ -170,8 +172,14 @@ def _found(name: str) -> object:
     """Return what has a name in posref, or None."""
     if name in _ELSEWHERE:
         return getattr(_import_module(_ELSEWHERE[name]), name)
-    functions = (getattr(_module(f"posref.{family}.{name}"), _SHORTER.get(name, name), None) for family in _FAMILIES)
-    return next(filter(callable, functions), None) or _module(f"posref.{name}")
+    if name in _ABSENT:
+        return None
+    modules = [module for family in _FAMILIES if (module := _module(f"posref.{family}.{name}")) is not None]
+    functions = [getattr(module, _SHORTER.get(name, name), None) for module in modules]
+    found = next(filter(callable, functions), None) or _module(f"posref.{name}")
+    if found is None and not modules and len(_ABSENT) < _MOST_ABSENT:
+        _ABSENT.add(name)  # a search takes eight look-ups of files: a check asks for `reset` before every case
+    return found
 
 
 def _module(name: str) -> object:

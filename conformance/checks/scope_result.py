@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..model import Answer, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
-from ..traits import traits_of
+from ..traits import Traits, in_dtype, traits_of
 from . import scope_statement, scope_trial
 from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
@@ -89,14 +89,17 @@ def _limit(op: str, restriction: Restriction, every: Sequence[Asked]) -> Limit:
 
 def _asked(own: Pairs) -> list[Asked]:
     """Return the cases of an operation that are no invalid calls, with their traits."""
-    found = []
+    found: list[Asked] = []
+    known: dict[int, Traits] = {}  # by the identity of the case: most are asked in several dtypes
     for operation, answers in own:
         cases = {answer.case.id: answer.case for answer in answers}
-        found += [
-            Asked(one.id, one.dtype, traits_of(cases[one.id], one.dtype), one.verdict != "unsupported")
-            for one in operation.cases
-            if one.kind != "reject"
-        ]
+        for one in operation.cases:
+            if one.kind == "reject":
+                continue
+            case = cases[one.id]
+            traits = in_dtype(known[id(case)], one.dtype) if id(case) in known else traits_of(case, one.dtype)
+            known[id(case)] = traits
+            found.append(Asked(one.id, one.dtype, traits, one.verdict != "unsupported"))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from .. import judge
 from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
-from ..suite.axes import BANDS, in_band, places, signed_places
+from ..suite.axes import BANDS, in_band, signed_places
 from ..traits import defaults, is_word
 from .case_run import with_few
 
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
+OF_A_POINT = ("where", "ratio", "error", "allowed")
 ROWS, COLUMNS = 64, 128  # of a map, at most
 
 Reals = npt.NDArray[np.float64]
@@ -65,52 +66,28 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     operation.achieved = _loosest([c.achieved for c in judged], classes)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
+    measured = {answer.case.id: _measured(operation, answer) for answer in answers}
+    whole = [m for answer in complete for m in measured[answer.case.id]]
     for low, high in BANDS:
-        found = [cls for answer in complete for cls in _classes_in_band(answer, operation, (low, high), classes)]
+        found = [m.tightest(chosen, classes) for m in whole if (chosen := m.in_band((low, high))) is not None]
         if found:
             operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, classes)})
     ratios, failing = [], []
-    for answer in complete:
-        for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
-            for name, output in outputs.items():
-                error, width = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
-                ratio = judge.ratios(error, width)
-                if np.any((width > 0) | (ratio > 0)):
-                    ratios.append(float(np.max(ratio)))
-                where = signed_places(operation.op, call, name)
-                if where is not None and where.shape == error.shape and np.any(ratio > 1):
-                    beyond = where[ratio > 1]
-                    failing.append(float(beyond[np.argmin(np.abs(beyond))]))
+    for m in whole:
+        if np.any((m.allowed > 0) | (m.ratio > 0)):
+            ratios.append(float(np.max(m.ratio)))
+        if m.where is not None and np.any(m.ratio > 1):
+            beyond = m.where[m.ratio > 1]
+            failing.append(float(beyond[np.argmin(np.abs(beyond))]))
     operation.worst_ratio = max(ratios, default=None)
     operation.first_failing_position = min(failing, key=abs, default=None)
     if operation.first_failing_position:
         band = 0, abs(operation.first_failing_position)
-        below = [c for a in complete for c in _classes_in_band(a, operation, band, classes)]
+        below = [m.tightest(chosen, classes) for m in whole if (chosen := m.in_band(band)) is not None]
         operation.achieved_below = _loosest(below, classes)
-    draw(operation, answers)
-    _interpret(operation, complete)
+    draw(operation, [m for answer in answers for m in measured[answer.case.id]])
+    _interpret(operation, whole)
     _measure_systematic(operation, complete)
-
-
-def _classes_in_band(
-    answer: Answer, operation: Operation, band: tuple[float, float | None], classes: tuple[str, ...]
-) -> Iterator[str | None]:
-    """Yield the tightest class that holds for the values of one case that stand at positions of a band."""
-    for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
-        for name, output in outputs.items():
-            where = places(operation.op, call, name)
-            if where is None:
-                continue
-            chosen = in_band(where, band)
-            if not np.any(chosen):
-                continue
-            for accuracy in classes:
-                error, width = judge.errors(operation.op, call, name, output, accuracy, answer.dtype)
-                if np.all(error[chosen] <= width[chosen]):
-                    yield accuracy
-                    break
-            else:
-                yield None
 
 
 def _loosest(found: list[str | None], classes: tuple[str, ...]) -> str | None:
@@ -176,22 +153,44 @@ def _few(answer: Answer) -> Answer:
     return with_few(answer).few or answer
 
 
-# ---- the error against position, and a map of the worst case, both of bounded size -----------------------------------------
+# ---- the outputs of an operation, measured once ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Measured:
-    """One output of one call: its errors, these over what the claimed class allows, and where every value stands."""
+    """One output of one call: its errors, what the claimed class allows, their ratio, and where every value stands."""
 
+    op: str
     answer: Answer
     step: int
     name: str
+    claim: str
     error: Reals
+    allowed: Reals
     ratio: Reals
-    where: Reals | None
+    where: Reals | None  # with signs
+    known: dict[str, Reals] = field(default_factory=dict)  # what other classes allow, as far as it was asked
 
-    def width(self, op: str, accuracy: str) -> Reals:
+    def width(self, accuracy: str) -> Reals:
         """Return what a class allows every value."""
-        output = self.answer.outputs[self.step][self.name]
-        return judge.errors(op, self.answer.case.calls[self.step], self.name, output, accuracy, self.answer.dtype)[1]
+        if accuracy == self.claim:
+            return self.allowed
+        if accuracy not in self.known:
+            call, output = self.answer.case.calls[self.step], self.answer.outputs[self.step][self.name]
+            self.known[accuracy] = judge.errors(self.op, call, self.name, output, accuracy, self.answer.dtype)[1]
+        return self.known[accuracy]
+
+    def in_band(self, band: tuple[float, float | None]) -> npt.NDArray[Any] | None:
+        """Return which values stand at positions of a band, or None if none does."""
+        chosen = None if self.where is None else in_band(np.abs(self.where), band)
+        return chosen if np.any(chosen) else None
+
+    def tightest(self, chosen: npt.NDArray[Any], classes: tuple[str, ...]) -> str | None:
+        """Return the tightest class that holds for chosen values."""
+        error = self.error[chosen]
+        return next((accuracy for accuracy in classes if np.all(error <= self.width(accuracy)[chosen])), None)
+
+    def at(self, name: str, k: int) -> float:
+        """Return the value of one of its arrays at a place."""
+        return float(getattr(self, name).flat[k])
 
     @property
     def severity(self) -> tuple[float, float]:
@@ -199,7 +198,24 @@ class _Measured:
         return float(self.ratio.max()), float(_known(self.error).max())
 
 
-def draw(operation: Operation, answers: Sequence[Answer]) -> None:
+def _measured(operation: Operation, answer: Answer) -> list[_Measured]:
+    """Return every output that has values, of a case whose calls were all answered."""
+    found: list[_Measured] = []
+    if len(answer.outputs) != len(answer.case.calls):
+        return found
+    op, claim = operation.op, operation.claim
+    for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
+        for name, output in outputs.items():
+            error, allowed = judge.errors(op, call, name, output, claim, answer.dtype)
+            if error.size:
+                where = signed_places(op, call, name)
+                where = where if where is not None and where.shape == error.shape else None
+                found.append(_Measured(op, answer, step, name, claim, error, allowed, judge.ratios(error, allowed), where))
+    return found
+
+
+# ---- the error against position, and a map of the worst case, both of bounded size -----------------------------------------
+def draw(operation: Operation, measured: Sequence[_Measured]) -> None:
     """
     Add to an operation its curve and its map, from the answers that it gave whole.
 
@@ -208,50 +224,62 @@ def draw(operation: Operation, answers: Sequence[Answer]) -> None:
     named = (operation.claim, operation.achieved)
     classes = ladder(operation.op, operation.dtype, operation.claim)
     classes = tuple(c for c in classes if c not in COMPUTED or c in named)
-    measured = [m for answer in answers for m in _measure(operation.op, answer, operation.claim)]
-    operation.curve = _curve(operation.op, [m for m in measured if m.where is not None], classes, operation.claim)
+    operation.curve = _curve([m for m in measured if m.where is not None], classes)
     operation.heat = _map(max(measured, key=lambda m: m.severity)) if measured else None
 
 
-def _measure(op: str, answer: Answer, claim: str) -> Iterator[_Measured]:
-    """Yield every output that has values, of a case whose calls were all answered."""
-    if len(answer.outputs) != len(answer.case.calls):
-        return
-    for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
-        for name, output in outputs.items():
-            error, width = judge.errors(op, call, name, output, claim, answer.dtype)
-            if error.size:
-                where = places(op, call, name)
-                fits = where is not None and where.shape == error.shape
-                yield _Measured(answer, step, name, error, judge.ratios(error, width), where if fits else None)
-
-
-def _curve(op: str, measured: Sequence[_Measured], classes: Sequence[str], claim: str) -> list[dict[str, Any]]:
+def _curve(measured: Sequence[_Measured], classes: Sequence[str]) -> list[dict[str, Any]]:
     """
     Return the worst value at every position, and what each class allows that value, in the order of positions.
 
     The worst is the largest error of those beyond their own tolerance, else of all: a curve shows how errors grow. Where
     there are too many positions to draw, equal stretches of a logarithmic axis count as one.
     """
-    if not measured:
+    groups = _grouped([m.where for m in measured if m.where is not None])
+    found = [(m, k) for m, group in zip(measured, groups, strict=True) for k in _worst(m, group)]
+    if not found:
         return []
-    where = _joined(m.where for m in measured if m.where is not None)
-    group = np.unique(where, return_inverse=True)[1]
-    if group.max() >= POINTS:
-        group = np.floor((POINTS - 1) * np.log1p(where) / np.log1p(where.max())).astype(int)
-        group = np.unique(group, return_inverse=True)[1]
-    ratio, error = (_known(_joined(getattr(m, n) for m in measured)) for n in ("ratio", "error"))
-    bounds = {accuracy: _joined(m.width(op, accuracy) for m in measured) for accuracy in classes}
-    worst = np.lexsort((-bounds[claim], -error, ratio <= 1, group))
-    worst = worst[np.unique(group[worst], return_index=True)[1]]
-    source = np.repeat(np.arange(len(measured)), [m.error.size for m in measured])
+    where, ratio, error, allowed = (np.asarray([m.at(name, k) for m, k in found]) for name in OF_A_POINT)
+    group = np.concatenate([np.unique(of) for of in groups])  # of each group an output has one value here
+    order = np.lexsort((-allowed, -_known(error), _known(ratio) <= 1, group))
     return [
         {
-            "position": float(where[k]), "error": number(float(error[k])), "ratio": number(float(ratio[k])),
-            "bounds": {c: float(width[k]) for c, width in bounds.items()}, "case": measured[source[k]].answer.case.id,
+            "position": abs(float(where[i])), "error": number(float(_known(error[i]))), "ratio": number(float(_known(ratio[i]))),
+            "bounds": {c: float(found[i][0].width(c).flat[found[i][1]]) for c in classes}, "case": found[i][0].answer.case.id,
         }
-        for k in worst
+        for i in order[np.unique(group[order], return_index=True)[1]]
     ]  # fmt: skip
+
+
+def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
+    """Return the group of every value of several outputs: one for each position, or stretch of a logarithmic axis."""
+    rows = [np.abs(_each_once(of)) for of in where]
+    if not rows:
+        return []
+    every = _joined(rows)
+    group = np.unique(every, return_inverse=True)[1]
+    if group.max() >= POINTS:
+        group = np.floor((POINTS - 1) * np.log1p(every) / np.log1p(every.max())).astype(int)
+        group = np.unique(group, return_inverse=True)[1]
+    parts = np.split(group, np.cumsum([row.size for row in rows])[:-1])
+    return [np.broadcast_to(p.reshape(row.shape), of.shape) for p, row, of in zip(parts, rows, where, strict=True)]
+
+
+def _each_once(x: Reals) -> Reals:
+    """Return an array without the repetitions of broadcasting; its axes stay, some with one index."""
+    return x[tuple(slice(None) if step else slice(1) for step in x.strides)]
+
+
+def _worst(m: _Measured, group: npt.NDArray[np.int64]) -> list[int]:
+    """Return the place of the worst value of every group, in the order of groups."""
+    group, kept = group.ravel(), np.arange(group.size)
+    allowed = np.where(np.isnan(m.allowed), -np.inf, m.allowed)
+    for key in (_known(m.ratio) > 1, _known(m.error), allowed):
+        value, of = key.ravel()[kept].astype(np.float64), group[kept]
+        largest = np.full(POINTS, -np.inf)
+        np.maximum.at(largest, of, value)
+        kept = kept[value == largest[of]]
+    return [int(k) for k in kept[np.unique(group[kept], return_index=True)[1]]]
 
 
 def _known(error: Reals) -> Reals:
@@ -267,7 +295,7 @@ def _joined(arrays: Iterable[Reals]) -> Reals:
 def _map(m: _Measured) -> dict[str, Any]:
     """Return error over tolerance as rows (positions, if each row has one) by the last axis, reduced by the maximum."""
     table = m.ratio.reshape(-1, m.ratio.shape[-1] if m.ratio.ndim else 1)
-    where = None if m.where is None else m.where.reshape(table.shape)
+    where = None if m.where is None else np.abs(m.where).reshape(table.shape)
     if where is not None and table.shape[1] > 1 and np.all(where == where[:, :1]):
         positions, group = np.unique(where[:, 0], return_inverse=True)
         merged = np.zeros((len(positions), table.shape[1]))
@@ -310,31 +338,24 @@ def gives_waves(op: str) -> bool:
     return all(axes.kind != "real" for axes in REGISTRY[op].arrays.values())
 
 
-def _interpret(operation: Operation, answers: Sequence[Answer]) -> None:
+def _interpret(operation: Operation, measured: Sequence[_Measured]) -> None:
     """Add to an operation what its class means at the longest position, and the next tighter class with the worst ratio."""
-    complete = [a for a in answers if len(a.outputs) == len(a.case.calls)]
-    if operation.achieved is None or not complete:
+    if operation.achieved is None:
         return
-    operation.meaning = _meaning(operation, complete)
+    operation.meaning = _meaning(operation, measured)
     classes = ladder(operation.op, operation.dtype, operation.claim)
     place = classes.index(operation.achieved)
     if place:
         missed = classes[place - 1]
-        worst = max(float(np.max(r, initial=0.0)) for a in complete for r in _ratios(operation.op, a, missed))
+        worst = max((float(np.max(judge.ratios(m.error, m.width(missed)))) for m in measured), default=0.0)
         operation.missed = {"class": missed, "ratio": worst}
 
 
-def _ratios(op: str, answer: Answer, accuracy: str) -> Iterator[Any]:
-    for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
-        for name, output in outputs.items():
-            yield judge.ratios(*judge.errors(op, call, name, output, accuracy, answer.dtype))
-
-
-def _meaning(operation: Operation, answers: Sequence[Answer]) -> dict[str, Any] | None:
+def _meaning(operation: Operation, measured: Sequence[_Measured]) -> dict[str, Any] | None:
     """Return the longest position, the error there, and a sentence; None for an operation without frequencies or positions."""
     if not has_frequencies(operation.op):
         return None
-    found = [pair for answer in answers for pair in _farthest(operation, answer)]
+    found = [pair for m in measured if (pair := _farthest(operation, m)) is not None]
     if not found:
         return None
     longest = max(position for position, _ in found)
@@ -348,19 +369,17 @@ def _meaning(operation: Operation, answers: Sequence[Answer]) -> dict[str, Any] 
     return {"position": longest, "error": error, "text": text}
 
 
-def _farthest(operation: Operation, answer: Answer) -> Iterator[tuple[float, float]]:
-    """Yield the farthest position of each output of values, and the largest error there."""
-    for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
-        for name, output in outputs.items() if not call.cotangents else ():
-            where = places(operation.op, call, name)
-            expected = call.expected[name]
-            if where is None or where.shape != expected.shape or not expected.size:
-                continue
-            error, _ = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
-            size = 1.0 if gives_waves(operation.op) else float(np.max(np.abs(expected)))
-            last = where == np.max(where)
-            if size and np.all(np.isfinite(error[last])):
-                yield float(np.max(where)), float(np.max(error[last])) / size
+def _farthest(operation: Operation, m: _Measured) -> tuple[float, float] | None:
+    """Return the farthest position of an output of values, and the largest error there."""
+    call = m.answer.case.calls[m.step]
+    if m.where is None or call.cotangents:
+        return None
+    where = np.abs(m.where)
+    size = 1.0 if gives_waves(operation.op) else float(np.max(np.abs(call.expected[m.name])))
+    last = where == np.max(where)
+    if not (size and np.all(np.isfinite(m.error[last]))):
+        return None
+    return float(np.max(where)), float(np.max(m.error[last])) / size
 
 
 def _rounded_up(error: float) -> str:

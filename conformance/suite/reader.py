@@ -30,6 +30,7 @@ KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found 
 PART = {"inputs": "in", "cotangents": "ct", "expected": "out", "intermediates": "mid"}  # of the name of a tensor, by role
 LARGEST_REFUSED = 2**16  # of these, in a call to be refused, where no expected values bound them
 NEEDED = ("float64", "angle64", "angle32")
+Widths = dict[str, dict[str, tensors.Tensors]]  # half-widths by call, class and output
 _GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what the files hold
 
 
@@ -123,7 +124,8 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     )
     try:
         check_group(manifest, entry, data, tolerance)
-        cases = tuple(_case(manifest["op"], case, data, tolerance) for case in manifest["cases"])
+        widths = _by_call(tolerance)
+        cases = tuple(_case(manifest["op"], case, data, widths) for case in manifest["cases"])
         check_places(cases)
     except ValueError as error:
         msg = f"{path}: {error}."
@@ -131,13 +133,22 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     return LoadedGroup(manifest["id"], manifest["op"], manifest, data, tolerance, cases)
 
 
-def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, tolerance: tensors.Tensors) -> LoadedCase:
+def _by_call(tolerance: tensors.Tensors) -> Widths:
+    """Return half-widths by the name of their call, their class and their output."""
+    found: Widths = {}
+    for key, value in tolerance.items():
+        accuracy, name, output = key.split("/")
+        found.setdefault(name, {}).setdefault(accuracy, {})[output] = value
+    return found
+
+
+def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, widths: Widths) -> LoadedCase:
     """Return one case with its tensors."""
     name = case["id"].rsplit("/", maxsplit=1)[1]
     if case["kind"] == "sequence":
-        calls = [_call(step, f"{name}@{k}", data, tolerance) for k, step in enumerate(case["steps"])]
+        calls = [_call(step, f"{name}@{k}", data, widths) for k, step in enumerate(case["steps"])]
     else:
-        calls = [_call(case, name, data, tolerance)]
+        calls = [_call(case, name, data, widths)]
     return LoadedCase(
         case["id"],
         op,
@@ -150,20 +161,15 @@ def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, tolerance: te
     )
 
 
-def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, tolerance: tensors.Tensors) -> Call:
+def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, widths: Widths) -> Call:
     """Return one call with its tensors."""
 
     def named(role: str) -> tensors.Tensors:
         return {n: data[tensor] for n, tensor in call.get(role, {}).items()}
 
     expected = named("expected")
-    widths: dict[str, tensors.Tensors] = {}
-    for key, value in tolerance.items():
-        accuracy, case, output = key.split("/")
-        if case == name:
-            widths.setdefault(accuracy, {})[output] = value
     params = {n: from_json(v) for n, v in call["params"].items()}
-    return Call(params, named("inputs"), expected, named("intermediates"), widths, named("cotangents"))
+    return Call(params, named("inputs"), expected, named("intermediates"), widths.get(name, {}), named("cotangents"))
 
 
 def parse(path: Path, data: bytes, *, limit: int = safe_files.LIMIT) -> Any:

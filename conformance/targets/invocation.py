@@ -189,7 +189,7 @@ def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any]
         return host, None
     known = {target.backend.dtype(d): d for d in target.backend.dtypes}
     found = result.dtype.newbyteorder("=") if isinstance(result, np.ndarray | np.generic) else result.dtype
-    return host, known.get(found, str(found))
+    return host, known[found] if found in known else str(found)  # the name of a dtype takes long to make
 
 
 def accept(
