@@ -106,7 +106,7 @@ def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rop
     for k, call in enumerate(calls):
         entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", (), "", ("float32",), (call,))
         answers.append(Answer(entry, "float32", [{"out": values(call)}]))
-    summary.draw(result, answers)
+    summary.draw(result, [output for answer in answers for output in summary.measure(result, answer)])
     return result
 
 
@@ -128,6 +128,24 @@ def test_a_curve_keeps_the_worst_value_of_every_position_over_all_cases() -> Non
         (7.0, 5e-7, 1e-7, "rope/made/0"),
     ]
     assert result.curve[0]["bounds"]["angle64"] == pytest.approx(2.5e-8)
+
+
+def test_a_curve_has_the_worst_of_all_values_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    calls = [made(rng.integers(-9, 10, size), 3, bound) for size, bound in (((4, 5), 1e-7), ((6,), 2e-7), ((2, 1, 4), 1e-7))]
+    values = [rng.choice([0.0, 1e-8, 9e-8, 1.5e-7, 4e-7, np.nan], call.expected["out"].shape) for call in calls]
+    drawn = iter(values)
+    result = fill(lambda call: next(drawn), calls)
+    kept = {}
+    for k, (call, value) in enumerate(zip(calls, values, strict=True)):
+        bound = call.widths["angle32"]["out"]
+        for at in np.ndindex(value.shape):
+            error = np.inf if np.isnan(value[at]) else value[at]
+            entry = (error > bound[at], error, bound[at], -k)
+            place = abs(int(call.inputs["positions"][at[:-1]]))
+            kept[place] = max(kept.get(place, entry), entry)
+    found = [(p["position"], float(p["error"]), p["bounds"]["angle32"], p["case"]) for p in result.curve]
+    assert found == [(float(p), kept[p][1], kept[p][2], f"rope/made/{-kept[p][3]}") for p in sorted(kept)]
 
 
 def test_what_is_not_a_number_is_the_worst_and_json_holds_it() -> None:
@@ -182,7 +200,7 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
 def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
     result = Operation("rope", "float32", "angle32", [])
     entry = LoadedCase("rope/made/0", "rope", "sequence", "core", (), "", ("float32",), (made(np.asarray([1]), 2),) * 2)
-    summary.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
+    summary.draw(result, summary.measure(result, Answer(entry, "float32", [{"out": np.ones((1, 2))}])))
     assert (result.curve, result.heat) == ([], None)
 
 

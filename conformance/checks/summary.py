@@ -66,7 +66,7 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     operation.achieved = _loosest([c.achieved for c in judged], classes)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
-    measured = {answer.case.id: _measured(operation, answer) for answer in answers}
+    measured = {answer.case.id: measure(operation, answer) for answer in answers}
     whole = [m for answer in complete for m in measured[answer.case.id]]
     for low, high in BANDS:
         found = [m.tightest(chosen, classes) for m in whole if (chosen := m.in_band((low, high))) is not None]
@@ -198,7 +198,7 @@ class _Measured:
         return float(self.ratio.max()), float(_known(self.error).max())
 
 
-def _measured(operation: Operation, answer: Answer) -> list[_Measured]:
+def measure(operation: Operation, answer: Answer) -> list[_Measured]:
     """Return every output that has values, of a case whose calls were all answered."""
     found: list[_Measured] = []
     if len(answer.outputs) != len(answer.case.calls):
@@ -240,11 +240,12 @@ def _curve(measured: Sequence[_Measured], classes: Sequence[str]) -> list[dict[s
     if not found:
         return []
     where, ratio, error, allowed = (np.asarray([m.at(name, k) for m, k in found]) for name in OF_A_POINT)
+    ratio, error = _known(ratio), _known(error)
     group = np.concatenate([np.unique(of) for of in groups])  # of each group an output has one value here
-    order = np.lexsort((-allowed, -_known(error), _known(ratio) <= 1, group))
+    order = np.lexsort((-allowed, -error, ratio <= 1, group))
     return [
         {
-            "position": abs(float(where[i])), "error": number(float(_known(error[i]))), "ratio": number(float(_known(ratio[i]))),
+            "position": abs(float(where[i])), "error": number(float(error[i])), "ratio": number(float(ratio[i])),
             "bounds": {c: float(found[i][0].width(c).flat[found[i][1]]) for c in classes}, "case": found[i][0].answer.case.id,
         }
         for i in order[np.unique(group[order], return_index=True)[1]]
