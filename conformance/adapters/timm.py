@@ -1,5 +1,6 @@
 """
-timm: its rotary modules and functions, mixed RoPE, sines and cosines on a grid, and the resampling of learned positions.
+timm: its rotary modules and functions, mixed RoPE, sines and cosines on a grid, the resampling of learned positions, and the
+biases of windows.
 
 Its layers are imported without the models around them, so that torchvision is not needed.
 """
@@ -18,9 +19,12 @@ claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 sincos = only_package("timm.layers.pos_embed_sincos")
 learned = only_package("timm.layers.pos_embed")
+windows = only_package("timm.layers.pos_embed_rel")
 
 LAYOUTS = ["half", "interleaved"]
 GRID: dict[str, Any] = {"axes": [2], "unequal": False, "numbers": ["integers"], "negative": False, "empty": False}
+# Windows of one row or column, whose coordinates RelPosMlp divides by 0 in mode swin.
+ONE: list[dict[str, Any]] = [{p + side: {"max": 1}} for p in ("", "pretrained_") for side in ("height", "width")]
 
 supports: dict[str, dict[str, Any]] = {
     "rope_frequencies": {"scaling": [None]},
@@ -31,6 +35,8 @@ supports: dict[str, dict[str, Any]] = {
         "partial": False,
     },
     "sinusoidal_nd": {**GRID, "layout": ["sin_cos"], "endpoint": [False]},
+    "window_bias": {"depth": [1], "order": ["query_minus_key"]},
+    "continuous_position_bias": {"empty": False, "not": [{"form": "swin", **size} for size in ONE]},
     "resample": {"axes": [2], "empty": False, "padding": ["border"], "interpolate_offset": ["default"]},
 }  # fmt: skip
 
@@ -108,6 +114,31 @@ def resample(
     )[0]
 
 
+def window_bias(table: Tensor, /, *, height: int, width: int, depth: int, order: str, class_token: bool) -> Tensor:
+    """RelPosBias.get_bias with this table."""
+    if depth != 1 or order != "query_minus_key":
+        lacks("windows of images, query minus key")
+    module = windows.RelPosBias((height, width), table.shape[1], prefix_tokens=int(class_token))
+    del module.relative_position_bias_table
+    module.relative_position_bias_table = table  # not a Parameter, so that gradients reach the caller's table
+    return module.get_bias()[0]
+
+
+def continuous_position_bias(
+    w1: Tensor, b1: Tensor, w2: Tensor, /, *, b2: Tensor | None = None, height: int, width: int, form: str,
+    pretrained_height: int | None = None, pretrained_width: int | None = None,
+) -> Tensor:  # fmt: skip
+    """RelPosMlp with these weights, in evaluation, of logits that are 0."""
+    trained = (pretrained_height or height, pretrained_width or width)
+    if form == "swin" and 1 in trained:
+        lacks("a window of one row or column, whose coordinates it divides by 0")
+    module = windows.RelPosMlp((height, width), len(w2), len(w1), mode=form, pretrained_window_size=trained).to(w1.dtype).eval()
+    module.mlp.fc2 = torch.nn.Linear(len(w1), len(w2), bias=b2 is not None)
+    given = {"mlp.fc1.weight": w1, "mlp.fc1.bias": b1, "mlp.fc2.weight": w2} | ({} if b2 is None else {"mlp.fc2.bias": b2})
+    zeros = torch.zeros(1, len(w2), height * width, height * width, dtype=w1.dtype)
+    return torch.func.functional_call(module, given, (zeros,))[0]  # type: ignore[no-any-return]
+
+
 def _half(layout: str, inverse: bool) -> bool:
     if layout not in LAYOUTS or inverse:
         lacks(f"no layout {layout!r} with inverse={inverse}")
@@ -118,6 +149,7 @@ def _half(layout: str, inverse: bool) -> bool:
 NOTES = (
     "Positions are the cells of a grid (layers/pos_embed_sincos.py:116), looked up in the smallest that has them.",
     "RotaryEmbeddingMRope, whose time is always 0, and RotaryEmbeddingDinoV3, whose coordinates follow from the shape of the "
-    "grid, are not asked; nor are the relative biases of windows, for which there is no operation.",
+    "grid, are not asked; nor is RelPosBiasTf, whose table has heads first.",
+    "RelPosMlp rounds coordinates to the dtype of its weights (layers/pos_embed_rel.py:419).",
     "resample_abs_pos_embed gives back a table of the size that it should have (layers/pos_embed.py:34).",
 )

@@ -1,9 +1,12 @@
-"""x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, and its ALiBi, T5 and dynamic biases."""
+"""x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, its ALiBi, T5 and dynamic biases, CoPE,
+and the data-dependent ALiBi."""
 
 import torch
 from torch import Tensor
 from x_transformers.x_transformers import (
     AlibiPositionalBias,
+    CoPE,
+    DataDependentAlibi,
     DynamicPositionBias,
     PolarEmbedding,
     RelativePositionBias,
@@ -169,6 +172,27 @@ def dynamic_position_bias(
         layer.weight, layer.bias = (torch.nn.Parameter(x.float(), requires_grad=False) for x in (weight, bias))
     bias = module(length, length)
     return bias[:, apart.clamp(min=0), (-apart).clamp(min=0)].movedim(0, -3).to(w_out.dtype)
+
+
+def cope(q: Tensor, logits: Tensor, table: Tensor, mask: Tensor, /) -> Tensor:
+    """CoPE.forward with this table, of logits that are lowest where the mask hides a key."""
+    shape = (*torch.broadcast_shapes(q.shape[:-1], logits.shape[:-1], mask.shape[:-1]), logits.shape[-1])
+    hidden = torch.where(mask, logits, -torch.finfo(logits.dtype).max).broadcast_to(shape)
+    queries = q.broadcast_to(*shape[:-1], q.shape[-1])
+    module = CoPE(q.shape[-1], 1, table.shape[0])
+    del module.pos_emb
+    module.pos_emb = table  # not a Parameter, so that gradients reach the caller's table
+    flat = queries.reshape(-1, 1, *queries.shape[-2:]), hidden.reshape(-1, 1, *shape[-2:])
+    return module(*flat).reshape(shape)
+
+
+def forgetting_bias(log_gates: Tensor, /, *, queries: int) -> Tensor:
+    """DataDependentAlibi.forward of these gates, of which the last queries are taken."""
+    module = DataDependentAlibi(1, 1)
+    module.to_forget_gates = torch.nn.Identity()
+    heads, keys = log_gates.shape[-2:]
+    found = module(log_gates.reshape(-1, heads, keys))
+    return found[..., keys - queries :, :].reshape(*log_gates.shape[:-1], queries, keys)
 
 
 def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> RotaryEmbedding:
