@@ -31,13 +31,10 @@ PLAIN = "not thorough"
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
 LONGEST = (
-    "test_every_encoding",
-    "test_reference_on_jax",
-    "test_jax_jit",
-    "test_reference_on_dask",
-    "test_compilers",
-    "test_pairs",
-)
+    "test_every_encoding", "test_proof", "test_bounds", "test_site_pages", "test_from_config_transformers", "test_gradients",
+    "test_reference_on_jax", "test_jax_jit", "test_reference_on_dask", "test_compilers", "test_pairs", "test_reuse",
+    "test_config_parts_transformers", "test_adapter_helpers", "test_deviations", "test_defects", "test_benchmarks",
+)  # fmt: skip
 if sys.dont_write_bytecode:  # else each process that a test starts would compile posref anew
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -184,7 +181,7 @@ def opened(name: str, device: Any = None) -> Iterator[Library]:
         yield Library(name, backends.load(name.removesuffix("_x64")), device)
 
 
-@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
+@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n.startswith("jax") else n for n in LIBRARIES])
 def library(request: pytest.FixtureRequest) -> Iterator[Library]:
     with opened(request.param) as found:
         yield found

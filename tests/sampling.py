@@ -2,7 +2,8 @@
 Which thorough tests a run asks: a share of those that go over all operations, mistakes or pairs, by a seed that is printed.
 
 Tests marked `sampled` are a share's worth each, evenly over the operations that they are about, and no operation is left
-without any. Tests marked `everything` judge all of them together, and run where all do.
+without any. Of dear tests, as those that compile, it is a part of the share: `sampled(part=0.5)`. Tests marked `everything`
+judge all of them together, and run where all do.
 """
 
 import random
@@ -42,7 +43,7 @@ def chosen(items: Sequence[Any], share: float, seed: int) -> set[Any]:
     taken: set[Any] = set()
     for test in dict.fromkeys(map(name_of, items)):
         of_test = [item for item in items if name_of(item) == test]
-        taken |= set(evenly(of_test, about, share, rng))
+        taken |= set(evenly(of_test, about, share * part_of(of_test[0]), rng))
     seen = {op for item in taken for op in about[item]}
     shuffled = rng.sample(list(items), len(items))
     for op in dict.fromkeys(op for ops in about.values() for op in ops):
@@ -51,6 +52,11 @@ def chosen(items: Sequence[Any], share: float, seed: int) -> set[Any]:
             taken.add(first)
             seen |= set(about[first])
     return taken
+
+
+def part_of(item: Any) -> float:
+    """Return which part of the share is run of a test: all, unless its mark says another."""
+    return float(item.get_closest_marker("sampled").kwargs.get("part", 1))
 
 
 def evenly(items: Sequence[Any], about: dict[Any, list[str]], share: float, rng: random.Random) -> Iterator[Any]:

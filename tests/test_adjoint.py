@@ -50,7 +50,7 @@ def pulled(function: Any, x: Tensor, cotangents: Tensor) -> tuple[Tensor, str]:
     return torch.autograd.grad(y, x, cotangents)[0], node(y)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", WAYS)
 def test_gradients_of_two_orders_are_right(options: dict[str, Any]) -> None:
     x, (cos, sin) = made(2, 3, 4, 8).requires_grad_(), table(4, 6)

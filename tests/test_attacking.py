@@ -10,8 +10,8 @@ from attacking import ATTACKS
 SCRIPT = Path(__file__).with_name("attacking.py")
 
 
-@pytest.mark.few(2)
-@pytest.mark.sampled
+@pytest.mark.few(1)
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.skipif(sys.platform != "linux", reason="devices, limits and signals are Linux's")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_loses_nothing(name: str) -> None:

@@ -192,6 +192,7 @@ def test_withdrawn_cases_are_not_exported(tmp_path: Path) -> None:
     assert case not in (tmp_path / "out" / "EXPORT.json").read_text()
 
 
+@pytest.mark.thorough
 def test_another_suite_is_refused(mine: Path, tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ["sinusoidal"])
     with pytest.raises(TargetError, match=r"the results must be of the suite with sha256 .* Export and compute them again"):
@@ -332,6 +333,7 @@ def test_what_is_malformed_or_elsewhere_cannot_run(
     assert "Fetch the suite" not in str(raised.value)
 
 
+@pytest.mark.thorough
 def test_the_command_line(mine: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["vectors", "export", str(tmp_path / "out"), "--op", "learned", "--tier", "smoke"])
     assert (done.exit_code, done.output) == (0, f"exported 1 groups to {tmp_path / 'out'}\n")

@@ -68,7 +68,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("op", ["learned", "alibi_slopes", "t5_buckets", "rope_table"])
 @pytest.mark.parametrize("lacking", ["refuse", "guess"])
 def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_pat
     assert "--seed" in done.stdout
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("tier", ["smoke", "core"])
 def test_no_key_of_a_table_helps(tier: str, key: str, tmp_path: Path) -> None:

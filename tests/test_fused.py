@@ -101,6 +101,7 @@ def test_a_rotated_part_that_is_too_small_is_found(factor: float) -> None:
     assert len(failures("mla_logits", mla(factor), "bfloat16")) > 5
 
 
+@pytest.mark.thorough
 def test_class_low_is_not_changed() -> None:
     assert not failures("mla_logits", mla(0.98), "bfloat16", claim="low")
 

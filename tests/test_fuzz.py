@@ -103,10 +103,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-SHRUNK = ("alibi of more than 16 heads",)  # in a plain run too
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SHRUNK else pytest.mark.thorough) for name in PLANTED])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path) -> None:
     op, change, smallest = PLANTED[name]
     target = but(op, change)

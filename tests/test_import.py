@@ -100,6 +100,7 @@ def test_backends_do_not_import_conformance() -> None:
     assert not named(path for path in files("backends") if below(imported(path), "posref.conformance"))
 
 
+@pytest.mark.thorough
 def test_the_installed_names_are_used() -> None:
     """`posref.backends`, never `backends`: in a checkout both would load, as two modules."""
     every = [path for folder in ("posref", "backends", "conformance") for path in files(folder)]

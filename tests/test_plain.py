@@ -91,3 +91,10 @@ def test_one_that_is_wrong_or_answers_too_little_fails(refuses: str, more: str, 
     file.write_text(text, encoding="utf-8")
     with pytest.raises(AssertionError, match=message):
         assert_inside(file, op)
+
+
+@pytest.mark.thorough
+@pytest.mark.sampled
+@pytest.mark.parametrize("op", REGISTRY)
+def test_each_is_inside_the_bounds_in_all_its_dtypes(op: str) -> None:
+    assert_inside(plain_file(op), op)

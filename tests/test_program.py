@@ -162,7 +162,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_module_of_the_current_folder_runs_in_the_judge(name: str, tmp_path: Path) -> None:
     for fake in FAKES:

@@ -88,6 +88,7 @@ def test_an_entry_that_is_not_true_is_an_error(pytester: pytest.Pytester, line: 
     assert "line 1" in text
 
 
+@pytest.mark.thorough
 def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "rope_table/plain/* =16\n")
     found, text = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)

@@ -531,6 +531,7 @@ def posref_command(*arguments: str) -> str:
     return result.output
 
 
+@pytest.mark.thorough
 def test_the_command_builds_one_operation_and_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = str(tmp_path / "s")
@@ -590,17 +591,10 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
     assert "the witnesses disagree at out/out" in done.stderr
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_an_operation_has_the_same_bytes_in_one_process_and_without_gmpy2(op: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--op", op]
     subprocess.run([*command, "--jobs", "1", "--no-reuse"], check=True, env=os.environ | {"MPMATH_NOGMPY": "1"})
     assert files(tmp_path / "s" / op) == files(INSTALLED / op) != {}
-
-
-@pytest.mark.thorough
-def test_everything_that_is_reused_has_the_same_bytes(tmp_path: Path) -> None:
-    first = build(tmp_path / "s", reuse=tmp_path / "cache")
-    assert build(tmp_path / "s", reuse=tmp_path / "cache") == Built(0, first.proved, 0)
-    assert files(tmp_path / "s") == files(INSTALLED)

@@ -43,6 +43,9 @@ def test_a_share_is_as_large_as_it_says_of_every_test() -> None:
     assert taken["few"] == round(0.2 * len(few))
     assert taken["many"] == round(0.2 * len(many))
     assert len(chosen(items_of("one", ops=OPS[:1]), 0.01, seed=1)) == 1
+    dear = [Item(f"dear[{op}]", (op,), {"thorough": {}, "sampled": {"part": 0.5}}) for op in OPS]
+    taken = Counter(name_of(item) for item in chosen([*dear, *many], 0.2, seed=1))
+    assert taken == {"dear": round(0.1 * len(dear)), "many": round(0.2 * len(many))}
 
 
 def test_no_operation_is_left_without_any() -> None:

@@ -673,6 +673,12 @@ def test_what_the_library_lacks_is_said_once() -> None:
     assert summaries.scope_lines(both.to_json()) == [f"numpy has no gradients: {outside} cases of 2 operations are outside"]
 
 
+def test_an_operation_that_answers_every_case_has_no_line() -> None:
+    scope = {"op": "t5_bias", "answered": 3, "asked": 3, "library": 0, "limits": [], "wrong": ["a limit that is none"]}
+    assert summaries.scope_lines({"scopes": [scope]}) == []
+    assert summaries.scope_lines({"scopes": [scope | {"answered": 2}]}) == ["scope of t5_bias: 2 of 3 cases"]
+
+
 def test_one_case_is_no_scope_unless_it_is_stated() -> None:
     inferred = check(refusing(lambda c: c.heads != 1, op="alibi_slopes"), op="alibi_slopes").operations[0]
     assert inferred.standing == "too narrow"

@@ -112,6 +112,7 @@ def test_results_that_share_a_buffer_are_found(op: str) -> None:
     assert all("/alone/" in case.id or case.kind == "sequence" or case.tier == "smoke" for case in report.failures)
 
 
+@pytest.mark.thorough
 def test_a_buffer_of_large_results_alone_is_found_in_the_kernel_tier() -> None:
     (case,) = choice.load(["attention"], "attention/kernel/keys-257")
     for function, verdict in ((sharing("attention", 1 << 14), "fail"), (posref.attention, "pass")):

@@ -391,6 +391,7 @@ def test_blocks_of_rerope_that_need_both_products() -> None:
     assert counted.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [1, 2, 1, 0], [1, 1, 2, 1]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("window", "block", "both", "cost"), [(1024, 128, 24, 1.045), (1024, 64, 48, 1.023), (512, 128, 28, 1.053)]
 )

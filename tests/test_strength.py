@@ -83,6 +83,7 @@ def test_what_cannot_be_measured_is_counted_by_its_reason() -> None:
     assert "have no values: they ask for a shape" in measured().apart
 
 
+@pytest.mark.thorough
 def test_a_deviation_that_nothing_catches_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = Deviation("nothing", "nothing is wrong", {"learned": lambda function: function})
     monkeypatch.setattr(strength, "DEVIATIONS", {"nothing": nothing})
@@ -110,6 +111,7 @@ def test_it_is_printed(terminal: bool) -> None:
         assert re.search(r"^[a-z0-9-]+: [a-z0-9_]+ \d+$", text, re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_progress_names_every_deviation(monkeypatch: pytest.MonkeyPatch) -> None:
     some = {name: DEVIATIONS[name] for name in ("offset-ignored", "offset-plus-1")}
     monkeypatch.setattr(strength, "DEVIATIONS", some)

@@ -116,8 +116,9 @@ def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_the_whole_suite_gives_the_same_report(tmp_path: Path) -> None:
-    assert_same(tmp_path, "posref")
+@pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=pytest.mark.everything)])
+def test_all_operations_give_the_same_report(tmp_path: Path, tier: str) -> None:
+    assert_same(tmp_path, "posref", "--tier", tier)
 
 
 def test_a_call_that_hangs_ends_at_its_time_limit(tmp_path: Path) -> None:

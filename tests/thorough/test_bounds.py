@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 from reporting import of_reference
-from test_correct import FILES, SLOW, assert_no_failure
+from test_correct import FILES, assert_no_failure
 from test_reference import assert_conformant
 
 from posref.conformance import Report, check
@@ -21,7 +21,7 @@ def report(who: str) -> Report:
     return check(str(files[who])) if who in files else of_reference(backend=who)
 
 
-@pytest.mark.parametrize("name", [file.stem for file in FILES if file.stem.startswith(SLOW)])
+@pytest.mark.parametrize("name", [file.stem for file in FILES])
 def test_no_case_fails(name: str) -> None:
     assert_no_failure(report(name))
 

@@ -58,7 +58,7 @@ def assert_within(library: Library, case: LoadedCase, results: Any, claim: str =
     assert worst is None, f"{case.id}: {worst}"
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize(("op", "dtype"), [*((op, "float32") for op in OF_ARRAYS), *NARROW.items()])
 def test_torch_compile_captures_one_graph(op: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def tuples(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.parametrize("op", OF_ARRAYS)
 def test_torch_compile_generates_code(op: str) -> None:
     """One graph of two sampled calls of an operation through Inductor: each within the bounds of its class."""

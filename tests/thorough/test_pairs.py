@@ -11,11 +11,11 @@ from test_deviations import finite
 from posref.conformance.diagnosis import strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
-SPARSE = 5009  # one pair in so many of which a share must be recognised: about 17
+SPARSE = 8009  # one pair in so many of which a share must be recognised: about 11
 EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many; 1 takes hours
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
 def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     """
@@ -58,5 +58,5 @@ def test_most_pairs_are_recognised() -> None:
     """A search that always ended without a name would pass the test above."""
     shown = [(pair, op) for pair, op in pairs(SPARSE) if caught(pair, op) and finite(pair, op)]
     named = [pair.name for pair, op in shown if recognised(pair, diagnosed(pair, op), op)]
-    assert len(shown) >= 10
+    assert len(shown) >= 8
     assert 2 * len(named) > len(shown), {pair.name for pair, _ in shown} - set(named)

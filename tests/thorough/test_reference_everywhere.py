@@ -26,7 +26,7 @@ def assert_conformant(**options: Any) -> None:
         assert operation.achieved in ("float64", "angle64")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.parametrize(("name", "op"), ASKED)
 def test_on_every_case(name: str, op: str) -> None:
     import array_api_strict

@@ -13,7 +13,7 @@ from posref.spec import REGISTRY
 WITHOUT_FLOAT64, WITH_FLOAT64 = list(REGISTRY)[1::4], list(REGISTRY)[::8]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(part=0.5)
 @pytest.mark.parametrize(("op", "x64"), [*((op, False) for op in WITHOUT_FLOAT64), *((op, True) for op in WITH_FLOAT64)])
 def test_on_jax(op: str, x64: bool) -> None:
     """Without float64 angles are int32 turns, of class angle64 all the same."""
