@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,9 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
         for word, domain in REGISTRY[name].domains.items():
             if word in done or word not in own:
                 continue
+            inner = inspect.signature(REGISTRY[name].function).parameters[word]
+            if name != op and inner.default != own[word].default:  # it may be another option of the same name
+                continue
             done.add(word)
             values = _values(questions, word)
             if isinstance(domain, OneOf):
@@ -123,7 +127,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     yield from _of_dtypes(op)
     yield from arguments.candidates(op)
     yield from _of_positions(op, questions)
-    yield from _of_axes(op)
+    yield from _of_axes(op, questions)
 
 
 def _values(questions: Sequence[Question], word: str) -> list[Any]:
@@ -168,7 +172,9 @@ def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
 def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
     """Yield deviations in which a numeric option is another number."""
     numbers = [v for v in values if not isinstance(v, bool) and v is not None]
-    for value in dict.fromkeys((*numbers, *NEAR_ZERO, *_round(word))):
+    default = inspect.signature(REGISTRY[op].function).parameters[word].default
+    own = (default,) if isinstance(default, int | float) and not isinstance(default, bool) else ()
+    for value in dict.fromkeys((*numbers, *own, *NEAR_ZERO, *_round(word))):
         yield _fixed(op, word, value, values)
     if any(isinstance(v, bool) for v in values):
         yield from (_fixed(op, word, value, values) for value in (True, False))
@@ -305,7 +311,12 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield f"positions from {end:.0f} on are halved", lambda p: np.where(p >= end, p / 2, p)
 
 
-def _of_axes(op: str) -> Iterator[Deviation]:
+def _given_positions(questions: Sequence[Question]) -> Iterator[Any]:
+    """Yield the positions of failing cases."""
+    return (call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs)
+
+
+def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
     spec = REGISTRY[op].arrays.get("positions")
     first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
@@ -316,6 +327,13 @@ def _of_axes(op: str) -> Iterator[Deviation]:
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
     }  # fmt: skip
+    count = max((len(np.shape(x)) and len(x) for x in _given_positions(questions)), default=0)
+    for axis, other in permutations(range(min(count, 3)), 2):
+
+        def copied(p: Any, axis: int = axis, other: int = other) -> Any:
+            return np.stack([p[other] if k == axis and other < len(p) else row for k, row in enumerate(p)])
+
+        yield Deviation("", f"positions along axis {axis} are those of axis {other}", {op: argument(which, copied)})
     for axis in range(3):
         for words, way in ways.items():
 

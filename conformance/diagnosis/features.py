@@ -36,9 +36,11 @@ VARIED = 6  # different sizes among cases, from which a multiple says something
 MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are those of no other case, and say nothing
 EXCEPTIONS = 2  # passing cases that are named, beside many failing ones
 FEWER = 4  # times as many cases must fail then
+ALL_BUT_ONE = re.compile(r" not \S+$")  # a feature of all cases but those with one number
 FITS_BY_CHANCE = re.compile("^an (odd|even) |power of two|multiple|at most| odd$| even$|^([3-9]|[1-9][0-9]+) .* or more$")
 ENOUGH = 10  # cases, from which such a feature, or a limit, says something: of so many features one fits fewer cases by chance
 FAR = 64  # the least position from which a limit says something: smaller ones differ by chance
+RARER = 0.125  # the same for sizes that are no powers of two: most cases have one
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
@@ -81,8 +83,9 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     if both and wanted != made:
         return f" Exactly the cases with {both} fail."
     near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted < cases and _is_telling(words)]
-    best = min(near, key=lambda s: s.passing, default=None)
-    if best is None or best.passing > min(RARE * count, (total - count) / 4):
+    rare = [s for s in near if s.passing <= (RARER if "power of two" in s.words else RARE) * count]
+    best = min(rare, key=lambda s: s.passing, default=None)
+    if best is None or best.passing > (total - count) / 4:
         return ""
     also = f"{best.passing} case{'s' * (best.passing > 1)} with it pass{'es' * (best.passing == 1)}"
     return f" All {count} failing cases have {best.words}; {also}."
@@ -110,7 +113,8 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     kinds = tuple(sorted(KINDS, key=lambda kind: kind != "size")) if by_size else KINDS
     exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
-    exact = [words for words in exact if not (_are_few(passing, failing) and FITS_BY_CHANCE.search(words))]
+    if _are_few(passing, failing):
+        exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or ALL_BUT_ONE.search(words))]
     if len(failing) + len(passing) < ENOUGH:
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or " reach " in words)]
     if larger:

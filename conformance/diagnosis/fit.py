@@ -70,8 +70,8 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
     for word, domain in record.domains.items():
         value = call.params.get(word, defaults.get(word))
         if isinstance(domain, Real) and isinstance(value, int | float) and value:
-            asked = {call.params.get(word, defaults.get(word)) for q in questions for call in q.calls}
-            yield from _of_option(op, word, float(value), several=len(asked) > 1)
+            asked = list(dict.fromkeys(call.params.get(word, defaults.get(word)) for q in questions for call in q.calls))
+            yield from _of_option(op, word, float(value), [v for v in asked if isinstance(v, int | float)])
         elif isinstance(value, Scaling):
             yield from _of_record(op, value)
     for which, (name, axes) in enumerate(record.arrays.items()):
@@ -99,8 +99,9 @@ def _of_pi(k: float) -> str:
     return f", as where pi is {short:.5g}" if 0 < abs(k - 1) < 0.01 and abs(short / np.pi / k - 1) < 2.0**-23 else ""
 
 
-def _of_option(op: str, word: str, asked: float, *, several: bool) -> Iterator[Family]:
-    """Yield that an option is one number; where `several` are asked for, that it is one in place of one, or a multiple."""
+def _of_option(op: str, word: str, asked: float, every: Sequence[float]) -> Iterator[Family]:
+    """Yield that an option is one number; where several are asked for, that it is one in place of one, or a multiple."""
+    several = len(every) > 1
     default = inspect.signature(REGISTRY[op].function).parameters[word].default
 
     def changed(change: Callable[[float], float]) -> Any:
@@ -110,7 +111,7 @@ def _of_option(op: str, word: str, asked: float, *, several: bool) -> Iterator[F
 
         return {op: before(wrap)}
 
-    also = f"{_short(asked)}, ..." if several else _short(asked)
+    also = f"{', '.join(_short(float(v)) for v in every[:3])}{', ...' * (len(every) > 3)}"
     yield Family(lambda c: _named(f"{word} is {_short(c)} (asked: {also})", changed(lambda v: c)), asked)
     if several:
         text = f"{word} is {{}} where {_short(asked)} is asked"

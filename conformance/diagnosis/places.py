@@ -30,6 +30,7 @@ FEW = 2  # wrong tokens, heads, ... of one case that are counted where no place 
 MANY = 8  # wrong reals that must have one quotient
 ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
+SURPRISE = 7.0  # bits: of a hundred places that are tried, one holds the wrong units of few outputs by chance
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
 BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 NARROWER = ("bfloat16", "float16")
@@ -61,6 +62,7 @@ class UnitPlace:
     words: str
     holds: Callable[..., Array]
     least: float = MOST  # the least part of it that must be wrong
+    rest: bool = False  # whether it is all units but one
 
 
 @dataclass(frozen=True)
@@ -377,7 +379,15 @@ def _judged(place: UnitPlace, units: _Units, cases: int) -> Found | None:
     wrong, outside, telling = int(np.sum(units.wrong)), int(np.sum(without[bad])), int(np.sum(without[bad] > 0))
     enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * int(np.sum(bad))
     count = int(np.sum(inside))
+    if place.rest and wrong < count and _surprise(units) < SURPRISE:
+        return None
     return Found(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
+
+
+def _surprise(units: _Units) -> float:
+    """Return the bits of saying which units are wrong, of outputs in which some are."""
+    counts, wrong = np.bincount(units.lines), np.bincount(units.lines, units.wrong)
+    return sum(math.log2(math.comb(int(n), int(k))) for n, k in zip(counts, wrong, strict=True))
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
@@ -390,9 +400,9 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
         return
     many = _plural(kind)
     yield UnitPlace(f"the first {kind}", lambda v, n: v == 0)
-    yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1)
+    yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1, rest=True)
     yield UnitPlace(f"the last {kind}", lambda v, n: v == n - 1)
-    yield UnitPlace(f"{many} before the last", lambda v, n: v < n - 1)
+    yield UnitPlace(f"{many} before the last", lambda v, n: v < n - 1, rest=True)
     yield UnitPlace(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
     if kind not in ("channel", "pair"):
         yield UnitPlace(f"{many} up to {last:g}", lambda v, n: v <= last)
