@@ -386,6 +386,44 @@ def test_two_passing_cases_among_many_failing_ones_are_named_and_no_number_of_th
     assert "All cases but decomposed_bias/" in text
 
 
+@pytest.mark.thorough
+def test_a_number_of_the_one_passing_case_is_no_trait_of_the_others() -> None:
+    """The bias of two channels is 0, for any slope: of all widths it alone passes."""
+
+    def sandwich(q: Any, k: Any, /, *, heads: int, **options: Any) -> Any:
+        wrong = np.arange(heads) / np.arange(1, heads + 1)
+        return (posref.sandwich(q, k, heads=heads, **options) * wrong[:, None, None]).astype(np.float32)
+
+    assert "All cases but sandwich/cosines/two-channels fail." in told(sandwich, "sandwich")["text"]
+
+
+def test_a_place_that_few_units_have_by_chance_is_not_said() -> None:
+    def sliding_window(q: Any, k: Any, /, *, window: int, sides: str, **options: Any) -> Any:
+        seen = posref.sliding_window(q, k, window=window, sides=sides, **options)
+        return seen & (k[..., None, :] - q[..., :, None] != window - 1) if sides == "both" else seen
+
+    text = told(sliding_window, "sliding_window")["text"]
+    assert "Exactly the cases with counting=without_query and sides=both fail." in text
+    assert "before the last" not in text
+
+
+def test_an_option_that_does_not_arrive_has_its_default() -> None:
+    """Its namesake of the sinusoids inside is another option."""
+
+    def sine_2d(mask: Any, dim: int, /, *, scale: float = 0.0, **options: Any) -> Any:
+        return posref.sine_2d(mask, dim, **options)
+
+    assert "if scale is 6.28318531 (asked: 3, 5)." in told(sine_2d, "sine_2d")["text"]
+
+
+@pytest.mark.thorough
+def test_one_axis_with_the_positions_of_another_is_told() -> None:
+    def mrope(x: Any, positions: Any, /, **options: Any) -> Any:
+        return posref.mrope(x, np.stack([positions[min(k, 1)] if k == 2 else p for k, p in enumerate(positions)]), **options)
+
+    assert "if positions along axis 2 are those of axis 1." in told(mrope, "mrope")["text"]
+
+
 def test_reals_of_a_narrower_dtype_are_told() -> None:
     def cumulative_angles(increments: Any, start: Any, /, **options: Any) -> Any:
         out = round_to(posref.cumulative_angles(increments, start, **options), "bfloat16")
