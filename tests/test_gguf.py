@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posref import alibi, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
+from posref import alibi, from_config, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
 from posref.gguf import GGUF_LAYOUTS
 from posref.scaling import Linear, LongRoPE, YaRN
 
@@ -341,6 +341,17 @@ def heads(arch: str, **keys: Any) -> dict[str, Any]:
     return of(arch, attention__head_count=12, block_count=40, **keys)
 
 
+def tower(kind: str, **keys: Any) -> dict[str, Any]:
+    sizes = {
+        "vision.embedding_length": 1280,
+        "vision.attention.head_count": 16,
+        "vision.block_count": 2,
+        "projector_type": kind,
+    }
+    sizes |= {name.replace("__", "."): value for name, value in keys.items()}
+    return {"general.architecture": "clip", **{f"clip.{name}": value for name, value in sizes.items()}}
+
+
 SLOPES = {"heads": 12, "form": "distance"}
 T5_SIDES = {"encoder": [("t5_bias", {"bidirectional": True, "max_distance": 128})]}
 WHOLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -354,6 +365,7 @@ WHOLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (of("t5encoder"), T5_SIDES),
     (of("t5"), {**T5_SIDES, "decoder": [("t5_bias", {"bidirectional": False, "max_distance": 128})]}),
     *((of(arch), {"text": [("learned", {"offset": 0})]}) for arch in ("bert", "gpt2", "starcoder")),
+    *((tower(kind), {"vision": [("learned", {"offset": 0})]}) for kind in ("gemma3", "idefics3", "janus_pro", "lfm2", "phi4")),
 ]
 
 
@@ -375,6 +387,17 @@ def test_rotations_of_whole_files() -> None:
     divisors = {"rope_freqs.weight": llama3_divisors()}
     (entry,) = from_gguf(of("llama", rope__dimension_count=128, block_count=2), rope_factors=divisors)["text"]
     assert entry == ("rope", rope_from_gguf(of("llama", rope__dimension_count=128), rope_factors=divisors))
+
+
+@pytest.mark.parametrize("kind", ["qwen2vl_merger", "qwen2.5vl_merger"])
+def test_a_tower_that_rotates_is_that_of_the_configuration(kind: str) -> None:
+    """As llama.cpp's clip_graph_qwen2vl: halves of a head for rows and columns, at base 10000."""
+    config = {"model_type": "qwen2_vl", "vision_config": {"embed_dim": 1280, "num_heads": 16}, "text_config": {}}
+    assert from_gguf(tower(kind))["vision"] == from_config(config)["vision"]
+    assert from_gguf(tower(kind), layer=1) == from_gguf(tower("other", vision__projector_type=kind))
+    (entry,) = from_gguf(tower("lfm2"))["vision"]
+    assert entry is not None
+    assert "resized" in entry.conventions["table"]
 
 
 def test_slopes_of_ggml() -> None:
@@ -399,6 +422,10 @@ def test_slopes_of_ggml() -> None:
         (of("qwen2"), {}, "the file must have qwen2.block_count"),
         (of("qwen2", block_count=10**6), {}, "qwen2.block_count must be at most 10000"),
         (of("qwen2", block_count=2, rope__strange=1), {}, "rope keys of metadata must be among"),
+        (tower("pixtral"), {}, "clip.projector_type must be that of a tower that is read; got 'pixtral'. Read: gemma3,"),
+        (tower("gemma3", has_audio_encoder=True), {}, "towers for audio are not read"),
+        (tower("gemma3"), {"layer": 2}, "layer must be an integer from 0 to 1, since clip.vision.block_count is 2"),
+        (tower("qwen2vl_merger", vision__attention__head_count=15), {}, "must be a multiple of 4 times 15 heads; got 1280"),
     ],
 )
 def test_whole_files_that_cannot_be_read(metadata: Any, options: dict[str, Any], message: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from posref.models.arguments import Entry
 from posref.models.fields import integer, number, refuse, speaking_as
 from posref.models.gguf import Factors, architecture, check_layer, layouts, read_gguf
+from posref.models.gguf_vision import CLIP, read_tower
 from posref.types import Layout
 
 ALIBI = ("bloom", "jina-bert-v2", "refact")
@@ -38,21 +39,23 @@ def from_gguf(
     Returns
     -------
     dict
-        As from `posref.from_config`: for "text", or "encoder" and "decoder" of T5, a list of one entry if the layers are alike,
-        else one for each layer. An entry is None if the layer has no positions, else ``operation`` and ``options``. T5's table,
-        ``attn_rel_b``, and learned tables, ``position_embd``, are tensors of the file.
+        As from `posref.from_config`: for "text", "encoder" and "decoder" of T5, or "vision" of an mmproj file, a list of one
+        entry if the layers are alike, else one for each layer. An entry is None if the layer has no positions, else
+        ``operation`` and ``options``. T5's table, ``attn_rel_b``, and learned tables, ``position_embd``, or
+        ``v.position_embd`` of a tower, are tensors of the file.
 
     Raises
     ------
     ValueError
-        If the architecture is unknown, a key is missing or of the wrong type, the file does not have this layer, or
-        `rope_from_gguf` would refuse the parameters of a rotation.
+        If the architecture, or the projector of an mmproj file, is unknown, a key is missing or of the wrong type, the file
+        does not have this layer, or `rope_from_gguf` would refuse the parameters of a rotation.
 
     Notes
     -----
     The rules are llama.cpp's (src/models). It reads ``attention.max_alibi_bias`` for MPT alone, where 0 means a learned table;
     BLOOM, Jina BERT v2, Refact and Baichuan 13B have 8 whatever the file says. It takes distances in T5's buckets to be at most
-    128. Converters drop the rows of a learned table that come before that of position 0. Windows and temperatures are not told.
+    128. Converters drop the rows of a learned table that come before that of position 0. Windows and temperatures are not told,
+    nor are towers for audio. A vision tower's encoding follows from ``clip.projector_type`` (tools/mtmd/models).
 
     Examples
     --------
@@ -61,6 +64,8 @@ def from_gguf(
     """
     with speaking_as("from_gguf"):
         name = architecture(metadata)
+        if name == CLIP:
+            return read_tower(metadata, layer)
         if layer is not None:
             check_layer(metadata, name, layer)
         if name in T5:
@@ -84,7 +89,7 @@ def _text(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) 
     if name in LEARNED:
         return [Entry("learned", {"offset": 0})]
     if name not in layouts() and name != "baichuan":
-        known = ", ".join(sorted({*layouts(), *ALIBI, *LEARNED, *T5, "baichuan", "mpt"}))
+        known = ", ".join(sorted({*layouts(), *ALIBI, *LEARNED, *T5, "baichuan", CLIP, "mpt"}))
         refuse(f"general.architecture must be a known one; got {name!r}. Known: {known}.")
     return _rotary(metadata, name, rope_factors)
 
