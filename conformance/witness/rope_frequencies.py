@@ -120,9 +120,9 @@ def _correction_range(dim: int, base: Any, scaling: Any) -> tuple[Any, Any]:
     low, high = correction_dim(scaling["beta_fast"]), correction_dim(scaling["beta_slow"])
     if scaling["truncate"]:
         low, high = _floor(low), -_floor(-high)
+    if mpf(scaling["beta_fast"]) == mpf(scaling["beta_slow"]) and not scaling["truncate"]:
+        high = low  # the same number by definition: do not leave the comparison to rounding
     low, high = max(low, mpf(0)), min(high, mpf(dim - 1))
-    if not scaling["truncate"] and mpf(scaling["beta_fast"]) == mpf(scaling["beta_slow"]):
-        high = low  # the same number by definition: do not leave the next line to rounding
     if low == high:
         high = low + mpf(1) / 1000  # "Prevent singularity"
     return low, high

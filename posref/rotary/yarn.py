@@ -43,7 +43,8 @@ def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namesp
     .. math:: n(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
     is the index of the pair that makes beta turns in the original length L. With `truncate`, low is rounded down and high is
-    rounded up, before these limits apply. If low = high, the ramp is 1/1000 wide.
+    rounded up, before these limits apply. If low = high after that, the ramp is 1/1000 wide. If low > high, where n is beyond a
+    limit, the formula stands: above d - 1 every pair is slowed, below 0 none is.
 
     All code has this ramp. ``YaRNByTurns`` has the ramp of the paper's equation instead:
 
@@ -72,13 +73,14 @@ def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Na
     """Return r, the share of the slowed frequency, by the index of the pair."""
     dim = 2 * inv_freq.shape[0]
     low, high = (_correction_dim(beta, dim, base, scaling, c) for beta in (scaling.beta_fast, scaling.beta_slow))
+    inside = (low >= 0) & (low <= dim - 1)
     if scaling.truncate:
         low, high = c.floor(low), c.ceil(high)
     low = c.maximum(low, c.asarray(0.0, dtype=c.float64))
     high = c.minimum(high, c.asarray(float(dim - 1), dtype=c.float64))
     thousandth = c.asarray(1.0, dtype=c.float64) / 1000
     if scaling.beta_fast == scaling.beta_slow and not scaling.truncate:
-        width = thousandth
+        width = c.where(inside, thousandth, high - low)  # no comparison of a number with itself
     else:
         width = c.where(high == low, thousandth, high - low)
     zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
