@@ -43,6 +43,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_every_operation_has_a_page(source: Path) -> None:
     for op in REGISTRY:
         text = (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
@@ -54,6 +55,7 @@ def test_every_operation_has_a_page(source: Path) -> None:
     assert set(re.findall(r":link: encodings/(\w+)", (source / "gallery.md").read_text(encoding="utf-8"))) == set(REGISTRY)
 
 
+@pytest.mark.thorough
 def test_links_between_pages_lead_somewhere(source: Path) -> None:
     found = 0
     for page in source.rglob("*.md"):
@@ -65,6 +67,7 @@ def test_links_between_pages_lead_somewhere(source: Path) -> None:
     assert found > 100
 
 
+@pytest.mark.thorough
 def test_every_model_has_a_page(source: Path) -> None:
     from posref.presets import presets
 
@@ -106,6 +109,7 @@ def run_call(op: str, library: str) -> None:
     assert type(result).__module__.split(".")[0] in {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jaxlib"}[library], op
 
 
+@pytest.mark.thorough
 def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> None:
     from posref.conformance.suite.reader import INSTALLED, load_manifest
 
@@ -121,6 +125,7 @@ def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> 
     assert "Results must be exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_every_known_encoding_has_operations_or_a_reason_why_it_has_none(source: Path) -> None:
     import choose
 
@@ -135,6 +140,7 @@ def test_every_known_encoding_has_operations_or_a_reason_why_it_has_none(source:
         assert not why or (str(why)[1:] in text and row["found_in"] in text)
 
 
+@pytest.mark.thorough
 def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
     import choose
 
@@ -161,6 +167,7 @@ def _chosen(title: str, group: int) -> list[str]:
     return [op for op in choose.whole() if holds(REGISTRY[op])]
 
 
+@pytest.mark.thorough
 def test_the_front_page_shows_a_call_and_a_check(source: Path) -> None:
     front = (source / "index.md").read_text(encoding="utf-8")
     assert "posref.rope_from_config(config)" in front
@@ -168,17 +175,20 @@ def test_the_front_page_shows_a_call_and_a_check(source: Path) -> None:
     assert not re.search(r"^{", front, re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_all_operations_are_listed_with_links(source: Path) -> None:
     text = (source / "guides" / "operations.md").read_text(encoding="utf-8")
     assert all(f"\n[`{op}`](../encodings/{op}.md) (" in text for op in REGISTRY)
 
 
+@pytest.mark.thorough
 def test_the_code_of_the_first_page_is_not_cut(source: Path) -> None:
     front = (source / "index.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", front, re.DOTALL)
     assert max(map(len, code.splitlines())) <= 92
 
 
+@pytest.mark.thorough
 def test_the_notebooks_are_pages_with_what_they_print(source: Path) -> None:
     for name, printed in (("sinusoids", "times 22.6: a word is 22.7 long"), ("rope", "24 of 528 need both")):
         text = (source / "notebooks" / f"{name}.md").read_text(encoding="utf-8")
@@ -195,6 +205,7 @@ def test_the_notebooks_are_pages_with_what_they_print(source: Path) -> None:
         assert "(../notebooks/rope.md)" in (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_guides_and_encodings_link_to_each_other(source: Path) -> None:
     guide = (source / "guides" / "extension.md").read_text(encoding="utf-8")
     assert "[`rope_frequencies`](../encodings/rope_frequencies.md)" in guide
@@ -203,6 +214,7 @@ def test_guides_and_encodings_link_to_each_other(source: Path) -> None:
     assert "(../guides/cache.md)" not in page
 
 
+@pytest.mark.thorough
 def test_what_is_worked_through_is_true(source: Path) -> None:
     import math
 
@@ -236,6 +248,7 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
     assert slim.unindented("<p>\n  a\n</p> <pre>\n  b\n</pre>\n\n  <p>") == "<p>\na\n</p> <pre>\n  b\n</pre>\n<p>"
 
 
+@pytest.mark.thorough
 def test_symptoms_name_what_exists(source: Path) -> None:
     """Every entry has a command that runs, mistakes that the check knows, pages that are there, and a thread."""
     import symptoms
@@ -269,6 +282,7 @@ def _asked(check: str) -> tuple[tuple[str, ...], str | None]:
     return options.get("op", ()), options.get("model")
 
 
+@pytest.mark.thorough
 def test_the_printed_rules_give_the_stored_tolerances(source: Path) -> None:
     """Computed from the formulas on a page, as a reader would, a tolerance is the stored one within a fifth, in each class."""
     import rules
@@ -295,6 +309,7 @@ def test_the_printed_rules_give_the_stored_tolerances(source: Path) -> None:
     assert not {"rope", "alibi", "attention", "liere"} & exact
 
 
+@pytest.mark.thorough
 def test_a_symptom_leads_to_its_mistakes_and_findings_in_two_clicks_and_they_lead_back(source: Path) -> None:
     import mistakes
     import symptoms
