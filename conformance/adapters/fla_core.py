@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._shared import from_table, lacks
+from ._rotary import APPLIED, frequencies, only_leading_forwards, supported, tables
 from ._triton import CLAIMS, DTYPES, of_heads, rows_of  # before Triton is imported
 
 # isort: split
@@ -13,56 +13,29 @@ from fla.modules.rotary import ops as rotary
 
 PACKAGE = "fla-core"
 backend, dtypes, claims = "torch", DTYPES, CLAIMS
-ROWS = 1 << 20  # of a table of which a few rows are looked up
 
 del rotary.rotary_embedding_kernel.configs[1:]  # to choose among several it asks a GPU
 
-TABLE = {"numbers": ["integers"], "negative": False, "scaling": [None]}
-APPLIED: dict[str, Any] = {
-    "empty": False,
-    "layout": ["half", "interleaved"],
-    "inverse": [False],
-    "gradient": ["x"],
-    "not": [{"lanes": "trailing", "partial": True}],
-}
-
-supports: dict[str, dict[str, Any]] = {
-    "rope_frequencies": {"scaling": [None]},
-    "rope_cos_sin": TABLE,
-    "apply_rope": APPLIED,
-    "rope": {**TABLE, **APPLIED},
-}
+supports = supported({**APPLIED, "empty": False, "gradient": ["x"]})
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None) -> tuple[Tensor, float]:
     """The buffer inv_freq of RotaryEmbedding."""
-    if scaling is not None:
-        lacks(f"no {scaling!r}")
-    return rotary.RotaryEmbedding(dim, base=base).inv_freq, 1.0
+    return frequencies(rotary, dim, base, scaling)
 
 
 def rope_cos_sin(
     positions: Tensor, dim: int, /, *, base: float, scaling: Any = None, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor]:
     """The tables that RotaryEmbedding keeps, in the dtype of the queries."""
-    if scaling is not None:
-        lacks(f"no {scaling!r}")
-    module = rotary.RotaryEmbedding(dim, base=base)
-
-    def tables(rows: int) -> tuple[Tensor, Tensor]:
-        module._update_cos_sin_cache(rows, dtype=dtype or torch.get_default_dtype())
-        return module._cos_cached, module._sin_cached
-
-    cos, sin = from_table(tables, positions, rows=ROWS)
-    return cos, sin
+    return tables(rotary, positions, dim, base, scaling, dtype)
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading", inverse: bool = False) -> Tensor:
     """rotary_embedding of all tokens as one sequence of three heads, with seqlen_offsets of one row."""
-    if layout not in ("half", "interleaved") or inverse or (lanes == "trailing" and 2 * cos.shape[-1] != x.shape[-1]):
-        lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: leading channels, forwards")
-    tables, interleaved = [rows_of(t, x).to(x.dtype) for t in (cos, sin)], layout == "interleaved"
-    return of_heads(x, lambda heads: rotary.rotary_embedding(heads, *tables, interleaved=interleaved, seqlen_offsets=1))
+    only_leading_forwards(x, cos, layout, lanes, inverse)
+    rows, interleaved = [rows_of(t, x).to(x.dtype) for t in (cos, sin)], layout == "interleaved"
+    return of_heads(x, lambda heads: rotary.rotary_embedding(heads, *rows, interleaved=interleaved, seqlen_offsets=1))
 
 
 def rope(
@@ -71,8 +44,8 @@ def rope(
 ) -> Tensor:  # fmt: skip
     """RotaryEmbedding's tables in the dtype of `x`, then rotary_embedding."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
-    tables = rope_cos_sin(positions, dim, base=base, scaling=scaling, dtype=x.dtype)
-    return apply_rope(x, *tables, layout=layout, lanes=lanes, inverse=inverse)
+    cos, sin = rope_cos_sin(positions, dim, base=base, scaling=scaling, dtype=x.dtype)
+    return apply_rope(x, cos, sin, layout=layout, lanes=lanes, inverse=inverse)
 
 
 # Read and run in fla-core 0.6.0 with triton 3.9.0 and torch 2.13.0 on a CPU; paths in fla/modules/rotary.
