@@ -183,6 +183,18 @@ def _twice(function: Function) -> Function:
     return deviating
 
 
+def _turned_twice(function: Function) -> Function:
+    """The rotation is applied twice, on the same side of the norm."""
+
+    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
+        if options["order"] == "rope_first":
+            return function(posref.apply_rope(x, cos, sin, **rotation), weight, cos, sin, **options)
+        return posref.apply_rope(function(x, weight, cos, sin, **options), cos, sin, **rotation)
+
+    return deviating
+
+
 def _heads(which: slice, *, axis: int) -> Wrap:
     """Return a wrap that leaves some heads, which lie along an axis, as they are."""
 
@@ -252,6 +264,11 @@ DEVIATIONS = (
     _deviation("fused-rotation-skipped", "x is normalized, but not rotated",
                lambda _: lambda x, weight, cos, sin, /, *, eps, offset, **o: posref.rms_norm(x, weight, eps=eps, offset=offset),
                hint=SKIPPED),
+    _deviation("fused-tables-exchanged", "cosines and sines are exchanged",
+               lambda f: lambda x, weight, cos, sin, /, **options: f(x, weight, sin, cos, **options),
+               hint="The two halves of a row of the table are read in the other order."),
+    _deviation("fused-rotated-twice", "the rotation is applied twice", _turned_twice,
+               hint="The model rotates already: look for a second call.", seen_in="NVIDIA/TensorRT-LLM#16378"),
     _deviation("fused-weight-of-pairs", "both channels of a pair have the weight of the first", _weight_of_pairs,
                hint="Each channel has a weight of its own: look at how weights are loaded beside pairs."),
     _deviation("fused-last-head", "the last head (axis -2) comes back as it was", _heads(slice(-1, None), axis=-2), hint=HEADS),

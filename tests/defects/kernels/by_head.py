@@ -209,7 +209,7 @@ def other_way():
     return with_steps(table=lambda cos, sin: (cos, -sin))
 
 
-@planted("cosines and sines exchanged", names=())
+@planted("cosines and sines exchanged", names=("fused-tables-exchanged",))
 def sines_first():
     """The table is read as sines, then cosines."""
     return with_steps(table=lambda cos, sin: (sin, cos))
@@ -276,7 +276,7 @@ def tail_copied():
     return with_steps(head=leading)
 
 
-@planted("rotated twice", names=())
+@planted("rotated twice", names=("fused-rotated-twice",))
 def rotated_twice():
     """The model rotates already; TensorRT-LLM pull request 16378."""
     return with_steps(turn=lambda x, cos, sin, neox: turn(turn(x, cos, sin, neox), cos, sin, neox))
