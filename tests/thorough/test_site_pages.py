@@ -131,9 +131,9 @@ def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, b
     assert "Padding, batches and packing" in run(browser, groups)
     assert "Long texts" not in run(browser, groups)
     box.clear()
-    box.send_keys("RuntimeError: position_ids srcIndex < srcSelectDimSize qwertyuiop")  # no entry has all of these
+    box.send_keys("RuntimeError: ind_dim_size srcIndex srcSelectDimSize qwertyuiop")  # no entry has all of these
     assert run(browser, shown) == ["device-side assert triggered: a position is outside the learned table"]
-    assert count.text == f"1 of {len(whole)}, with 3 of your 6 words"
+    assert count.text == f"1 of {len(whole)}, with 3 of your 5 words"
     box.clear()
     box.send_keys(" ")
     assert run(browser, shown) == whole
