@@ -122,6 +122,7 @@ def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, b
     shown = "return [...document.querySelectorAll('article h3')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
     groups = "return [...document.querySelectorAll('article h2')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
     show(browser, built / "symptoms.html", 420, "light")
+    first = "return [...document.querySelectorAll('article h3')].find(e => e.checkVisibility()).textContent"
     whole, count = run(browser, shown), browser.find_element(By.ID, "symptom-count")
     box = browser.find_element(By.ID, "symptom-words")
     assert (len(whole) >= 125, count.text) == (True, "")
@@ -134,6 +135,9 @@ def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, b
     box.send_keys("RuntimeError: ind_dim_size srcIndex srcSelectDimSize qwertyuiop")  # no entry has all of these
     assert run(browser, shown) == ["device-side assert triggered: a position is outside the learned table"]
     assert count.text == f"1 of {len(whole)}, with 3 of your 5 words"
+    box.clear()
+    box.send_keys("KeyError: 'type'")
+    assert "rope_scaling" in run(browser, first)
     box.clear()
     box.send_keys(" ")
     assert run(browser, shown) == whole

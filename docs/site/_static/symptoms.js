@@ -6,7 +6,8 @@
   const entries = sections("h3");
   const texts = entries.map((entry) => entry.textContent.toLowerCase());
   const narrow = () => {
-    const words = [...new Set(box.value.toLowerCase().split(/\s+/).filter(Boolean))];
+    const bare = (word) => word.replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, ""); // quotes and colons are not part of a word
+    const words = [...new Set(box.value.toLowerCase().split(/\s+/).map(bare).filter(Boolean))];
     const found = texts.map((text) => words.filter((word) => text.includes(word)).length);
     const most = words.length ? Math.max(1, ...found) : 0;
     entries.forEach((entry, i) => { entry.hidden = found[i] < most; });
