@@ -17,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,7 @@ APPLY = re.compile(r"^apply_\w*rotary\w*$|^apply_rope\w*$")
 IMPORTED = re.compile(r"^(\w+)\.(?:modeling|configuration|modular)_\w+$")
 
 
+@cache
 def parents(folder: Path) -> list[tuple[str, str, str]]:
     """Return the classes of a modular file that inherit from another model's: kind, class, and the other model's folder."""
     file = folder / f"modular_{folder.name}.py"
@@ -159,6 +161,7 @@ class _Plain(ast.NodeTransformer):
         return node
 
 
+@cache
 def rotation_hash(folder: Path) -> str | None:
     """Return a hash of the one function that applies a rotation, with all that it calls. None if there are several."""
     file = folder / f"modeling_{folder.name}.py"
