@@ -211,10 +211,10 @@ def test_the_report_says_for_which_model() -> None:
 
 
 def kinds() -> list[str]:
-    """Return one preset for every layout, scaling and share of the lanes that rotates."""
+    """Return the smallest preset for every layout, scaling and share of the lanes that rotates."""
     found = {}
-    for name in posref.presets:
-        model = for_model.read(name)
+    models = {name: for_model.read(name) for name in posref.presets}
+    for name, model in sorted(models.items(), key=lambda item: -item[1].sizes.heads * item[1].sizes.head_size):
         share = model.lanes == model.sizes.head_size
         found[model.op, model.options["layout"], model.scalings, model.options.get("lanes"), share] = name
     return [*found.values()]
