@@ -13,6 +13,7 @@ from posref.conformance.checks.case_run import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.model import CaseResult, LoadedCase
 from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.targets.invocation import PIECE, same_bits
 from posref.conformance.targets.python import load_python
 
 CORE = {c.id: c for group in load_groups(INSTALLED, ops=["rope"]) for c in group.cases}
@@ -113,3 +114,17 @@ def test_a_torch_kernel_that_writes_past_its_rows_is_found() -> None:
 def test_what_cannot_be_overwritten_is_refused() -> None:
     with pytest.raises(TargetError, match=r"in_place must name arguments that a result has the shape of: .*skew, .*x; got"):
         check(SimpleNamespace(rope=copying, in_place=("positions",)), op="rope", tier="smoke")
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, PIECE + 1), (2 * PIECE,)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bits_are_compared_one_by_one_however_many(shape: tuple[int, ...], order: Any) -> None:
+    x = np.zeros(shape)
+    x[0] = np.nan
+    assert same_bits(x, x.copy(order))
+    for place in {0, min(PIECE, x.size) - 1, min(PIECE, x.size - 1), x.size - 1}:
+        other = x.copy(order)
+        other[np.unravel_index(place, shape)] = -0.0
+        assert not same_bits(x, other)
+    assert not same_bits(x, x.astype(np.float32))
+    assert not same_bits(x, x[..., None])
