@@ -171,6 +171,7 @@ def cases() -> tuple[Case, ...]:
 
 
 DIVIDED = "Divide the frequencies by the factor, or positions."
+BASE_ALONE = "Only the base changes, beyond the original length: divide neither frequencies nor positions by the factor."
 NTK_POWER = "NTK's power d/(d - 2) makes the last pair slow down by exactly the factor."
 FAST_PAIRS = "The fast pairs stay as they are: not every pair is divided by the factor."
 LENGTH = "Compare max(length, L) where the method's factor is formed: below the original length nothing changes."
@@ -549,6 +550,9 @@ DEVIATIONS = (
     _deviation("dynamic-never-reset", "dynamic NTK keeps the largest length it has seen forever", _never_reset,
                hint="A short prompt after a long one gets wrong values.", seen_in="transformers#25308, transformers#27226",
                stateful=True),
+    Deviation("dynamic-divided", "dynamic NTK divides all frequencies by its factor too, at every length",
+              _of(DynamicNTK, lambda plain, f, s, *r: f / s.factor), hint=BASE_ALONE,
+              seen_in="huggingface/text-generation-inference#816"),
     Deviation("dynamic-below-limit", "dynamic NTK is applied below the original length too",
               _of(DynamicNTK, _dynamic_unlimited), hint=LENGTH, seen_in="mlxcel#1389"),
     Deviation("llama3-ramp-inverted", "Llama 3's ramp is reversed between its two bounds", _of(Llama3, _llama3_inverted),
