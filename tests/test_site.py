@@ -270,6 +270,8 @@ def test_symptoms_name_what_exists(source: Path) -> None:
             called = {name for op in ops for name in (op, *stages(op))}
             assert owners & called or not ops, f"{symptom.title}: {mistake} is of {owners}, not of {ops}"
         assert all((source / f"{name}.md").exists() for name in symptom.see), symptom.title
+        linked = re.findall(r"\]\(#([\w-]+)\)", symptom.cause + symptom.fix + symptom.target)
+        assert set(linked) <= set(map(symptoms.slug, titles)), symptom.title
     text = (source / "symptoms.md").read_text(encoding="utf-8")
     assert all(f"\n### {title}\n" in text for title in titles)
 

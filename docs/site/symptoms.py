@@ -20,8 +20,8 @@ class Symptom:
     """
     An entry of the page.
 
-    `also` are other words for it, `mistakes` the deviations that `posref check` would name. Where no check shows it, `check` is
-    empty and `unseen` says why.
+    `also` are other words for it, `mistakes` the deviations that `posref check` would name. `target` says what TARGET must be,
+    where that is not plain. Where no check shows it, `check` is empty and `unseen` says why.
     """
 
     group: str
@@ -34,6 +34,7 @@ class Symptom:
     mistakes: list[str]
     see: list[str]
     unseen: str = ""
+    target: str = ""
 
 
 def symptoms() -> list[Symptom]:
@@ -45,6 +46,7 @@ def page(titles: dict[str, str]) -> str:
     """Return the page. `titles` has the title of each page that an entry links to."""
     found, sections = symptoms(), mistakes.places()
     lines = [
+        *("---", "tocdepth: 2", "---"),  # the list beside the page has its groups; with all entries it is long
         "# Symptoms",
         "",
         f"{len(found)} things that people write in trackers, and what was wrong. Look for your own words:",
@@ -78,11 +80,11 @@ def slug(title: str) -> str:
 
 def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -> list[str]:
     names = ", ".join(f"[`{name}`]({sections[name]})" for name in symptom.mistakes)
-    threads = ", ".join(f"[{thread.split('/')[1]}]({address(thread)})" for thread in symptom.threads)
+    threads = ", ".join(f"[{thread.partition('/')[2]}]({address(thread)})" for thread in symptom.threads)
     more = ", ".join(f"[{titles[name]}]({name}.md)" for name in symptom.see)
     lines = [f"### {symptom.title}", ""]
     lines += [f"*Also: {'; '.join(symptom.also)}.*", ""] if symptom.also else []
-    check = f"`{symptom.check}`" + (f" names {names}." if names else "")
+    check = f"`{symptom.check}`" + (f" names {names}." if names else ".") + (f" {symptom.target}" if symptom.target else "")
     lines += [f"**Cause.** {symptom.cause}", "", f"**Check.** {check if symptom.check else f'None: {symptom.unseen}'}", ""]
     lines += [f"**Fix.** {symptom.fix}", "", f"Reported in {threads}." + (f" More: {more}." if more else ""), ""]
     return lines

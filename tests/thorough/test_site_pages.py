@@ -139,6 +139,19 @@ def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, b
     box.send_keys("KeyError: 'type'")
     assert "rope_scaling" in run(browser, first)
     box.clear()
+    box.send_keys("freq")  # begins the second part of inv_freq
+    assert "Keys drift from the reference with the position" in run(browser, shown)
+    box.clear()
+    box.send_keys("nima")  # ends Anima, and begins no word
+    assert (run(browser, shown), count.text.partition(".")[0]) == ([], "No entry has one of these words")
+    box.clear()
+    box.send_keys("unsloth#3699")
+    assert run(browser, shown) == ["Batched generation is wrong for all rows but the longest"]
+    box.clear()
+    box.send_keys("K-shift")
+    assert "Gibberish when the context is full: context shift (llama.cpp, ollama)" in run(browser, shown)
+    assert len(run(browser, shown)) < 10
+    box.clear()
     box.send_keys(" ")
     assert run(browser, shown) == whole
 
