@@ -20,7 +20,7 @@
       const pair = (turns) => (dim * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(base));
       const low = Math.max(truncate ? Math.floor(pair(fast)) : pair(fast), 0);
       const high = Math.min(truncate ? Math.ceil(pair(slow)) : pair(slow), dim - 1);
-      const width = low === high || (fast === slow && !truncate) ? 1 / 1000 : high - low;
+      const width = low === high ? 1 / 1000 : high - low;
       return powers(base, dim).map((theta, i) => {
         const slowed = clip((i - low) / width);
         return (theta / factor) * slowed + theta * (1 - slowed);

@@ -200,7 +200,7 @@ static double frequencies(const char *params, size_t dim, double *theta) {
         if (fast < slow) refuse("rejected", "beta_fast", "must be at least beta_slow");
         low = d * log(original / (fast * TAU)) / (2 * log(base)), high = d * log(original / (slow * TAU)) / (2 * log(base));
         low = fmax(truncate ? floor(low) : low, 0), high = fmin(truncate ? ceil(high) : high, d - 1);
-        width = low == high || (fast == slow && !truncate) ? 1e-3 : high - low;
+        width = low == high ? 1e-3 : high - low;
     }
     for (size_t i = 0; i < dim / 2; i++) {
         theta[i] = pow(base, -2 * (double)i / d);
