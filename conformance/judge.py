@@ -1,9 +1,9 @@
 """
 The judge: the verdict of one call, with its tolerance, its rows and its message.
 
-Stored cases have expected values and tolerances in their files. Any other call is judged live: `proof.live` computes what is
-true, in float64 with an error bound and on balls where the bound leaves the verdict open. A large call is judged live on some
-of its rows, and the verdict says how many values those are.
+Stored cases have expected values and tolerances in their files. Any other call is judged live: `proof.live_truth` computes what
+is true, in float64 with an error bound and on balls where the bound leaves the verdict open. A large call is judged live on
+some of its rows, and the verdict says how many values those are.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import click
 
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
+from posref.startup import COULD_NOT_RUN
 
 from ..errors import PosrefError, TargetError, no_operation, printable
 
@@ -106,15 +107,15 @@ def errors() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say("interrupted")
-        sys.exit(2)
+        sys.exit(COULD_NOT_RUN)
     except (PosrefError, BackendMissing, OSError) as error:
         say_error(error)
-        sys.exit(2)
+        sys.exit(COULD_NOT_RUN)
     except ValueError as error:
         if not str(error).startswith("backends."):
             raise
         say_error(error)
-        sys.exit(2)
+        sys.exit(COULD_NOT_RUN)
 
 
 def say(text: str) -> None:
