@@ -227,17 +227,17 @@ def _widen(chart: Lines) -> bool:
 
 @picture(_widen, "buckets")
 def t5_buckets(asked: Asked) -> Chart:
-    """Near offsets have buckets of their own, far offsets share ever wider ones, and beyond 128 all share the last."""
+    """Near offsets have buckets of their own, far offsets share ever wider ones, and from 91 on all share the last."""
     return buckets(asked)
 
 
 def _stairs(chart: Lines) -> bool:
-    return all(np.ptp(y[128:]) == 0 and np.ptp(y[:8]) > 0 for _, y in chart.series.values())
+    return all(np.ptp(y[113:]) == 0 and np.ptp(y[112:]) > 0 and np.ptp(y[:8]) > 0 for _, y in chart.series.values())
 
 
 @picture(_stairs)
 def t5_bias(asked: Asked) -> Chart:
-    """Each head has one learned number for each bucket: far keys lie on wide steps, and all beyond 128 on the last one."""
+    """Each head has one learned number for each bucket: far keys lie on wide steps, from 113 on all on the last."""
     places = np.arange(max(asked.tokens, 192))
     row = np.arange(32)
     rows = np.stack([-0.15 * row, -0.05 * row, 0.5 * np.cos(row / 4), -1 + 0.04 * row], axis=-1)

@@ -74,17 +74,18 @@ def decomposed_bias(asked: Asked) -> Chart:
 
 
 def _moved(chart: Map) -> bool:
-    before, after = chart.values[:, :16], chart.values[:, 17:]
-    rows, columns = np.tril_indices(16)
-    return same(after[rows, columns], columns + 15 - rows) and same(before, before[:1])
+    before, after = chart.values[:, :31], chart.values[:, 32:]
+    return same(after, -abs(np.arange(16)[:, None] - np.arange(16)), 16) and same(before, before[:1])
 
 
 @picture(_moved)
 def relative_shift(asked: Asked) -> Chart:
-    """Left one score for each distance (columns), right the same scores at their keys: equal distances lie on diagonals."""
-    x = np.tile(np.arange(16.0), (16, 1))
-    both = beside(x, call(asked, {}, x=x)[0])
-    return heat(asked, "distance (left), key (right)", "query", both, "score", columns=(16, 16))
+    """Left a column holds one distance, 15 to -15; right each score is at its key: equal distances lie on diagonals."""
+    x = np.tile(-abs(np.arange(15.0, -16.0, -1.0)), (16, 1))
+    both = beside(x, call(asked, {}, x=x)[0][:, :16])
+    return heat(
+        asked, "column of distance 15 to -15 (left), key (right)", "query", both, "score, here -|distance|", columns=(31, 16)
+    )
 
 
 def _clipped(chart: Map) -> bool:
