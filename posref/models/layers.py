@@ -198,7 +198,7 @@ def _sliding_unless_given(config: Config, rules: Rules, layers: Able, count: int
 
 
 def _has_window(config: Config) -> bool:
-    return not ("sliding_window" in config and config["sliding_window"] is None)
+    return config.get("sliding_window") is not None  # defaults are filled in already
 
 
 ON: dict[str, Callable[[str | None, bool], bool]] = {
