@@ -283,15 +283,15 @@ def log_spaced_coordinates(asked: Asked) -> Chart:
 def _saturates(chart: Map) -> bool:
     values = chart.values
     inside = (values > 0).all() and (values < 16).all() and np.ptp(values) > 14
-    return bool(inside) and same(np.diagonal(values), 8.0, 4)
+    return bool(inside) and same(values[4, 4], 8.0, 4) and bool((np.diff(values, axis=0) <= 0).all())
 
 
 @picture(_saturates)
 def continuous_position_bias(asked: Asked) -> Chart:
-    """A network of the offset gives any window a bias between 0 and 16: here a network that prefers keys above the query."""
-    net = {"w1": np.asarray([[3.0, 0.0], [-3.0, 0.0]]), "b1": np.zeros(2), "w2": np.asarray([[1.0, -1.0]])}
-    found = call(asked, {"height": 6, "width": 4, "form": "swin"}, **net)[0][0]
-    return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)
+    """A network of the offset gives the query in the middle a bias for every key, within 0 to 16: here more above and left."""
+    net = {"w1": np.asarray([[3.0, 0.0], [-3.0, 0.0], [0.0, 3.0]]), "b1": np.zeros(3), "w2": np.asarray([[1.0, -1.0, 1.0]])}
+    found = call(asked, {"height": 9, "width": 9, "form": "swin"}, **net)[0][0]
+    return heat(asked, "column of the key", "row of the key", found[40].reshape(9, 9), "bias (logits)", square=True)
 
 
 def _both_sides_alike(chart: Map) -> bool:

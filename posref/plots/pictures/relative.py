@@ -30,24 +30,28 @@ def deberta_rows(asked: Asked) -> Chart:
     return lines(asked, "query - key (tokens)", "row of the table", {"row": (apart, found)}, steps=True)
 
 
-def _both_sides(chart: Map) -> bool:
-    return toeplitz(chart.values, 4) and chart.values[0, -1] != chart.values[-1, 0]
+def _two_terms(chart: Map) -> bool:
+    first, second, both = (chart.values[:, (TOKENS + 1) * n : (TOKENS + 1) * n + TOKENS] for n in range(3))
+    alone = all(toeplitz(part, 4) and np.ptp(part) > 1 for part in (first, second))
+    return alone and same(both, first + second, 16) and not same(first, second, 16)
 
 
-@picture(_both_sides)
+@picture(_two_terms)
 def deberta_scores(asked: Asked) -> Chart:
-    """Each offset adds a term of the query and one of the key: with equal contents, one value for each diagonal."""
+    """The query's term of the offset, the key's term, and their sum: contents are equal, and far offsets share wider bands."""
     size = 8
     rows = np.arange(2.0 * size)
-    ones = np.ones((1, TOKENS, 2))
-    tables = {
-        "rel_k": np.stack([rows, 0 * rows], axis=-1)[None],
-        "rel_q": np.stack([0 * rows, 4 * np.cos(rows / 3)], axis=-1)[None],
-    }
+    ones, zeros = np.ones((1, TOKENS, 2)), np.zeros((1, 2 * size, 2))
+    query = np.stack([rows - size, 0 * rows], axis=-1)[None]
+    key = np.stack([0 * rows, 4 * np.cos(rows / 3)], axis=-1)[None]
     places = np.arange(TOKENS)
     given = {"buckets": size, "max_distance": 32, "p2c": "code"}
-    found = call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, **tables)[0][0]
-    return heat(asked, "key", "query", found, "score (made up)", square=True)
+    found = [
+        call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, rel_k=rel_k, rel_q=rel_q)[0][0] - 2
+        for rel_k, rel_q in ((query, zeros), (zeros, key), (query, key))
+    ]
+    label = "key (query's term, key's term, both)"
+    return heat(asked, label, "query", beside(*found), "score less q k", columns=(TOKENS,) * 3)
 
 
 @picture(lambda chart: chart.values.shape == (16, 32) and set(np.diff(chart.values, axis=0).ravel()) == {2.0})

@@ -227,26 +227,33 @@ def _moves(chart: Map) -> bool:
     return all(same(values, values[0], 64) for values in found.values()) and highest == list(QUERIES)
 
 
-@picture(_moves)
-def cayley_string(asked: Asked) -> Chart:
-    """All keys of a grid, seen from three query cells: one pattern of logits, brightest at the query, moves with it."""
-    x = np.tile(_random(1, 8, seed=3), (81, 1))
-    half = np.tril(_random(8, 8, seed=1), -1) / 3
-    frequencies = np.asarray([[1.0, 0.3, 0.0, 0.5], [0.0, 0.3, 0.8, -0.5]])
-    cells = np.stack(np.divmod(np.arange(81), 9)).astype(np.float64)
-    found = call(asked, {"form": "conjugate"}, x=x, positions=cells, skew=half - half.T, frequencies=frequencies)[0]
+def _three_queries(asked: Asked, found: Numbers) -> Map:
+    """Return the logits of all cells of a 9 x 9 grid with three of them."""
     logits = _products(found)
     panels = beside(*(logits[9 * row + column].reshape(9, 9) for row, column in QUERIES))
     label = f"column of the key (queries at {', '.join(map(str, QUERIES))})"
     return heat(asked, label, "row of the key", panels, "logit", square=True, columns=(9, 9, 9))
 
 
-@picture(lambda chart: _by_offset(chart) and _some(chart))
+NINE_BY_NINE = np.stack(np.divmod(np.arange(81), 9)).astype(np.float64)  # rows and columns
+
+
+@picture(_moves)
+def cayley_string(asked: Asked) -> Chart:
+    """All keys of a grid, seen from three query cells: one pattern of logits, brightest at the query, moves with it."""
+    x = np.tile(_random(1, 8, seed=3), (81, 1))
+    half = np.tril(_random(8, 8, seed=1), -1) / 3
+    frequencies = np.asarray([[1.0, 0.3, 0.0, 0.5], [0.0, 0.3, 0.8, -0.5]])
+    found = call(asked, {"form": "conjugate"}, x=x, positions=NINE_BY_NINE, skew=half - half.T, frequencies=frequencies)[0]
+    return _three_queries(asked, found)
+
+
+@picture(_moves)
 def circulant_string(asked: Asked) -> Chart:
-    """Circulant generators commute, so logits between the cells of a 6 x 6 grid depend on their offset only."""
-    x = np.tile(_random(1, 8, seed=4), (36, 1))
-    coefficients = np.stack([0.4 * _random(1, 8, seed=5), 0.4 * _random(1, 8, seed=6)])
-    return _cells(asked, call(asked, {}, x=x, positions=CELLS, coefficients=coefficients)[0])
+    """Circulant generators commute: the logits of a grid's keys, brightest at the query, move with it and stay the same."""
+    x = np.tile(_random(1, 8, seed=4), (81, 1))
+    coefficients = 0.15 * np.stack([_random(1, 8, seed=5), _random(1, 8, seed=6)])
+    return _three_queries(asked, call(asked, {}, x=x, positions=NINE_BY_NINE, coefficients=coefficients)[0])
 
 
 def _not_by_offset(chart: Map) -> bool:
