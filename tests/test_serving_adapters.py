@@ -84,7 +84,11 @@ TREES = {  # what the adapter imports
         f"{EMBEDDINGS}/yarn_rotary_pos_embedding.py": "",
         f"{EMBEDDINGS}/relative_pos_embedding.py": "",
     },
-    "timm": {"timm/layers/pos_embed_sincos.py": ROTATE + TIMM, "timm/layers/pos_embed.py": ""},
+    "timm": {
+        "timm/layers/pos_embed_sincos.py": ROTATE + TIMM,
+        "timm/layers/pos_embed.py": "",
+        "timm/layers/pos_embed_rel.py": "",
+    },
 }
 
 
