@@ -11,6 +11,7 @@ import torch
 from mpmath import mp
 
 import posref
+from posref.scaling import YaRN
 
 LIBRARIES = {"numpy": np, "torch": torch, "jax": jnp}
 UNIT = {"numpy": 2.0**-53, "torch": 2.0**-24, "jax": 2.0**-24}
@@ -174,3 +175,18 @@ def test_distances_of_few_bits_do_not_wrap_around(name: str, dtype: str) -> None
     """At both ends of the dtype, signed or not."""
     ends = np.asarray([np.iinfo(dtype).min, 3, np.iinfo(dtype).max], dtype=dtype)
     np.testing.assert_array_equal(BIASES[name](ends), BIASES[name](ends.astype(np.int64)))
+
+
+@pytest.mark.parametrize(("length", "beta", "base"), [(6, 2.0, 1e4), (100_000, 1.0, 3.0), (600, 2.39955872, 1e4)])
+def test_yarn_with_equal_betas_follows_the_released_code_beyond_its_limits(length: int, beta: float, base: float) -> None:
+    """As `yarn_linear_ramp_mask` of the authors' code and its copies, without rounding of the range."""
+    dim, factor = 12, 4.0
+    index = dim * np.log(length / (beta * 2 * np.pi)) / (2 * np.log(base))
+    low, high = max(index, 0), min(index, dim - 1)
+    if low == high:
+        high += 0.001
+    ramp = np.clip((np.arange(dim // 2) - low) / (high - low), 0, 1)
+    plain = base ** (-np.arange(0, dim, 2) / dim)
+    scaling = YaRN(factor, length, beta_fast=beta, beta_slow=beta, truncate=False)
+    found = posref.rope_frequencies(dim, base=base, scaling=scaling, dtype="float64")[0]
+    np.testing.assert_allclose(found, plain / factor * ramp + plain * (1 - ramp), rtol=1e-9)
