@@ -396,7 +396,7 @@ def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]
     text = _in_groups([(group.ties, group.cases, group.where) for group in found], claim)
     if failing:
         several = [q.id for q in failing]
-        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_of_the_rest(_where(left))}"
+        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_of_the_rest(_where(left, questions))}"
     return Explanation(text, list(islice(product(*(group.ties for group in found)), WAYS)), found)
 
 
@@ -407,10 +407,13 @@ def _of_the_rest(where: str) -> str:
     return where
 
 
-def _where(questions: Sequence[Question]) -> str:
-    """Return which cases fail, and where in them."""
-    place = places.place(questions)
-    return features.shared(*_cases(questions), sure=bool(place)) + place + places.common(questions)
+def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
+    """Return what tells the failing cases that are left from all others, explained or not, and where they are wrong."""
+    place = places.place(left)
+    failing, passing = _cases(left)
+    others = [q.case for q in questions if q.size and q.case not in failing]
+    told = features.shared(failing, passing, sure=bool(place))
+    return (told if told == features.shared(failing, others, sure=bool(place)) else "") + place + places.common(left)
 
 
 def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:

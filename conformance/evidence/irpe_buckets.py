@@ -227,7 +227,8 @@ SQUARE = "euclidean takes the rounded distance, quant the squared one."
 DEVIATIONS = (
     _deviation("irpe-sign", "offsets are key less query", before(lambda q, k, /, **o: ((-q, -k), o)), hint=SIGN),
     _deviation("irpe-columns-first", "rows and columns are exchanged", before(_columns_first), hint=AXIS_ORDER),
-    _deviation("irpe-product-columns", "the product's bucket counts columns first", before(_product_columns), hint=AXIS_ORDER),
+    _deviation("irpe-product-columns", "the product's bucket counts columns first", before(_product_columns),
+               hint="The product's bucket is the row's number times the count of numbers, plus the column's."),
     _deviation("irpe-crossed", "the cross method's rows are columns, and the reverse", option(method=_crossed), hint=BRANCH),
     _deviation("irpe-rows-twice", "the row is read twice",
                before(lambda q, k, /, **o: ((np.asarray(q)[[0, 0]], np.asarray(k)[[0, 0]]), o)), hint=ALL_AXES),

@@ -146,7 +146,7 @@ def _softmax(logits: Real, mask: Any) -> Real:
 
 _deviation = deviations_of(OP)
 _taken = deviations_of("sticks_taken")
-NEAREST = "Multiply by what all later keys leave: reverse, cumulative sum, reverse."
+NEAREST = "Multiply by what all later keys leave, not the key itself: reverse, cumulative sum less its own term, reverse."
 
 DEVIATIONS = (
     _deviation("stick-from-the-start", "the first key takes its share first",

@@ -108,6 +108,11 @@ def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
     return list(groups.values())
 
 
+def _first(position: float) -> str:
+    """Return what the failing position is that is nearest to 0."""
+    return "first failing position" if position >= 0 else "failing position nearest to 0"
+
+
 def _explain(operation: Operation, alike: Sequence[Operation], console: Console) -> None:
     """Print why an operation is not conformant, and in which other dtypes it fails alike."""
     console.print(f"\n[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
@@ -119,8 +124,9 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
     bad = sorted((c for c in operation.cases if decides(c.kind, c.verdict)), key=lambda c: plainness(vars(c)))
     if operation.first_failing_position is not None:
         reals = operation.achieved_below and returns_reals(operation.op)
-        below = f"; in class {operation.achieved_below} below it" if reals else ""
-        console.print(f"  first failing position: {operation.first_failing_position:g}{below}")
+        nearer = "below it" if operation.first_failing_position >= 0 else "nearer to 0"
+        below = f"; in class {operation.achieved_below} {nearer}" if reals else ""
+        console.print(f"  {_first(operation.first_failing_position)}: {operation.first_failing_position:g}{below}")
     for case in bad[:SHOWN]:
         console.print(f"  {_line(case)}")
         if case is bad[0] and case.call:
