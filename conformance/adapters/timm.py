@@ -136,7 +136,8 @@ def continuous_position_bias(
     module.mlp.fc2 = torch.nn.Linear(len(w1), len(w2), bias=b2 is not None)
     given = {"mlp.fc1.weight": w1, "mlp.fc1.bias": b1, "mlp.fc2.weight": w2} | ({} if b2 is None else {"mlp.fc2.bias": b2})
     zeros = torch.zeros(1, len(w2), height * width, height * width, dtype=w1.dtype)
-    return torch.func.functional_call(module, given, (zeros,))[0]  # type: ignore[no-any-return]
+    bias: Tensor = torch.func.functional_call(module, given, (zeros,))
+    return bias[0]
 
 
 def _half(layout: str, inverse: bool) -> bool:
