@@ -1,4 +1,4 @@
-"""What the adapters of flash-attn and Flash Linear Attention share: the tables of RotaryEmbedding, which both have alike."""
+"""The tables of RotaryEmbedding, which flash-attn and Flash Linear Attention have alike, for the adapters of both."""
 
 from typing import Any
 
