@@ -26,6 +26,12 @@ WAVES: tuple[Wave, ...] = get_args(Wave)
     result="*P m",
     rows="*P",
     rounded=("weight",),
+    read={
+        "TGN": "twitter-research/tgn@d55bbe6, model/time_encoding.py:5-25",
+        "TGAT": "StatsDLMathsRecomSys/Inductive-representation-learning-on-temporal-graphs@66b2ccd, module.py:197-222",
+        "PyG's TimeEncoder": "torch-geometric 2.8.1, torch_geometric/nn/models/tgn.py:215-225",
+        "Time2Vec": "arXiv:1907.05321, section 4",
+    },
 )
 def affine_waves(
     x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, wave: Wave, dtype: DType | None = None

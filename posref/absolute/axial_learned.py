@@ -34,6 +34,9 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
         "Reformer": "transformers 5.23.0, models/reformer/modeling_reformer.py:192-294",
         "DETR": "transformers 5.23.0, models/detr/modeling_detr.py:371-398",
         "Gemma 4 vision": "transformers 5.23.0, models/gemma4/modeling_gemma4.py:584-626",
+        "VQ-Diffusion": (
+            "microsoft/VQ-Diffusion@d1d3948, image_synthesis/modeling/embeddings/dalle_mask_image_embedding.py:48-55"
+        ),
     },
 )
 def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], /, *, combine: Combine) -> T:

@@ -37,6 +37,7 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
         "LayoutLMv2": "transformers 5.23.0, models/layoutlmv2/modeling_layoutlmv2.py:72-95",
         "LayoutLMv3": "transformers 5.23.0, models/layoutlmv3/modeling_layoutlmv3.py:112-136",
         "LiLT": "transformers 5.23.0, models/lilt/modeling_lilt.py:126-179",
+        "LayoutXLM": "microsoft/unilm@40fbc43, layoutlmft/layoutlmft/models/layoutxlm/modeling_layoutxlm.py:4, 16-17",
     },
 )
 def layout_2d(

@@ -31,6 +31,8 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     read={
         "SAM": "transformers 5.23.0, models/sam/modeling_sam.py:546-566",
         "score SDE": "yang-song/score_sde@0acb9e0, models/layerspp.py:33-43",
+        "Tancik et al.'s formula": "tancik/fourier-feature-networks@9c110c3, Demo.ipynb:210",
+        "Tancik et al.'s code": "tancik/fourier-feature-networks@9c110c3, Demo.ipynb:136-141",
     },
 )
 def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype: DType | None = None) -> T:
@@ -51,8 +53,10 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
     layout : {"sin_cos", "cos_sin"}
         The order of the columns.
 
-        - ``"sin_cos"``: The first half holds all sines, the second all cosines. Used by SAM, score SDE.
-        - ``"cos_sin"``: The first half holds all cosines, the second all sines. Used by Tancik et al.'s paper.
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines. Used by SAM, score SDE,
+          Tancik et al.'s code.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines. Used by Tancik et al.'s
+          formula.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 

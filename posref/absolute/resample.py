@@ -59,6 +59,7 @@ REACH = 2  # cells beyond the border that the cubic kernel reads
         "PaddleOCR-VL": "transformers 5.23.0, models/paddleocr_vl/modeling_paddleocr_vl.py:590",
         "timm": "huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed.py:19-48",
         "Kimi K2.5": "transformers 5.23.0, models/kimi_k25/modeling_kimi_k25.py:129, 148-154",
+        "Muse Spark": "transformers 5.23.0, models/muse_spark/modeling_muse_spark.py:689-692, 709-720",
     },
 )
 def resample(

@@ -33,6 +33,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
     result="H height*width height*width",
     rows="H",
     sums=True,
+    read={
+        "Swin v2": "transformers 5.23.0, models/swinv2/modeling_swinv2.py:418-428, 458-491",
+        "timm's MaxViT and CoAtNet models with RelPosMlp": (
+            "timm 1.0.31, timm/layers/pos_embed_rel.py:391-419, 446-458, 483-494; timm/models/maxxvit.py:802-804"
+        ),
+    },
 )
 def continuous_position_bias(
     w1: ArrayOf[T], b1: ArrayOf[T], w2: ArrayOf[T], /, *, b2: ArrayOf[T] | None = None, height: int, width: int, form: Form,

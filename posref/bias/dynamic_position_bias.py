@@ -34,6 +34,12 @@ DISTANCES: tuple[Distance, ...] = get_args(Distance)
     rows="*B Q K",
     invariants=("shift invariant", "decode"),
     sums=True,
+    read={
+        "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:580-629, 2925",
+        "x-transformers with `dynamic_pos_bias_log_distance`": (
+            "x-transformers 2.31.10, x_transformers/x_transformers.py:620-621"
+        ),
+    },
 )
 def dynamic_position_bias(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], w_in: ArrayOf[T], b_in: ArrayOf[T], w_hidden: ArrayOf[T],
@@ -73,7 +79,7 @@ def dynamic_position_bias(
         What the network is given.
 
         - ``"linear"``: The distance in tokens, below 0 for keys after the query. Used by x-transformers.
-        - ``"log"``: The sign of the distance times ln(1 + its absolute value). Used by x-transformers, with
+        - ``"log"``: The sign of the distance times ln(1 + its absolute value). Used by x-transformers with
           `dynamic_pos_bias_log_distance`.
 
     Returns

@@ -35,6 +35,21 @@ OUTSIDES: tuple[Outside, ...] = get_args(Outside)
     rows="*B Q K",
     returns="integer",
     noun="bins",
+    read={
+        "AlphaFold 2": "google-deepmind/alphafold@c77e5d2, alphafold/model/modules.py:1977-1988",
+        "AlphaFold-Multimer": "google-deepmind/alphafold@c77e5d2, alphafold/model/modules_multimer.py:574-592",
+        "AlphaFold 3": "google-deepmind/alphafold3@c0f97ed, src/alphafold3/model/network/featurization.py:205-255",
+        "OpenFold": "aqlaboratory/openfold@ce0029e, openfold/model/embedders.py:95-105, 135, 216-286",
+        "Boltz": "boltz 2.2.1, boltz/model/modules/encoders.py:67-119",
+        "Chai-1": (
+            "chai_lab 0.6.1, chai_lab/data/features/generators/relative_sep.py:16-20, 53-66; "
+            "chai_lab/data/features/generators/relative_token.py:17-52; "
+            "chai_lab/data/features/generators/relative_chain.py:38-55"
+        ),
+        "Protenix": "protenix 2.0.0, protenix/model/modules/embedders.py:159-195",
+        "ESMFold": "transformers 5.23.0, models/esm/modeling_esmfold.py:1256-1284",
+        "ESM3": "esm 3.2.1.post1, esm/models/vqvae.py:31-52",
+    },
 )  # fmt: skip
 def residue_bins(
     q_residues: ArrayOf[T], k_residues: ArrayOf[T], /, *, left: int, right: int, order: Order, outside: Outside,
@@ -56,9 +71,11 @@ def residue_bins(
     k_residues : array, integer, shape ``(*B, K)``
         n of the columns.
     left : int
-        l: the offset that shares the first bin with all below it is -l. 32 for residues in AlphaFold, 33 in Chai-1.
+        l: the offset that shares the first bin with all below it is -l. 32 for residues in AlphaFold, 33 in Chai-1;
+        16 for Chai-1's tokens.
     right : int
-        r: the offset that shares the last bin with all above it. 32 for residues and tokens, 2 for chains.
+        r: the offset that shares the last bin with all above it. 32 for residues and tokens, 2 for chains; 17 for
+        Chai-1's tokens.
     order : {"query_minus_key", "key_minus_query"}
         The sign of the offset.
 
@@ -90,7 +107,8 @@ def residue_bins(
     AlphaFold 3 has residue bins (66 columns), token bins (66), one column for the same entity, and chain bins (6). The rules of
     chain bins differ. AlphaFold 2 multimer, AlphaFold 3's code, OpenFold and Chai-1 take copy numbers and `same` true where the
     *entity* is the same. Boltz-1 takes `same` true where the *chain* is another. The two differ within every chain. Boltz's
-    cyclic chains take the offset modulo the length first. Indices must stay integers: OpenFold casts them to the dtype of the
+    cyclic chains take the offset modulo the length first. ESM3 knows no
+    pair outside: its row 0 is never read. Indices must stay integers: OpenFold casts them to the dtype of the
     model, and bfloat16 cannot tell 256 from 257.
 
     Examples

@@ -31,6 +31,19 @@ TOKENS = "depth*height*width+class_token"
     arrays={"table": Axes("(2*depth-1)*(2*height-1)*(2*width-1)+3*class_token H")},
     result=f"H {TOKENS} {TOKENS}",
     rows="H",
+    read={
+        "Swin": "microsoft/Swin-Transformer@f82860b, models/swin_transformer.py:104-114",
+        "BEiT": "transformers 5.23.0, models/beit/modeling_beit.py:199-218",
+        "data2vec": "transformers 5.23.0, models/data2vec/modeling_data2vec_vision.py:512-529",
+        "EVA's segmentation with relative positions": (
+            "baaivision/EVA@5623d08, EVA-01/seg/mmseg_custom/models/backbones/base/beit.py:82-104; "
+            "EVA-01/seg/configs/ade20k/eva_mask2former_896_40k_coco164k2ade20k_ms_relpos_layerscale_9dec.py:30"
+        ),
+        "Video Swin": "SwinTransformer/Video-Swin-Transformer@db018fb, mmaction/models/backbones/swin_transformer.py:114-128",
+        "MONAI": "monai 1.6.1, monai/networks/nets/swin_unetr.py:551-584, 596-598",
+        "timm's RelPosBias": "timm 1.0.31, timm/layers/pos_embed_rel.py:22-75",
+        "timm's RelPosBiasTf (MaxViT)": "timm 1.0.31, timm/layers/pos_embed_rel.py:551-579, 598-607, 690-698",
+    },
 )
 def window_bias(table: ArrayOf[T], /, *, height: int, width: int, depth: int, order: Order, class_token: bool) -> T:
     r"""
@@ -58,11 +71,12 @@ def window_bias(table: ArrayOf[T], /, *, height: int, width: int, depth: int, or
     order : {"query_minus_key", "key_minus_query"}
         The sign of the offsets.
 
-        - ``"query_minus_key"``: The query's coordinates minus the key's. Used by Swin, BEiT, data2vec, EVA, Video Swin, MONAI
-          and timm's RelPosBias.
+        - ``"query_minus_key"``: The query's coordinates minus the key's. Used by Swin, BEiT, data2vec, EVA's segmentation
+          with relative positions, Video Swin, MONAI, timm's RelPosBias.
         - ``"key_minus_query"``: The key's coordinates minus the query's. Used by timm's RelPosBiasTf (MaxViT).
     class_token : bool
-        Whether there is a class token before the cells. True in BEiT, data2vec vision and EVA.
+        Whether there is a class token before the cells. True in BEiT, data2vec vision and EVA's
+        segmentation models with relative positions (EVA's other models have no such bias).
 
     Returns
     -------

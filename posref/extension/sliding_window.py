@@ -42,6 +42,12 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
             "transformers 5.23.0, models/modernbert/modeling_modernbert.py:240-242; transformers 5.23.0, "
             "masking_utils.py:137-147"
         ),
+        "vLLM": "vllm 0.33.0, v1/attention/backends/flash_attn.py:1082-1087",
+        "SGLang's sliding_window_size": (
+            "sglang 0.5.23, sglang/srt/layers/attention/flashattention_backend.py:1555-1570; "
+            "sglang/srt/models/gemma3_causal.py:62-65"
+        ),
+        "axlearn's sliding_window_size": "apple/axlearn@34aed43, axlearn/common/attention_bias.py:771-790",
     },
 )
 def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, counting: Counting, sides: Sides) -> T:
@@ -67,7 +73,7 @@ def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, windo
         - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it. Used by transformers, vLLM,
           gpt-oss, Gemma.
         - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own. Used by Mistral's first
-          code, FlashAttention's window_size, SGLang, axlearn, ModernBERT.
+          code, FlashAttention's window_size, SGLang's sliding_window_size, axlearn's sliding_window_size, ModernBERT.
     sides : {"causal", "both"}
         Which keys a query sees.
 
@@ -86,9 +92,10 @@ def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, windo
 
     Notes
     -----
-    ``sliding_window`` in a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. The query is not
-    counted in Mistral's own first code (``triu(diagonal=-window)``), in FlashAttention's ``window_size``, in SGLang and
-    axlearn, nor on each side in ModernBERT. A `window` of W "with_query" equals one of W - 1 "without_query".
+    ``sliding_window`` in a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. SGLang takes 1 from
+    it (gemma3_causal.py), because its own ``sliding_window_size`` does not count the query. Nor do Mistral's own first code
+    (``triu(diagonal=-window)``), FlashAttention's ``window_size`` and axlearn's ``sliding_window_size``, nor ModernBERT on each
+    side. A `window` of W "with_query" equals one of W - 1 "without_query".
 
     Examples
     --------

@@ -46,7 +46,9 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
 
     Notes
     -----
-    SGLang's context parallelism, version 2, divides sequences in this way. Causal work is not equal: the last rank has most.
+    torch 2.13 divides sequences in this way without a load balancer, as for lengths that are not a multiple of 2c
+    (distributed/tensor/experimental/_context_parallel/_load_balancer.py:470-478). Causal work is not equal: the last rank has
+    most.
 
     Examples
     --------
@@ -80,18 +82,21 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     order : {"rank", "halves", "document", "striped"}
         Which tokens the rank has, and in which order:
 
-        - "rank": head and tail of the first sequence, head and tail of the second, and so on (Megatron-core's thd layout,
-          ring-flash-attention's zigzag with varlen).
-        - "halves": the heads of all sequences, then all tails (SGLang's in-seq split). A length L need not be a multiple of 2c:
+        - "rank": head and tail of the first sequence, head and tail of the second, and so on (Megatron-core 0.16.1's
+          thd layout, megatron/core/models/common/embeddings/rope_utils.py:153-170; ring-flash-attention@8996282's zigzag with
+          varlen, test/test_zigzag_ring_flash_attn_varlen_func.py:9-20).
+        - "halves": the heads of all sequences, then all tails (SGLang 0.5.23's zigzag strategy, formerly in-seq
+          split: sglang/srt/layers/cp/zigzag.py:151-180, 301-313). A length L need not be a multiple of 2c:
           the first L mod 2c chunks have one more token.
         - "document": order the chunks of each sequence by rank (head and tail of rank 0, then of rank 1, and so on), put the
           sequences one after the other, and cut the whole into c equal parts (torch 2.13's per-document head-tail load
-          balancer). So rank r may lack its own head or tail.
-        - "striped": tokens r, r + c, r + 2c and so on of each sequence, without chunks (ring-flash-attention's stripe with
-          varlen).
+          balancer, _load_balancer.py:251-291). So rank r may lack its own head or tail.
+        - "striped": tokens r, r + c, r + 2c and so on of each sequence, without chunks: `striped` for every
+          sequence on its own.
     within : {"document", "pack"}
         Where positions start at 0: at the beginning of each sequence ("document"), or only at the beginning of the pack
-        ("pack"). Megatron-core uses "pack" if its table of angles is longer than the rank's tokens, else "document".
+        ("pack"). Megatron-core 0.16.1 uses "pack" if its table of angles has a row for each token of the pack
+        (rope_utils.py:206-241), else "document".
 
     Returns
     -------

@@ -24,6 +24,7 @@ from posref.types import HOST, N, NamespaceOf
     returns="integer",
     read={
         "ring-flash-attention": "zhuzilin/ring-flash-attention@8996282, test/test_stripe_flash_attn_func.py:9-14",
+        "SGLang": "sglang 0.5.23, sglang/srt/layers/cp/interleave.py:17-22, 209-229; sglang/srt/layers/cp/base.py:19-23",
     },
 )
 def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
@@ -58,8 +59,8 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
 
     Notes
     -----
-    ring-flash-attention's stripe divides sequences in this way. So does SGLang's round-robin split for sparse attention (not
-    verified).
+    ring-flash-attention's stripe divides sequences in this way. So does SGLang's interleave strategy, formerly round-robin
+    split, over all tokens of a batch.
 
     Examples
     --------

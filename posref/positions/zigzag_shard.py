@@ -25,6 +25,10 @@ from posref.types import HOST, N, NamespaceOf
     read={
         "ring-flash-attention": "zhuzilin/ring-flash-attention@8996282, test/test_zigzag_ring_flash_attn_func.py:9-14",
         "torch": "torch 2.13, distributed/tensor/experimental/_context_parallel/_load_balancer.py:78-166",
+        "Megatron-core": (
+            "megatron-core 0.16.1, megatron/core/utils.py:2021-2036; megatron/core/models/common/embeddings/rope_utils.py:60-69"
+        ),
+        "SGLang": "sglang 0.5.23, sglang/srt/layers/cp/zigzag.py:151-180, 301-313",
     },
 )
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
@@ -57,8 +61,8 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
 
     Notes
     -----
-    torch 2.13's head-tail load balancer and ring-flash-attention's zigzag divide sequences in this way. So does Megatron-core
-    (bshd; not verified).
+    torch 2.13's head-tail load balancer, ring-flash-attention's zigzag, Megatron-core (bshd) and, for one sequence, SGLang's
+    zigzag strategy (formerly in-seq split) divide sequences in this way.
     If the length is not a multiple of 2c, torch makes contiguous shards. For packed sequences see `packed_shard`.
 
     Examples

@@ -39,6 +39,11 @@ ROWS = "2*(buckets,max_distance)[buckets==None]"
     rows="*R B H Q K",
     requires=("buckets is None or max_distance > buckets // 2 + 1",),
     sums=True,
+    read={
+        "microsoft/DeBERTa": "microsoft/DeBERTa@4d7fe0b, DeBERTa/deberta/disentangled_attention.py:142-156",
+        "transformers": "transformers 5.23.0, models/deberta_v2/modeling_deberta_v2.py:320-337",
+        "keras-hub": "keras-hub 0.32.0, keras_hub/src/models/deberta_v3/disentangled_self_attention.py:244-255, 311-344",
+    },
 )
 def deberta_scores(
     q: ArrayOf[T],
@@ -81,7 +86,7 @@ def deberta_scores(
     p2c : {"code", "paper"}
         The row of the third term. The two are not mirror images: +S is clipped to 2S - 1, -S to 0.
 
-        - ``"code"``: The row of the query minus the key, as in the second term. Used by microsoft/DeBERTa, transformers and
+        - ``"code"``: The row of the query minus the key, as in the second term. Used by microsoft/DeBERTa, transformers,
           keras-hub.
         - ``"paper"``: The row of the key minus the query: equation (4).
     rel_k : array, real floating, optional, shape ``(H, 2S, D)``

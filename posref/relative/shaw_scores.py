@@ -33,6 +33,7 @@ TERMS: tuple[Terms, ...] = get_args(Terms)
         "VITS": "transformers 5.23.0, models/vits/modeling_vits.py:960-984",
         "BERT's relative_key": "transformers 4.57.1, models/bert/modeling_bert.py:277-294",
         "relative_key_query": "transformers 4.57.1, models/bert/modeling_bert.py:294-299",
+        "Wav2Vec2-BERT": "transformers 5.23.0, models/wav2vec2_bert/modeling_wav2vec2_bert.py:305-317",
     },
 )
 def shaw_scores(
@@ -83,16 +84,16 @@ def shaw_scores(
         - ``"key_minus_query"``: The key's position minus the query's: keys that come before the query are negative. Used by
           Shaw et al.'s paper.
         - ``"query_minus_key"``: The query's position minus the key's: keys that come before the query are positive. Used by
-          SpeechT5 and BERT's relative_key.
+          SpeechT5, BERT's relative_key.
     outside : {"clip", "zero"}
         What a query and a key have that are farther apart than the window.
 
-        - ``"clip"``: The last vector of that side. Used by Shaw et al.'s paper, SpeechT5 and Wav2Vec2-BERT.
+        - ``"clip"``: The last vector of that side. Used by Shaw et al.'s paper, SpeechT5, Wav2Vec2-BERT.
         - ``"zero"``: No vector: the product of query and key alone. Used by VITS.
     terms : {"query", "query_and_key"}
         Which of the two meets the vector.
 
-        - ``"query"``: The query alone. Used by Shaw et al.'s paper and BERT's relative_key.
+        - ``"query"``: The query alone. Used by Shaw et al.'s paper, BERT's relative_key.
         - ``"query_and_key"``: The query and the key, each in a term of its own. Used by relative_key_query.
 
     Returns

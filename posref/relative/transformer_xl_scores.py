@@ -48,6 +48,20 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     rows="*R B H Q K",
     requires=("n > 0", "n > 1 or not endpoint"),
     sums=True,
+    read={
+        "Transformer-XL": "kimiyoung/transformer-xl@44781ed, pytorch/mem_transformer.py:21-31",
+        "XLNet": "transformers 5.23.0, models/xlnet/modeling_xlnet.py:927-934",
+        "Funnel": "transformers 5.23.0, models/funnel/modeling_funnel.py:137-149",
+        "Gemma 3n audio": "transformers 5.23.0, models/gemma3n/modeling_gemma3n.py:166-177",
+        "Gemma 4 audio": "transformers 5.23.0, models/gemma4/modeling_gemma4.py:240-253",
+        "Conformer in NeMo": (
+            "nemo_toolkit 3.0.0, nemo/collections/asr/parts/submodules/multi_head_attention.py:1015-1024, 1067-1075"
+        ),
+        "Conformer in ESPnet": "espnet 202511, espnet/nets/pytorch_backend/transformer/embedding.py:287-317",
+        "Parakeet": "transformers 5.23.0, models/parakeet/modeling_parakeet.py:82-94",
+        "Wav2Vec2-Conformer": "transformers 5.23.0, models/wav2vec2_conformer/modeling_wav2vec2_conformer.py:186-204",
+        "FastSpeech2-Conformer": "transformers 5.23.0, models/fastspeech2_conformer/modeling_fastspeech2_conformer.py:734-752",
+    },
 )
 def transformer_xl_scores(
     q: ArrayOf[T],
@@ -94,9 +108,10 @@ def transformer_xl_scores(
     layout : {"sin_cos", "interleaved"}
         The order of the channels of R.
 
-        - ``"sin_cos"``: All sines before all cosines. Used by Transformer-XL, XLNet, Funnel, Gemma 3n and Gemma 4 audio.
-        - ``"interleaved"``: Each sine before its cosine. Used by Conformer in NeMo, ESPnet and transformers (Parakeet,
-          Wav2Vec2-Conformer, FastSpeech2-Conformer).
+        - ``"sin_cos"``: All sines before all cosines. Used by Transformer-XL, XLNet, Funnel, Gemma 3n audio,
+          Gemma 4 audio.
+        - ``"interleaved"``: Each sine before its cosine. Used by Conformer in NeMo, Conformer in ESPnet, Parakeet,
+          Wav2Vec2-Conformer, FastSpeech2-Conformer.
     base : float
         b, above 0. 10000 in all of these.
     endpoint : bool
@@ -126,8 +141,9 @@ def transformer_xl_scores(
     the same where they have every distance: Conformer needs 2T - 1 of them for T frames; "legacy" classes of ESPnet have T,
     so keys after the query get other keys' numbers. Transformer-XL clamps distances above l alone; a causal mask hides the
     rest. In the half of a batch that XLNet reads backwards (``bi_data``), distances have the other sign: negate both positions
-    there. XLNet's term for segments, (q + r_s_bias) . seg_embed, is not part of this. Funnel multiplies sines and cosines of
-    both positions instead, by the addition theorem. NeMo and Parakeet round R to the dtype of the model.
+    there. XLNet's term for segments, (q + r_s_bias) . seg_embed, is not part of this. Funnel with
+    ``attention_type="factorized"`` multiplies sines and cosines of both positions instead, by the addition theorem. NeMo and
+    Parakeet round R to the dtype of the model.
 
     Examples
     --------

@@ -63,6 +63,10 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
         "Mistral 4": "transformers 5.23.0, models/mistral4/modeling_mistral4.py:319-355",
         "LongCat-Flash": "transformers 5.23.0, models/longcat_flash/modeling_longcat_flash.py:281-317",
         "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
+        "Kimi K2.5 in transformers": (
+            "transformers 5.23.0, models/kimi_k25/configuration_kimi_k25.py:69, 85-86; "
+            "models/deepseek_v3/modeling_deepseek_v3.py:310-346"
+        ),
     },
 )
 @inverse_is_adjoint
@@ -93,7 +97,7 @@ def apply_rope(
         - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by GPT-J, Meta's own
           Llama, Llama 4, RoFormer, Cohere, GLM, DeepSeek-V2.
         - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2. Used by DeepSeek-V3
-          in transformers, Kimi K2, Mistral 4, LongCat-Flash.
+          in transformers, Kimi K2.5 in transformers, Mistral 4, LongCat-Flash.
     inverse : bool
         Apply the transpose: read where the rotation writes, write where it reads, and change the sign of s_i. This undoes the
         rotation if the table has no attention factor. It is always the vjp in `x`.

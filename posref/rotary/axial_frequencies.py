@@ -38,6 +38,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
         "DINOv3": "transformers 5.23.0, models/dinov3_vit/modeling_dinov3_vit.py:153-207",
         "Qwen2-VL vision": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:194-250",
         "Pixtral": "transformers 5.23.0, models/pixtral/modeling_pixtral.py:37-95",
+        "EVA-02": "baaivision/EVA@5623d08, EVA-02/asuka/rope.py:109-125",
     },
 )
 def axial_frequencies(

@@ -61,6 +61,10 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
             "huggingface/diffusers@58eb52c080, src/diffusers/models/attention_processor.py:2325-2327; "
             "src/diffusers/models/embeddings.py:1221-1224"
         ),
+        "Pixtral in Mistral's code": "mistral-inference 1.6.0, mistral_inference/rope.py:13-57",
+        "Flux": "black-forest-labs/flux@802fb47, src/flux/math.py:15-30",
+        "HunyuanVideo": "Tencent-Hunyuan/HunyuanVideo@fa14b00, hyvideo/modules/posemb_layers.py:133-137, 165-188, 239-258",
+        "Allegro": "rhymes-ai/Allegro@f395a54, allegro/models/transformers/rope.py:45-90",
     },
 )
 @in_blocks(x=(0, 1), positions=(1, 0))

@@ -41,6 +41,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
         "Qwen3-VL": "transformers 5.23.0, models/qwen3_vl/modeling_qwen3_vl.py:406-415",
         "Qwen3.5": "transformers 5.23.0, models/qwen3_5/modeling_qwen3_5.py:189-198",
         "ERNIE 4.5-VL": "transformers 5.23.0, models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py:119-126",
+        "SGLang with mrope_interleaved_glm": "sglang 0.5.23, sglang/srt/layers/rotary_embedding/mrope.py:112-130",
     },
 )
 def axial_table(
@@ -80,7 +81,8 @@ def axial_table(
           takes the rest. Pair i belongs to axis a = i mod 3 if a is 1 or 2 and i < 3 n_a, else to axis 0. Used by Qwen3-VL,
           Qwen3.5.
         - ``"round_robin"``: Pair i belongs to axis i mod A or, if that axis has all its pairs, to the next axis, cyclically,
-          that has room. Pair i + 1 still starts from axis (i + 1) mod A. Used by GLM-4.5V in SGLang.
+          that has room. Pair i + 1 still starts from axis (i + 1) mod A. Used by SGLang with
+          mrope_interleaved_glm.
         - ``"ernie"``: Pairs of axis 1 and axis 2 alternate first; the rest belong to axis 0. There are three axes and n_1 =
           n_2, and pair i belongs to axis 1 + (i mod 2) if i < n_1 + n_2. Used by ERNIE 4.5-VL.
     attention_factor : float

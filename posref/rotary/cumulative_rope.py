@@ -27,6 +27,14 @@ from posref.types import ArrayOf, Lanes, Layout, T
     result="=x",
     rows="*R B H",
     requires=("H > 1",),
+    read={
+        "Mamba-3": (
+            "state-spaces/mamba@e9594ce, mamba_ssm/modules/mamba3.py:98-104, 363-368; "
+            "mamba_ssm/ops/triton/mamba3/mamba3_siso_fwd.py:327-350; "
+            "mamba_ssm/ops/triton/mamba3/mamba3_mimo_rotary_step.py:65-118"
+        ),
+        "Selective RoPE": "timurcarstensen/selective-rope@d12e825, src/selective_rope/modules/rotary.py:298-318",
+    },
 )
 def cumulative_rope(
     x: ArrayOf[T],

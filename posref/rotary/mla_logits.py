@@ -48,6 +48,10 @@ from posref.types import AnyArray, ArrayOf, Layout, T
         "DeepSeek-V3 in transformers": "transformers 5.23.0, models/deepseek_v3/modeling_deepseek_v3.py:310-346",
         "Mistral 4": "transformers 5.23.0, models/mistral4/modeling_mistral4.py:319-355",
         "LongCat-Flash": "transformers 5.23.0, models/longcat_flash/modeling_longcat_flash.py:281-317",
+        "Kimi K2.5 in transformers": (
+            "transformers 5.23.0, models/kimi_k25/configuration_kimi_k25.py:69, 85-86; "
+            "models/deepseek_v3/modeling_deepseek_v3.py:310-346"
+        ),
     },
 )
 def mla_logits(
@@ -97,7 +101,7 @@ def mla_logits(
         - ``"half"``: Pair t is channels t and t + D/2: the first half of the channels meets the second.
         - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper. Used by DeepSeek-V2.
         - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + D/2. Used by DeepSeek-V3
-          in transformers, Kimi K2, Mistral 4, LongCat-Flash.
+          in transformers, Kimi K2.5 in transformers, Mistral 4, LongCat-Flash.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional
