@@ -14,9 +14,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ..evidence.opposites import contradict
 from ..evidence.order import deviations_touching
-from ..evidence.tools.deviation import Deviation, together
+from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
 from .budget import Budget
 from .hypotheses import Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
@@ -106,7 +105,7 @@ def partition(questions: Sequence[Question], parts: Sequence[PartialCause]) -> l
     found = {frozenset(part.cases): part for part in parts}
     for chosen in _covers(failing, sorted(found, key=len, reverse=True), PARTS):
         several = [found[mine] for mine in chosen]
-        if not contradict(frozenset(d.name for part in several for d in part.ties)):
+        if not contradict(d for part in several for d in part.ties):
             return several
     return []
 
@@ -161,7 +160,7 @@ def combined(
     named = {name for explanations in known.values() for names in explanations for name in names}
     places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
     pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
-    pairs = [(a, b) for a, b in pairs if not contradict(frozenset((a.name, b.name)))]
+    pairs = [pair for pair in pairs if not contradict(pair)]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
     return _fitting(likely, questions, budget) or _fitting(others, questions, budget)
@@ -180,9 +179,9 @@ def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Toget
         found[frozenset(name for names in choice for name in names)] = None
         if len(found) == UNIONS:
             break
-    several = [names for names in found if len(names) > 1 and not contradict(names)]
     deviations = {d.name: d for stage in (op, *known) for d in touching(stage)}
-    return [tuple(d for name, d in deviations.items() if name in names) for names in several]
+    several = [tuple(d for name, d in deviations.items() if name in names) for names in found if len(names) > 1]
+    return [chosen for chosen in several if not contradict(chosen)]
 
 
 def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budget: Budget) -> list[Together]:
@@ -226,8 +225,7 @@ def grouped(
     options += _by_feature(questions, touching(questions[0].op), budget)
     left, chosen = {q.id for q in questions if q.failed}, list[Group]()
     for group in sorted(options, key=lambda g: (-len(g.cases), bool(g.where))):
-        named = frozenset[str]().union(group.names, *(g.names for g in chosen))
-        if left.issuperset(group.cases) and not contradict(named):
+        if left.issuperset(group.cases) and not contradict(d for g in (group, *chosen) for d in g.ties):
             chosen.append(group)
             left.difference_update(group.cases)
     return _joined(chosen)
@@ -248,7 +246,7 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
         against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
         found.setdefault(tuple(against), []).append(deviation)
     passing = min(found, key=len, default=None)
-    if passing is None or contradict(frozenset(d.name for d in found[passing])):
+    if passing is None or contradict(found[passing]):
         return None
     return Exceptions(tuple(found[passing]), passing)
 
@@ -264,7 +262,7 @@ def majority(questions: Sequence[Question], deviations: Sequence[Deviation], bud
         if mine and _leaves(deviation, passing):
             found.setdefault(mine, []).append(deviation)
     mine = max(found, key=len, default=frozenset[str]())
-    if not mine or contradict(frozenset(d.name for d in found[mine])):
+    if not mine or contradict(found[mine]):
         return None
     return Group(tuple(found[mine]), tuple(q.id for q in failing if q.id in mine))
 

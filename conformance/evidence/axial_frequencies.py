@@ -110,9 +110,9 @@ _deviation = deviations_of("axial_frequencies")
 
 DEVIATIONS = (
     _deviation("ladder-shared", "all axes share one list of frequencies, and each takes every n-th", _allocated("shared"),
-               hint=ALLOCATION),
+               hint=ALLOCATION, one_of="allocation"),
     _deviation("ladder-own", "each axis has its own list of frequencies where all should share one", _allocated("own"),
-               hint=ALLOCATION),
+               hint=ALLOCATION, one_of="allocation"),
     _deviation("ladder-chunked", "one list of frequencies is cut into pieces, the fast ones for the first axis",
                after(_one_ladder), hint=ALLOCATION, seen_in="vllm-omni#1784"),
     _deviation("ladder-whole-width", "the exponent is divided by the number of channels of all axes, not of its own",

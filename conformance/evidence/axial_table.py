@@ -171,7 +171,7 @@ _deviation = deviations_of("axial_table")
 
 DEVIATIONS = (
     *(Deviation(f"axes-{name.replace('_', '-')}", f"the arrangement is always {name.replace('_', ' ')}", _map(_arranged(name)),
-      hint=AXIS_OF_PAIRS) for name in ARRANGEMENTS),
+      hint=AXIS_OF_PAIRS, one_of="arrangement") for name in ARRANGEMENTS),
     Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last),
               hint=LEFT_OVER),
     Deviation("axes-turn-goes-on", "after an axis that is full, the round-robin goes on from its substitute",

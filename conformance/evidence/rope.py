@@ -442,9 +442,10 @@ _deviation = deviations_of("rope")
 
 DEVIATIONS = (
     _deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated", _whole_head, hint=SLICE,
-               seen_in="maxtext#4616"),
+               seen_in="maxtext#4616", one_of="rotary_dim"),
     _deviation("rotary-dim-twice", "the partial rotary factor is applied twice", _partial_twice,
-               hint="rotary_dim already contains the partial rotary factor: apply it once.", seen_in="vLLM#41185"),
+               hint="rotary_dim already contains the partial rotary factor: apply it once.", seen_in="vLLM#41185",
+               one_of="rotary_dim"),
     _deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim", _head_exponent,
                hint=EXPONENT, seen_in="neuronx-distributed-inference#106"),
     _deviation("partial-as-proportional",
@@ -463,5 +464,5 @@ DEVIATIONS = (
                hint="The attention factor is applied in one branch of the layouts alone.", seen_in="daScript#3479"),
     _deviation("positions-arange-of-x", "0, 1, 2, ... along the second-last axis of x is used in place of the positions",
                lambda f: lambda x, p, /, **o: f(x, np.arange(x.shape[-2]) if x.ndim > 1 else np.zeros(()), **o), hint=ARANGE,
-               seen_in="keras-hub#1544"),
+               seen_in="keras-hub#1544", one_of="positions"),
 )  # fmt: skip

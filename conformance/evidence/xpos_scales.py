@@ -109,9 +109,11 @@ _deviation = deviations_of("xpos_scales")
 
 DEVIATIONS = (
     _deviation("xpos-roles-exchanged", "the scales of queries and keys are exchanged", option(role=FLIPPED.__getitem__),
-               hint="Query scales fall with the position, key scales grow."),
-    _deviation("xpos-keys-as-queries", "keys are scaled like queries", option(role=always("query")), hint=QUERY_SCALES),
-    _deviation("xpos-queries-as-keys", "queries are scaled like keys", option(role=always("key")), hint=QUERY_SCALES),
+               hint="Query scales fall with the position, key scales grow.", one_of="role"),
+    _deviation("xpos-keys-as-queries", "keys are scaled like queries", option(role=always("query")), hint=QUERY_SCALES,
+               one_of="role"),
+    _deviation("xpos-queries-as-keys", "queries are scaled like keys", option(role=always("key")), hint=QUERY_SCALES,
+               one_of="role"),
     _deviation("xpos-unscaled", "nothing is scaled: the rotation of RoPE alone", after(lambda out, *a, **o: np.ones_like(out)),
                hint=SCALES),
     _deviation("xpos-centre-0", "scales are always 1 at position 0", option(centre=always(0)), hint=DEFAULT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -30,6 +30,7 @@ class Deviation:
     seen_in: str = ""
     stateful: bool = False  # what it gives depends on the calls before
     exact: bool = False  # only the place of roundings differs: values in half precision must be equal bit for bit
+    one_of: str = ""  # what it is about: deviations of one such word contradict each other, so at most one of them is true
 
     def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, also where others call them; state begins anew."""
@@ -100,6 +101,12 @@ def together(*deviations: Deviation) -> Deviation:
             wraps[op] = nested(wraps[op], wrap) if op in wraps else wrap
     name, text = (joint.join(getattr(d, field) for d in deviations) for joint, field in ((" + ", "name"), (", and ", "text")))
     return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
+
+
+def contradict(deviations: Iterable[Deviation]) -> bool:
+    """Return whether two of deviations contradict each other: an implementation that shows both has neither."""
+    about = [d.one_of for d in {d.name: d for d in deviations}.values() if d.one_of]
+    return len(set(about)) < len(about)
 
 
 @cache
