@@ -5,7 +5,7 @@ import sys
 
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
-from posref.conformance.evidence.order import evidence, evidence_of
+from posref.conformance.evidence.index import evidence, evidence_of
 from posref.spec import REGISTRY
 
 COUNTED = """

@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ..evidence.order import deviations_touching
+from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
 from .budget import Budget

@@ -24,7 +24,7 @@ from posref.spec import REGISTRY
 from .. import judge
 from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS
-from ..evidence.order import evidence_of
+from ..evidence.index import evidence_of
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reader import INSTALLED, load_groups

@@ -9,13 +9,13 @@ from ..model import Case, Flag
 from .every import lengths, second_cases, state_cases
 from .every.facts import facts_of
 from .every.made_calls import call
-from .order import evidence, evidence_of
+from .index import evidence, evidence_of
 from .tools import cotangents, forms
 from .tools.case import Make
 
 
 def all_cases() -> Iterator[Case]:
-    """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
+    """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.index` has them."""
     for op in sorted(REGISTRY):
         yield from cases_of(op)
 

@@ -4,7 +4,7 @@ The registry of deviations: the ways in which positional encodings go wrong, as 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """
 
-from .order import deviations
+from .index import deviations
 from .tools.deviation import Deviation
 
 DEVIATIONS: dict[str, Deviation] = deviations()

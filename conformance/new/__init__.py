@@ -25,7 +25,7 @@ import posref
 from posref.spec import PARTS, REGISTRY, Encoding, OneOf
 
 from ..errors import no_operation
-from ..evidence.order import evidence_of
+from ..evidence.index import evidence_of
 from ..model import Case
 from ..suite import safe_files
 

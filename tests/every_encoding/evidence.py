@@ -5,7 +5,7 @@ import numpy as np
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every import lengths, second_cases, state_cases
 from posref.conformance.evidence.every.facts import facts_of
-from posref.conformance.evidence.order import deviations_touching, evidence_of
+from posref.conformance.evidence.index import deviations_touching, evidence_of
 
 from .encoding import Encoding, part
 

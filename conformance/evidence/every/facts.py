@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..order import evidence_of
+from ..index import evidence_of
 
 Options = Mapping[str, Any]
 

@@ -1,5 +1,5 @@
 """
-The order of evidence, and where it is found by an operation's name.
+The index of evidence: what is found by an operation's name, and in which order mistakes and cases stand.
 
 Deviations stand in the alphabetical order of operations, and then as they stand in the operation's file. Those that several
 operations share come after all others, by the name of their module: where two explain a failure equally well, the one of a
