@@ -14,7 +14,8 @@ from posref.spec import REGISTRY, Integer, Integers, Real
 from ..errors import TargetError, VectorError
 from ..model import Record
 from ..suite import safe_files
-from ..suite.reader import DOCUMENT, load_manifest, parse
+from ..suite.file_limits import SUITE_DOCUMENT
+from ..suite.reader import load_manifest, parse
 from ..targets.base import settle_supports
 from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
@@ -362,7 +363,7 @@ def _file(required: str) -> Any:
     if not required.endswith(".json"):
         return None
     try:
-        return parse(Path(required), safe_files.read_named(Path(required), DOCUMENT))
+        return parse(Path(required), safe_files.read_named(Path(required), SUITE_DOCUMENT))
     except VectorError as error:
         raise TargetError(str(error)) from error
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..suite.file_limits import REPORT
 from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
 from ..targets import limits
 from ..targets.connection import ahead
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..reports.report import Report
 
-REPORT_LIMIT = 1 << 26  # bytes
 RENDERINGS = (
     click.option("--html", type=FILE, help="Write the report as one HTML page that works offline."),
     click.option("--markdown", type=FILE, help="Write a summary in Markdown."),
@@ -131,7 +131,7 @@ def report(file: Path, **forms: Path | None) -> None:
     from ..targets.invocation import in_one_line
 
     with errors():
-        document = parse(file, safe_files.read_named(file, REPORT_LIMIT), limit=REPORT_LIMIT)
+        document = parse(file, safe_files.read_named(file, REPORT), limit=REPORT)
         validate("report", document, file)
         wrong = contradiction(document)
         if wrong:

@@ -21,10 +21,10 @@ from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import safe_files, tensors
+from ..suite.file_limits import SUITE_FILE
 from ..suite.reader import document, load_manifest
 from ..suite.safe_files import whole_directory
 from ..suite.writer import (
-    LARGEST,
     SCHEMA,
     STATIC,
     SUITE,
@@ -416,8 +416,9 @@ def golden_suite(
 def require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise unless results fit into the files of a suite."""
     values = sum(math.prod(shape) for shape in shapes.values())
-    if values * OF_SUITE > LARGEST:
-        msg = f"{who}: a suite holds at most {LARGEST // OF_SUITE} values of a call; got {values}. Write .npz or .safetensors."
+    if values * OF_SUITE > SUITE_FILE:
+        most = SUITE_FILE // OF_SUITE
+        msg = f"{who}: a suite holds at most {most} values of a call; got {values}. Write .npz or .safetensors."
         raise TargetError(msg)
 
 

@@ -31,8 +31,9 @@ from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
 from ..suite import tensors
 from ..suite.axes import within
+from ..suite.file_limits import NAMED_FILE
 from ..suite.reader import sizes
-from ..suite.safe_files import NAMED, expect_writable, is_standard_output, loads, read_named, read_object, whole_file
+from ..suite.safe_files import expect_writable, is_standard_output, loads, read_named, read_object, whole_file
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
 
@@ -249,8 +250,8 @@ def _of_npz(data: bytes) -> Arrays:
     """Return the arrays of a zip file, none of which may be larger than it says, or all together larger than a file may be."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
-        if sum(entry.file_size for entry in entries) > NAMED:
-            msg = f"it holds more than {NAMED} bytes"
+        if sum(entry.file_size for entry in entries) > NAMED_FILE:
+            msg = f"it holds more than {NAMED_FILE} bytes"
             raise ValueError(msg)
         found = {}
         for entry in entries:

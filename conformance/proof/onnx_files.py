@@ -19,6 +19,7 @@ from ..calls import given_dtype, judged_as
 from ..errors import TargetError, VectorError
 from ..model import Arrays, Case
 from ..suite import safe_files
+from ..suite.file_limits import JSON_DOCUMENT
 from ..suite.reader import parse
 from ..suite.safe_files import whole_directory
 from ..suite.writer import expect_only
@@ -141,7 +142,7 @@ def write(path: Path, case: Case, expected: Arrays, allowed: Arrays, dtype: str,
 
 def _expect_test(root: Path) -> None:
     """Raise `VectorError` unless a folder holds an ONNX test that posref wrote, and nothing else."""
-    about = parse(root / ABOUT, safe_files.read(root / ABOUT, safe_files.LIMIT, root=root))
+    about = parse(root / ABOUT, safe_files.read(root / ABOUT, JSON_DOCUMENT, root=root))
     if not (isinstance(about, dict) and {"operation", "posref", "onnx"} <= {*about}):
         msg = f"{root / ABOUT}: must say what posref wrote there. Choose another folder."
         raise VectorError(msg)

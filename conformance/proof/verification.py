@@ -14,8 +14,9 @@ from ..errors import BuildError, VectorError
 from ..evidence.catalogue import cases_of, groups
 from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_files, tensors
+from ..suite.file_limits import SUITE_FILE
 from ..suite.reader import document, load_group, load_manifest
-from ..suite.writer import LARGEST, listing, recorded_sums
+from ..suite.writer import listing, recorded_sums
 from . import build, witnesses, workers
 from .evaluation import Pullback
 
@@ -59,7 +60,7 @@ def _check_sums(root: Path) -> list[str]:
     problems = [f"{name}: recorded in SHA256SUMS and missing" for name in sorted(set(recorded) - present)]
     problems += [f"{name}: not recorded in SHA256SUMS" for name in sorted(present - set(recorded))]
     for name in sorted(present & set(recorded)):
-        if tensors.digest(safe_files.read(root / name, LARGEST, root=root))["sha256"] != recorded[name]:
+        if tensors.digest(safe_files.read(root / name, SUITE_FILE, root=root))["sha256"] != recorded[name]:
             problems.append(f"{name}: differs from its hash in SHA256SUMS")
     return problems
 

@@ -14,22 +14,18 @@ from typing import Any, BinaryIO
 from posref.models.gguf import ALWAYS, BOTH
 
 from ..errors import TargetError
+from .file_limits import GGUF_ARRAY, GGUF_AXES, GGUF_ELEMENTS, GGUF_HEADER, GGUF_PAIRS, GGUF_STRINGS, GGUF_TENSORS
 from .safe_files import open_named
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
 FLOAT32 = 0  # of tensors
 VERSIONS = (2, 3)
-HEADER = 1 << 28  # bytes, at most: vocabularies take some millions
-KEPT = 1 << 12  # elements of an array, at most; longer ones are vocabularies
-ELEMENTS = 1 << 20  # of all arrays that are kept
-PAIRS, TENSORS, STRINGS = 1 << 14, 1 << 17, 1 << 22  # at most; of a vocabulary
-AXES = 4
 
 
 @dataclass
 class _Reader:
-    """A file that is read from its beginning, at most `HEADER` bytes of it."""
+    """A file that is read from its beginning, at most `GGUF_HEADER` bytes of it."""
 
     file: BinaryIO
     size: int
@@ -57,8 +53,8 @@ class _Reader:
         if end > self.size:
             msg = "it ends within its header"
             raise ValueError(msg)
-        if end > HEADER:
-            msg = f"its header has more than {HEADER} bytes"
+        if end > GGUF_HEADER:
+            msg = f"its header has more than {GGUF_HEADER} bytes"
             raise ValueError(msg)
 
     def scalar(self, kind: str) -> Any:
@@ -77,23 +73,23 @@ class _Reader:
             msg = f"it has a value of the unknown type {kind}"
             raise ValueError(msg)
         inner, count = self.scalar("I"), self.scalar("Q")
-        if inner in SCALARS and count > KEPT:
+        if inner in SCALARS and count > GGUF_ARRAY:
             self.skip(count * struct.calcsize(SCALARS[inner]))
             return None
         if inner == ARRAY:
             msg = "it has an array of arrays"
             raise ValueError(msg)
-        if inner == STRING and count > KEPT:
-            if count > STRINGS:
-                msg = f"it says that it has an array of {count} strings, more than {STRINGS}"
+        if inner == STRING and count > GGUF_ARRAY:
+            if count > GGUF_STRINGS:
+                msg = f"it says that it has an array of {count} strings, more than {GGUF_STRINGS}"
                 raise ValueError(msg)
             self.require(8 * count)
             for _ in range(count):
                 self.skip(self.scalar("Q"))
             return None
         self.kept += count
-        if self.kept > ELEMENTS:
-            msg = f"its arrays have more than {ELEMENTS} elements"
+        if self.kept > GGUF_ELEMENTS:
+            msg = f"its arrays have more than {GGUF_ELEMENTS} elements"
             raise ValueError(msg)
         return [self.value(inner) for _ in range(count)]
 
@@ -111,7 +107,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
         with open_named(path) as (file, size):
             reader = _Reader(file, size)
             tensors = _begin(reader)
-            pairs = reader.count("key-value pairs", PAIRS)
+            pairs = reader.count("key-value pairs", GGUF_PAIRS)
             metadata = {reader.string(): reader.value(reader.scalar("I")) for _ in range(pairs)}
             found = [_tensor(reader) for _ in range(tensors)]
             return metadata, _divisors(reader, found, metadata.get("general.alignment", 32))
@@ -131,13 +127,13 @@ def _begin(reader: _Reader) -> int:
         why = "it is big-endian" if version >> 16 else f"it is of version {version}"
         msg = f"{why}; little-endian files of versions 2 and 3 can"
         raise ValueError(msg)
-    return reader.count("tensors", TENSORS)
+    return reader.count("tensors", GGUF_TENSORS)
 
 
 def _tensor(reader: _Reader) -> tuple[str, int, int, int]:
     """Return a tensor's name, number of elements, type and offset."""
     name, axes = reader.string(), reader.scalar("I")
-    if axes > AXES:
+    if axes > GGUF_AXES:
         msg = f"its tensor {name!r} has {axes} axes"
         raise ValueError(msg)
     count = 1
@@ -156,7 +152,7 @@ def _divisors(reader: _Reader, tensors: list[tuple[str, int, int, int]], alignme
     for name, count, kind, offset in tensors:
         if name not in (ALWAYS, *BOTH):
             continue
-        if kind != FLOAT32 or count > KEPT or begin + offset + 4 * count > reader.size:
+        if kind != FLOAT32 or count > GGUF_ARRAY or begin + offset + 4 * count > reader.size:
             msg = f"its tensor {name!r} is not in float32, is too long, or lies outside the file"
             raise ValueError(msg)
         reader.file.seek(begin + offset)

@@ -19,16 +19,15 @@ from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
 from .axes import alternatives, is_star, names_in, places
+from .file_limits import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT
 from .safe_files import put_aside
 from .schemas import validate_once
 
 INSTALLED = safe_files.OURS
 SCHEMA = 1
-DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
 FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
 KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found right, and the bytes of the largest of them
 PART = {"inputs": "in", "cotangents": "ct", "expected": "out", "intermediates": "mid"}  # of the name of a tensor, by role
-LARGEST_REFUSED = 2**16  # of these, in a call to be refused, where no expected values bound them
 NEEDED = ("float64", "angle64", "angle32")
 Widths = dict[str, dict[str, tensors.Tensors]]  # half-widths by call, class and output
 _GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what the files hold
@@ -42,7 +41,7 @@ def load_manifest(root: Path) -> dict[str, Any]:
         left = f" Its replacement was interrupted; the complete old suite is in {aside}." if aside else ""
         msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
         raise VectorError(msg)
-    return dict(_manifest(path, safe_files.read(path, DOCUMENT, root=root)))
+    return dict(_manifest(path, safe_files.read(path, SUITE_DOCUMENT, root=root)))
 
 
 @lru_cache(maxsize=4)
@@ -72,7 +71,7 @@ def smoke_cases(root: Path) -> frozenset[str]:
 def document(root: Path, name: str, schema: str) -> Any:
     """Return a JSON file at the top of a suite, checked against its schema."""
     path = root / name
-    data = safe_files.read(path, DOCUMENT, root=root)
+    data = safe_files.read(path, SUITE_DOCUMENT, root=root)
     found = parse(path, data)
     validate_once(schema, found, data, path)
     return found
@@ -110,7 +109,7 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     folder = root / entry["id"]
     path = folder / "group.json"
     text = tensors.read_bytes(path, entry["files"]["group.json"], root=root)
-    manifest = parse(path, text, limit=DOCUMENT)
+    manifest = parse(path, text, limit=SUITE_DOCUMENT)
     validate_once("group", manifest, text, path)
     for name in ("data.safetensors", "tolerance.safetensors"):
         if manifest["files"][name] != entry["files"][name]:
@@ -172,7 +171,7 @@ def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, widths: Wid
     return Call(params, named("inputs"), expected, named("intermediates"), widths.get(name, {}), named("cotangents"))
 
 
-def parse(path: Path, data: bytes, *, limit: int = safe_files.LIMIT) -> Any:
+def parse(path: Path, data: bytes, *, limit: int = JSON_DOCUMENT) -> Any:
     """Return JSON that has one meaning and at most `limit` bytes; VectorError with the reason otherwise."""
     try:
         return safe_files.loads(data, limit=limit)
@@ -281,7 +280,7 @@ def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: 
         if kind != "reject" and not admits(REGISTRY[op].domains[option], value):
             msg = f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
             raise ValueError(msg)
-        most = LARGEST_REFUSED if kind == "reject" else 2 * max(axes, default=0)
+        most = REFUSED_CALL if kind == "reject" else 2 * max(axes, default=0)
         if option in sizes(op) and isinstance(value, int | float) and value > most:
             msg = f"{name}: {option} must fit its values, at most {most} here; got {value}"
             raise ValueError(msg)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import VectorError
+from .file_limits import DEPTH, DIGITS, JSON_DOCUMENT, NAMED_FILE
 
 try:
     import fcntl
@@ -63,10 +64,7 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
     return data
 
 
-NAMED = 1 << 28  # bytes of a file that a user names
-
-
-def read_named(path: Path, limit: int = NAMED) -> bytes:
+def read_named(path: Path, limit: int = NAMED_FILE) -> bytes:
     """
     Return the bytes of a file that the user names, which may be a link to it: a regular file of at most `limit` bytes.
 
@@ -100,7 +98,7 @@ def open_named(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file that the user names, such as a config.json; `VectorError` if it is anything else."""
     try:
-        found = loads(read_named(path, LIMIT), encoding="utf-8", lenient=True)
+        found = loads(read_named(path, JSON_DOCUMENT), encoding="utf-8", lenient=True)
     except ValueError as error:
         msg = f"{path}: is not JSON that can be read: {error}."
         raise VectorError(msg) from error
@@ -123,12 +121,9 @@ def _refusal(path: Path, why: str, root: Path | None) -> VectorError:
 
 
 # ---- JSON: small, shallow and with one meaning, or refused with the reason -------------------------------------------------
-LIMIT = 16 * 2**20  # bytes of a document; the parsed objects may take about twenty times as much
-DEPTH = 32  # of objects and lists inside one another; tensors have at most 8 axes
-DIGITS = 20  # no 64-bit integer has more, and longer ones take time that grows with the square
 
 
-def loads(data: bytes, *, limit: int = LIMIT, encoding: str = "ascii", lenient: bool = False) -> Any:
+def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", lenient: bool = False) -> Any:
     """
     Return the document in `data`; with `lenient` numbers may be NaN, infinite or large, as models' files have them.
 

@@ -14,6 +14,7 @@ from safetensors.numpy import save
 
 from ..errors import VectorError
 from . import safe_files
+from .file_limits import EMPTY_TENSOR, TENSOR_AXES, TENSOR_HEADER, TENSOR_NAME
 
 Tensors = dict[str, npt.NDArray[Any]]
 BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as the upper half of a float32
@@ -22,8 +23,6 @@ BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as t
 }  # fmt: skip
 VECTORS = ("F64", "F32", "I64", "BOOL")
 NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*(/[a-z0-9_][a-z0-9_.@-]*){0,7}")
-NAME_LENGTH, RANK, HEADER = 255, 8, 2**20
-EMPTY = 2**20  # the other axes of a tensor without values have at most so many places
 
 
 def write(path: Path, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
@@ -108,10 +107,12 @@ def _array(name: str, entry: Mapping[str, Any]) -> npt.NDArray[Any]:
 def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
     """Raise `ValueError` unless the header describes the file, all of it, and can do no harm."""
     size = int.from_bytes(data[:8], "little")
-    if not 2 <= size <= min(HEADER, len(data) - 8) or data[8:9] != b"{":
-        msg = f"its header must begin with {{ and have 2 to {HEADER} bytes, within the file's {len(data)}; it says {size}"
+    if not 2 <= size <= min(TENSOR_HEADER, len(data) - 8) or data[8:9] != b"{":
+        msg = (
+            f"its header must begin with {{ and have 2 to {TENSOR_HEADER} bytes, within the file's {len(data)}; it says {size}"
+        )
         raise ValueError(msg)
-    entries = safe_files.loads(data[8 : 8 + size], limit=HEADER, encoding="utf-8")
+    entries = safe_files.loads(data[8 : 8 + size], limit=TENSOR_HEADER, encoding="utf-8")
     metadata = entries.pop("__metadata__", None)
     texts = isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
     if metadata is not None and (canonical or not texts):
@@ -133,7 +134,7 @@ def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
 
 def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[int, int, str, int]:
     """Return where a tensor begins and ends, its name and the bytes of a value; `ValueError` for a lie about them."""
-    if len(name) > NAME_LENGTH or not NAME.fullmatch(name):
+    if len(name) > TENSOR_NAME or not NAME.fullmatch(name):
         msg = f"the name of a tensor must be of a-z, 0-9 and _.@-/, and no path that leaves its folder; got {name[:80]!r}"
         raise ValueError(msg)
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
@@ -143,8 +144,8 @@ def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[in
     if not isinstance(dtype, str) or dtype not in dtypes:
         msg = f"tensor {name}: dtype must be one of {', '.join(dtypes)}; got {str(dtype)[:80]!r}"
         raise ValueError(msg)
-    if not _counts(shape) or len(shape) > RANK or math.prod(max(n, 1) for n in shape) > max(body, EMPTY):
-        msg = f"tensor {name}: shape must be at most {RANK} counts that fit the file; got {str(shape)[:80]}"
+    if not _counts(shape) or len(shape) > TENSOR_AXES or math.prod(max(n, 1) for n in shape) > max(body, EMPTY_TENSOR):
+        msg = f"tensor {name}: shape must be at most {TENSOR_AXES} counts that fit the file; got {str(shape)[:80]}"
         raise ValueError(msg)
     width = np.dtype(BITS[dtype]).itemsize
     if not _counts(offsets) or len(offsets) != 2 or offsets[1] > body or offsets[1] - offsets[0] != math.prod(shape) * width:

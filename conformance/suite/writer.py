@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import VectorError, no_operation
 from . import safe_files, tensors
+from .file_limits import SUITE_FILE
 from .reader import document, load_manifest
 from .safe_files import whole_directory
 
@@ -17,7 +18,6 @@ SUITE = "0.1.0"
 STATIC = safe_files.OURS
 STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json")
 SCHEMAS = "schema"
-LARGEST = 64 * 2**20  # bytes of any file of a suite
 
 
 def copy_static(source: Path, directory: Path, *, own: Path | None = None) -> None:
@@ -25,7 +25,7 @@ def copy_static(source: Path, directory: Path, *, own: Path | None = None) -> No
     schemas = {name for root in (source, own) if root is not None for name in listing(root / SCHEMAS)}
     for name in (*STATIC_FILES, *(f"{SCHEMAS}/{name}" for name in sorted(schemas))):
         root = own if own is not None and os.path.lexists(own / name) else source
-        data = safe_files.read(root / name, LARGEST, root=root)
+        data = safe_files.read(root / name, SUITE_FILE, root=root)
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         safe_files.write(directory / name, data)
 
@@ -46,7 +46,7 @@ def copy_groups(source: Path, directory: Path, entries: Sequence[Mapping[str, An
 
 def recorded_sums(root: Path) -> dict[str, str]:
     """Return the hashes that a suite records of all its files, by name."""
-    text = safe_files.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
+    text = safe_files.read(root / "SHA256SUMS", SUITE_FILE, root=root).decode("ascii", errors="replace")
     return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
 
 

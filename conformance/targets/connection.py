@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Stopped, TargetError, shown
 from ..suite.safe_files import Exchange
+from .limits import GOODBYE, REPLY
 from .remote import plain_process
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 MAIN = "posref.conformance.targets.child_process"  # the main program of the process
 OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
-LIMIT = 1 << 22  # bytes of a reply, which has no numbers of tensors
-GOODBYE = 2.0  # seconds to end after the last request
 NUMBERS = re.compile(r"<f(?:2|4|8|16)|[<|][iu](?:1|2|4|8)|\|b1")  # dtypes of which tensors are read
 OTHERS = re.compile(r"[<>=|]?[a-zA-Z][0-9]{0,5}")  # dtypes of which no value is accepted
 NAME = 100  # characters of a dtype's name at most
@@ -82,7 +81,7 @@ class Connection:
             msg = f"check: what is given to a target of its name must be a word or a number: {shown(str(error))}."
             raise TargetError(msg) from error
         try:
-            line = self.child.ask(b"%d\n%b" % (len(data), data), seconds=seconds, limit=LIMIT)
+            line = self.child.ask(b"%d\n%b" % (len(data), data), seconds=seconds, limit=REPLY)
             return _reply(line, self.seq, OF_LOADING if request["do"] == "load" else OF_A_CALL)
         except Stopped as stopped:
             self.kill()

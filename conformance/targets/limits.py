@@ -13,3 +13,6 @@ RESTARTS = 10  # in one check; a target that needs more is not asked further
 NOISE, LINE = 1 << 26, 1 << 8  # bytes of lines that are no messages, before one; and as how many more each line counts
 REPEATED = 100_000  # bytes of standard error that are written on
 TAIL = 4096  # bytes of standard error that are kept
+START_REPLY = 1 << 20  # bytes of a line, besides tensors
+REPLY = 1 << 22  # bytes of a reply of a Python target's process, which has no numbers of tensors
+BYTES_PER_VALUE = 24  # of a reply in JSON: twice what binary64 takes in base64

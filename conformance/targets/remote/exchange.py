@@ -13,18 +13,19 @@ from ...accuracy import OF_DTYPE
 from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_files, tensors
+from ...suite.file_limits import ANSWERS, TENSOR_HEADER
 from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
 from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import gradients, invocation
 from ..base import Target
+from ..limits import BYTES_PER_VALUE
 from . import protocol
 from .program import Reply, about, accepted
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"
-ABOUT_LIMIT, HEADER_LIMIT = 1 << 22, 1 << 20  # bytes
 ELSEWHERE = "computed elsewhere: that inputs stay unchanged, and that a second call gives the same bits, was not checked"
 
 
@@ -108,7 +109,7 @@ class Outputs(Target):
             If they are of another suite, or a file is malformed.
         """
         try:
-            stated = parse(folder / ABOUT, safe_files.read(folder / ABOUT, ABOUT_LIMIT, root=folder))
+            stated = parse(folder / ABOUT, safe_files.read(folder / ABOUT, ANSWERS, root=folder))
             validate("implementation", stated, folder / ABOUT)
             _expect_suite(folder, stated, suite)
             fields = about(str(folder), stated, dtype, claim, trig)
@@ -191,7 +192,7 @@ def _read(folder: Path, group: LoadedGroup, stated: Mapping[str, Any]) -> dict[s
     values = sum(
         v.size for case in group.cases for call in case.calls for v in (*call.expected.values(), *call.inputs.values())
     )
-    limit = HEADER_LIMIT + protocol.BYTES_PER_VALUE * values * len(stated.get("dtypes", ("float32",)))
+    limit = TENSOR_HEADER + BYTES_PER_VALUE * values * len(stated.get("dtypes", ("float32",)))
     try:
         found = tensors.decode(safe_files.read(path, limit, root=folder))
     except VectorError as error:

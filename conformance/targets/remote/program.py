@@ -23,7 +23,7 @@ from ...suite.reader import INSTALLED
 from .. import gradients, invocation
 from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
 from ..invocation import in_one_line
-from ..limits import GOODBYE, RESTARTS, START_GRACE
+from ..limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
 from . import plain_process, protocol
 from .program_process import Child
 from .protocol import ProtocolError
@@ -112,7 +112,7 @@ class Session:
         """Run the program and return its reply to start; `TargetError` if it says that it cannot run."""
         self.child = plain_process.run(self.command, memory=self.memory)
         try:
-            stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, protocol.START_LIMIT)
+            stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, START_REPLY)
         except ProtocolError as error:
             self._drop()
             self._refuse_other_version()

@@ -23,17 +23,17 @@ from ...calls import given_dtype, to_json
 from ...errors import PosrefError, VectorError, shown
 from ...model import Call, LoadedCase
 from ...suite import safe_files, tensors
+from ...suite.file_limits import EMPTY_TENSOR
 from ...suite.reader import load_manifest
 from ...suite.schemas import validator
 from ..invocation import FORMS, OWN_DTYPE
+from ..limits import BYTES_PER_VALUE, START_REPLY
 
 VERSION = 1
 CODES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}
 DTYPES = {
     code: name for name, code in {**CODES, "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8"}.items()
 }  # what a tensor of a reply may be
-START_LIMIT = 1 << 20  # bytes of a line, besides tensors
-BYTES_PER_VALUE = 24  # of a reply: twice what binary64 takes in base64
 Tensor = dict[str, Any]
 Decoded = tuple[npt.NDArray[Any], str]  # reals widened to float64, with the name of the dtype they came in
 
@@ -112,8 +112,8 @@ def decode(tensor: Mapping[str, Any]) -> Decoded:
         msg = f"data is not base64: {error}"
         raise ProtocolError(msg) from error
     size = math.prod(shape) * np.dtype(tensors.BITS[code]).itemsize
-    if len(data) == size and math.prod(max(n, 1) for n in shape) > max(size, tensors.EMPTY):
-        msg = f"shape must have at most {tensors.EMPTY} places where it has no values; got {shape}"
+    if len(data) == size and math.prod(max(n, 1) for n in shape) > max(size, EMPTY_TENSOR):
+        msg = f"shape must have at most {EMPTY_TENSOR} places where it has no values; got {shape}"
         raise ProtocolError(msg)
     if len(data) != size:
         msg = f"data must have the {size} bytes of {code} {shape}; got {len(data)}"
@@ -137,7 +137,7 @@ def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def limit(call: Call) -> int:
     """Return how many bytes the reply to a call may have."""
     values = sum(v.size for v in (*call.inputs.values(), *call.expected.values()))
-    return START_LIMIT + BYTES_PER_VALUE * values
+    return START_REPLY + BYTES_PER_VALUE * values
 
 
 def write(message: Mapping[str, Any]) -> bytes:
