@@ -29,7 +29,7 @@ from posref.positions.packs import packed
 from posref.positions.positions_from_tokens import from_tokens
 from posref.positions.shards import contiguous, packed_shard
 from posref.positions.striped_shard import striped
-from posref.positions.tables import require_in_range, require_slots
+from posref.positions.value_checks import require_in_range, require_slots
 from posref.positions.visible_windows import visible_windows
 from posref.positions.zigzag_shard import zigzag
 

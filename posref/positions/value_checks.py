@@ -1,6 +1,100 @@
-"""Checks of array values, for the position functions that make them."""
+"""Checks of array values: that positions are within a table and slots within a cache, and what position functions check."""
 
 from posref.core.arrays import Array, Namespace, index_dtype, library
+from posref.core.checks import check_integer
+from posref.types import T
+
+
+def require_in_range(positions: T, length: int, /, *, check: bool = True) -> T:
+    """
+    Return `positions` unchanged if each is a row of a table with `length` rows, else raise.
+
+    Parameters
+    ----------
+    positions : array of integers
+        Positions of any shape.
+    length : int
+        The number of rows in the table.
+    check : bool
+        Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
+
+    Returns
+    -------
+    array of integers
+        The same array.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers. With `check`, also if one is negative or at least `length`: the message has the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_in_range(np.asarray([0, 511]), 512).tolist()
+    [0, 511]
+    """
+    xp = library("require_in_range", positions=positions)
+    if not xp.isdtype(positions.dtype, "integral"):
+        msg = f"require_in_range: positions must be integers; got {positions.dtype}."
+        raise ValueError(msg)
+    if not check:
+        return positions
+    outside = first_where(positions, (positions < 0) | (positions >= length), xp)
+    if outside is not None:
+        msg = f"require_in_range: positions must be from 0 to {length - 1} (the table has {length} rows); got {outside}."
+        raise ValueError(msg)
+    return positions
+
+
+def require_slots(slots: T, size: int, /, *, check: bool = True) -> T:
+    """
+    Return `slots` unchanged if `posref.write_cache` can write into them, else raise.
+
+    Parameters
+    ----------
+    slots : array of integers, shape ``(T,)``
+        The slot of each token in the cache, -1 for padding.
+    size : int
+        The number of slots in the cache: pages times their size.
+    check : bool
+        Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
+
+    Returns
+    -------
+    array of integers
+        The same array.
+
+    Raises
+    ------
+    ValueError
+        If slots are not integers of shape (T,). With `check`, also if one is below -1 or at least `size`, or two tokens have
+        the same slot: the message has the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_slots(np.asarray([5, -1, 0, -1]), 8).tolist()
+    [5, -1, 0, -1]
+    """
+    xp = library("require_slots", slots=slots)
+    if not xp.isdtype(slots.dtype, "integral") or slots.ndim != 1:
+        msg = f"require_slots: slots must be integers of shape (T,); got {slots.dtype} {tuple(slots.shape)}."
+        raise ValueError(msg)
+    size = check_integer("require_slots", "size", size, 0)
+    if not check:
+        return slots
+    own = xp.astype(slots, index_dtype(slots))
+    outside = first_where(own, (own < -1) | (own >= size), xp)
+    if outside is not None:
+        msg = f"require_slots: slots must be from 0 to {size - 1} (the cache has {size} slots), or -1; got {outside}."
+        raise ValueError(msg)
+    ordered = xp.sort(own)
+    twice = first_where(ordered[1:], (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0), xp)
+    if twice is not None:
+        msg = f"require_slots: slots must differ, since tokens are written in no order; got {twice} twice."
+        raise ValueError(msg)
+    return slots
 
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
