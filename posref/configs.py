@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.models.config import factors, mrope_from_config, rope_from_config
-from posref.models.values import layouts
+from posref.models.model_types import layouts
 from posref.types import Layout
 
 __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]

@@ -84,7 +84,7 @@ def rewrite(source: str, path: str) -> None:
 # ---- here ------------------------------------------------------------------------------------------------------------------
 def changed(files: list[list[Any]]) -> Iterator[list[Any]]:
     """Yield default files with one part changed."""
-    from posref.models.values import model_type
+    from posref.models.model_types import model_type
 
     for name, how, file in files:
         if not how.endswith("default complete"):

@@ -1,5 +1,5 @@
 """
-Write posref/models/tables/defaults.json, and propose rows for the model types of a new release of transformers.
+Write posref/models/tables/class_defaults.json, and propose rows for the model types of a new release of transformers.
 
     python tests/model_tables.py defaults   # in an environment that has the newest transformers; torch is not needed
     python tests/model_tables.py propose    # the types that the table lacks, as JSON lines
@@ -215,7 +215,7 @@ def propose(types: Mapping[str, Any], wanted: Callable[[str], bool]) -> Iterator
 def main(arguments: list[str]) -> None:
     """Run a command by its name."""
     if arguments == ["defaults"]:
-        (TABLES / "defaults.json").write_text(text_of(defaults()), encoding="utf-8")
+        (TABLES / "class_defaults.json").write_text(text_of(defaults()), encoding="utf-8")
     elif arguments == ["propose"]:
         known = table("types")
         for proposal in propose(known, lambda name: name not in known):

@@ -8,7 +8,7 @@ import pytest
 import posref
 from posref import from_config
 from posref.models.layers import ON
-from posref.models.values import model_table
+from posref.models.model_types import model_table
 from posref.spec import REGISTRY
 
 SIZES = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 8, "head_dim": 16}

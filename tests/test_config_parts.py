@@ -12,8 +12,8 @@ import pytest
 
 from posref import from_config, mrope_from_config, rope_from_config
 from posref.models.arguments import Entry
+from posref.models.model_types import model_type, table
 from posref.models.parts import completed
-from posref.models.values import model_type, table
 from posref.scaling import YaRN
 
 TEXT = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "rope_theta": 5e5}
@@ -55,7 +55,7 @@ def test_an_optional_part_that_is_not_given_is_none() -> None:
 
 def test_a_part_that_is_not_given_has_what_its_parent_gives() -> None:
     """AyaVision's Siglip has 1152 channels in 14 heads if the file has no vision_config, and Siglip's own sizes for {}."""
-    absent = table("defaults")["aya_vision"]["parts"]["vision_config"]
+    absent = table("class_defaults")["aya_vision"]["parts"]["vision_config"]
     assert absent == {"hidden_size": 1152, "num_hidden_layers": 26, "num_attention_heads": 14}
     large = {"model_type": "mistral_large4", "text_config": {"layer_types": ["full_attention"] * 72}}
     (absent_,), (empty,) = (

@@ -12,7 +12,7 @@ import pytest
 import posref
 from posref.configs import LAYOUTS, factors, rope_from_config
 from posref.models.layers import ROTATES, TYPES
-from posref.models.values import mropes, table
+from posref.models.model_types import mropes, table
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 HEADS = {"hidden_size": 4096, "num_attention_heads": 32}

@@ -8,7 +8,7 @@ import pytest
 
 import posref
 from posref import from_config, mrope_from_config, rope_from_config
-from posref.models.values import table
+from posref.models.model_types import table
 from posref.spec import REGISTRY
 
 CLASSES = sorted(table("diffusers"))

@@ -18,7 +18,7 @@ from posref.conformance.evidence.every import for_model, model_cases
 from posref.conformance.reports import terminal
 from posref.conformance.reports.document import told
 from posref.conformance.suite.schemas import validate
-from posref.models.values import table
+from posref.models.model_types import table
 from posref.presets import Sizes
 
 LLAMA = "llama-3.1-8b"

@@ -11,7 +11,7 @@ import pytest
 
 import posref
 from posref import from_config, rope_from_config
-from posref.models.values import model_table, table
+from posref.models.model_types import model_table, table
 from posref.models.whole import READERS
 from posref.spec import REGISTRY
 

@@ -6,7 +6,7 @@ import pytest
 
 import posref
 from posref import mrope_from_config
-from posref.models.values import mropes
+from posref.models.model_types import mropes
 from posref.scaling import YaRN
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 4, "max_position_embeddings": 32768}

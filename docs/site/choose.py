@@ -7,7 +7,7 @@ from typing import Any
 
 from posref.about import ABOUT
 from posref.core.composition import stages
-from posref.models.values import model_table, why_not
+from posref.models.model_types import model_table, why_not
 from posref.spec import REGISTRY, Encoding
 
 TABLE = model_table()

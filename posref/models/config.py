@@ -13,14 +13,14 @@ from posref.models.arguments import Config, Factors, MRopeArguments, RopeArgumen
 from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
 from posref.models.layers import base_of_layer, number_of_layers, rotates, rules_of, type_of_layer
+from posref.models.model_types import BASE, layouts, model_type, mropes, positions_of, remedy
 from posref.models.parts import completed, part_of
 from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor_of, table_factor
-from posref.models.values import layouts, model_type, mropes, positions_of, remedy
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
 from posref.scaling import Scaling, YaRN
 from posref.types import Layout
 
-Facts = Mapping[str, Any]  # what is known of a model type: see `posref.models.values.model_type`
+Facts = Mapping[str, Any]  # what is known of a model type: see `posref.models.model_types.model_type`
 WORDS: tuple[Layout, ...] = get_args(Layout)
 TEXT = "text_config"
 HIDDEN = ("hidden_size", "n_embd", "d_model")
@@ -400,7 +400,7 @@ def _by_layer(given: Mapping[str, Any], config: Mapping[str, Any], facts: Facts)
         refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
     if "yarn" in facts and rope_type(given, facts) == "yarn":
         given = {**facts["yarn"], **given}  # the code of DeepSeek-V4 has no factor on cos and sin
-    places = (config, facts.get("defaults", {}), {"rope_theta": 10_000.0})
+    places = (config, facts.get("defaults", {}), {"rope_theta": BASE})
     return {
         base["layers"]: {**(given if base["scaled"] else {}), "rope_theta": first(tuple(base["keys"]), *places)}
         for base in facts["bases"]
@@ -473,8 +473,8 @@ def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Facts) ->
         beside = first(names, rope, config)
         if beside is not None:
             refuse(f"a model with rope_ratio must have no rope_theta, since its base is 10000 rope_ratio; got {beside!r}.")
-        return 10_000 * number("rope_ratio", ("rope_ratio",), config, defaults, low=0, strict=True)
-    silent = {"rope_theta": 10_000.0} if "layout" in facts else {}
+        return BASE * number("rope_ratio", ("rope_ratio",), config, defaults, low=0, strict=True)
+    silent = {"rope_theta": BASE} if "layout" in facts else {}
     inner = config.get(facts["inside"]) if "inside" in facts else None
     beside = inner if isinstance(inner, dict) else {}
     return number("base", names, rope, config, beside, defaults, silent, low=0, strict=True)

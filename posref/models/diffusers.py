@@ -16,7 +16,7 @@ from typing import Any
 
 from posref.models.arguments import Entry
 from posref.models.fields import refuse
-from posref.models.values import table, why_not
+from posref.models.model_types import table, why_not
 from posref.spec import REGISTRY
 
 CLASS = "_class_name"

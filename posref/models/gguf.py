@@ -27,7 +27,7 @@ from typing import Any, overload
 from posref.models.arguments import RopeArguments
 from posref.models.config import WORDS
 from posref.models.fields import even, first, integer, number, positives, refuse, speaking_as
-from posref.models.values import table
+from posref.models.model_types import table
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 from posref.types import Layout
 

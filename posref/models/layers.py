@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from posref.models.fields import integer, refuse
-from posref.models.values import model_type
+from posref.models.model_types import model_type
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 WITHOUT = ("linear_attention", "conv", "mamba", "recurrent")  # layer types that have nothing to rotate

@@ -1,5 +1,5 @@
 """
-The parts of a nested configuration: the type of each, and what the file leaves out. The rules are those of transformers 5.24.0.
+The parts of a nested configuration: the type of each, and what the file leaves out. The rules are those of transformers 5.23.0.
 
 The ``parts`` of a row (tables/types.json) have a type for each key, which the parent fixes: the file's own ``model_type`` is
 ignored there. Or they have a dict, with
@@ -10,8 +10,8 @@ ignored there. Or they have a dict, with
 - ``flat``: true if the keys of the part may stand beside those of the parent;
 - ``filled``: true if a part has the parent's defaults for missing keys, not those of its class.
 
-tables/defaults.json has, by type, what the configuration class gives missing keys; under ``names`` other names of keys; and
-under ``parts`` what the class of the parent gives a part that is null or absent. ``python tests/model_tables.py defaults``
+tables/class_defaults.json has, by type, what the configuration class gives missing keys; under ``names`` other names of keys;
+and under ``parts`` what the class of the parent gives a part that is null or absent. ``python tests/model_tables.py defaults``
 writes it.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from posref.models.fields import first, refuse
-from posref.models.values import model_type, table
+from posref.models.model_types import model_type, table
 
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -28,7 +28,7 @@ BACKBONE = "backbone_config"  # its type is never silent (backbone_utils.py, 316
 
 def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Return a configuration with what the class of its type gives missing keys."""
-    known = table("defaults").get(model, {})
+    known = table("class_defaults").get(model, {})
     own = {known["names"][name]: value for name, value in config.items() if name in known.get("names", {})}
     listed = config.get("layer_types")
     if isinstance(listed, list | tuple) and model_type(model).get("layers", {}).get("beside") in listed:
@@ -63,7 +63,7 @@ def _absent(
 ) -> Mapping[str, Any]:
     """Return a part that is null or absent. Refuse keys that would be lost: those of the part beside those of the parent."""
     model = str(config.get("model_type"))
-    own = table("defaults").get(model, {})
+    own = table("class_defaults").get(model, {})
     lost = {name: value for name, value in config.items() if name in (*HIDDEN, *HEADS) and name not in own}
     if first(HIDDEN, lost) is not None and first(HEADS, lost) is not None:
         if rule.get("flat"):
@@ -78,5 +78,5 @@ def _absent(
 
 def _parents(model: str, key: str) -> Mapping[str, Any]:
     """Return what the class of a parent gives a part."""
-    given: Mapping[str, Any] = table("defaults").get(model, {}).get("parts", {}).get(key, {})
+    given: Mapping[str, Any] = table("class_defaults").get(model, {}).get("parts", {}).get(key, {})
     return given

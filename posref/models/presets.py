@@ -14,8 +14,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from posref.models.model_types import table
 from posref.models.rope_scaling import softmax_factor, table_factor
-from posref.models.values import table
 from posref.scaling import RECORDS, Scaling, YaRN
 
 MARKS = {

@@ -33,7 +33,7 @@ ORIGINAL = ("original_max_position_embeddings",)
 
 
 def rope_type(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """Return the type of a rope dict, by its current name. `facts` are those of the model type (`posref.models.values`)."""
+    """Return the type of a rope dict, by its current name. `facts` are what is known of the model type."""
     named = rope.get("rope_type", rope.get("type", "default"))
     kind = ALIASES.get(named, named) if isinstance(named, str) else named
     if kind == "yarn":

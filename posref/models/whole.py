@@ -9,13 +9,13 @@ from posref.models.config import check, dicts_of, read_mrope, read_rope
 from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as, speaking_of
 from posref.models.layers import COUNT, kinds_of_layers, layers_on
+from posref.models.model_types import ROTARY, model_table, model_type, remedy, why_not
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
 from posref.models.reaches import boxes, halves, reaches
 from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 from posref.models.rope_scaling import softmax_factor_of
 from posref.models.unreviewed import parent_of
-from posref.models.values import ROTARY, model_table, model_type, remedy, why_not
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
 DICTS = ("rope_scaling", "rope_parameters")

@@ -11,7 +11,7 @@ import pytest
 from config_versions import altered, answer, changed, outcome, plain
 from transformers import CONFIG_MAPPING
 
-from posref.models.values import table
+from posref.models.model_types import table
 
 
 def test_defaults_are_those_of_the_configuration_classes() -> None:
@@ -20,7 +20,7 @@ def test_defaults_are_those_of_the_configuration_classes() -> None:
     command = [sys.executable, "-W", "ignore", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
     theirs = json.loads(done.stdout.splitlines()[-1])
-    ours = table("defaults")
+    ours = table("class_defaults")
     assert len(theirs) > 600
     assert {name: ours.get(name) for name in theirs} == theirs
 

@@ -31,7 +31,7 @@ from posref.configs import LAYOUTS
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import half_widths
 from posref.models.config import HEADS, HIDDEN
-from posref.models.values import table
+from posref.models.model_types import table
 from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}

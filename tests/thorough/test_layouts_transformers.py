@@ -17,7 +17,7 @@ from posref.configs import LAYOUTS, factors
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import half_widths
 from posref.models.config import HEADS, HIDDEN
-from posref.models.values import model_type, mropes
+from posref.models.model_types import model_type, mropes
 
 PASSED = 6  # lanes beside the rotated ones, where the function takes them
 POSITIONS = (0, 1, 7)

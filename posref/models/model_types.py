@@ -1,5 +1,9 @@
 """
-The tables of what is known of models, in the folder ``tables``: one row for each model type, GGUF architecture and preset.
+What is known of model types, GGUF architectures and presets: one row for each, in the folder ``tables``.
+
+The default base of a model type stands in its row of tables/types.json, as ``rope`` / ``defaults`` / ``rope_theta``, or in the
+rope dict under ``silent``; `BASE` is that of all others. tables/class_defaults.json has what other keys mean that a file may
+leave out.
 
 Everything about model types was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2,
 whose code comes with their weights.
@@ -15,13 +19,14 @@ from typing import Any
 
 from posref.types import Layout
 
+BASE = 10_000.0  # where neither the file nor the row of its model type has one
 CLOSE = 0.85  # of two spellings, as difflib measures
 ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
 
 @cache
 def table(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the rows of a table by name: "types", "defaults", "undefined", "gguf" or "presets". The file is read once."""
+    """Return the rows of a table, a file in ``tables`` that is read once, by its name: "types", "gguf" or another."""
     path = Path(__file__).with_name("tables") / f"{name}.json"
     rows: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return rows
@@ -38,14 +43,14 @@ def model_type(name: Any) -> Mapping[str, Any]:
       keys for which the row holds; ``read``, the function of `posref.models.whole` that reads it; ``source``, a file and line
       of transformers/models; ``confidence``, "high" if that code was read or compared.
     - ``parts`` has the keys of nested configurations: see `posref.models.parts`. ``without`` has the components of these parts
-      that the model leaves out; ``defaults``, values of missing keys besides those in tables/defaults.json.
+      that the model leaves out; ``defaults``, values of missing keys besides those in tables/class_defaults.json.
 
     ``rope`` has what `posref.configs` knows. Each layout was checked by running that model's rotary module and apply function.
 
     - ``layout`` of the weights as transformers stores them (Meta's own Llama files are interleaved); ``half_unless``, a key
       that is false for "half"; ``lanes`` and ``inverse``, as in `posref.rope`; ``mrope``, the arrangement and the default
       sections, in the order of the file, of a model with several position axes.
-    - ``defaults`` for missing keys that tables/defaults.json has not, where they are not base 10000, the whole head and head
+    - ``defaults`` for missing keys that tables/class_defaults.json has not, where they are not `BASE`, the whole head and head
       size hidden_size // num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is
       ``{"rope_type": "default"}``.
     - ``bases``, for old files with one base per layer type: the types, the keys of their bases, and whether `rope_scaling`
