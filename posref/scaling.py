@@ -51,7 +51,7 @@ class NTKFixed(Scaling):
     Multiply the base by `factor`, then divide every frequency by ``factor**(2/d)``.
 
     In total the slowest frequency is divided by `factor`. Source: Su, "Transformer upgrade 11: NTK-RoPE-fixed",
-    kexue.fm/archives/9706; vLLM's "ntk".
+    kexue.fm/archives/9706; vLLM's "ntk" (0.33.0, model_executor/layers/rotary_embedding/ntk_scaling_rope.py:31-36).
     """
 
     factor: float
@@ -63,7 +63,7 @@ class NTKMixed(Scaling):
     Multiply frequency i by ``exp(-a (i+1)**mix)``, where ``a = ln(factor) / (d/2)**mix``.
 
     This divides the slowest frequency by `factor`. Source: Su, "Transformer upgrade 11: NTK-RoPE-mixed",
-    kexue.fm/archives/9706; vLLM's "ntk" with mixed_b.
+    kexue.fm/archives/9706; vLLM's "ntk" with mixed_b (0.33.0, ntk_scaling_rope.py:37-45).
     """
 
     factor: float

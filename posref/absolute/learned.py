@@ -21,6 +21,10 @@ from posref.types import ArrayOf, T
     rows="*P",
     requires=("offset < N",),
     invariants=("batch equivariant",),
+    read={
+        "bert4keras": "bojone/bert4keras@c1ae0dc, bert4keras/layers.py:811-816",
+        "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:416-442",
+    },
 )
 def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, clip: bool = False) -> T:
     r"""

@@ -33,6 +33,11 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "score SDE": "yang-song/score_sde@0acb9e0, models/layerspp.py:33-43",
         "Tancik et al.'s formula": "tancik/fourier-feature-networks@9c110c3, Demo.ipynb:210",
         "Tancik et al.'s code": "tancik/fourier-feature-networks@9c110c3, Demo.ipynb:136-141",
+        "diffusers": (
+            "diffusers 0.42.1, diffusers/models/embeddings.py:1112-1122; diffusers/models/unets/unet_2d.py:147; "
+            "diffusers/models/unets/unet_1d.py:106-108; diffusers/models/unets/unet_2d_condition.py:562-564; "
+            "diffusers/models/transformers/stable_audio_transformer.py:229-234"
+        ),
     },
 )
 def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype: DType | None = None) -> T:

@@ -21,6 +21,10 @@ from posref.types import ArrayOf, T
     result="*B N steps",
     rows="*B",
     sums=True,
+    read={
+        "DGL": "dmlc/dgl@3d16000, python/dgl/transforms/functional.py:3585-3611",
+        "PyTorch Geometric": "torch-geometric 2.8.1, torch_geometric/transforms/add_positional_encoding.py:145-155",
+    },
 )
 def random_walk_diagonals(adjacency: ArrayOf[T], /, *, steps: int) -> T:
     r"""

@@ -56,6 +56,8 @@ ODD: tuple[Odd, ...] = get_args(Odd)
         "positional-encodings by tatp22": (
             "tatp22/multidim-positional-encoding@efeb8d9, positional_encodings/torch_encodings.py:40-55"
         ),
+        "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:444-472",
+        "MLX": "mlx 0.32.4, mlx/nn/layers/positional_encoding.py:112",
     },
 )
 @in_blocks(positions=(0, 0))

@@ -36,6 +36,8 @@ PHASES: tuple[Phases, ...] = get_args(Phases)
     read={
         "MAE": "facebookresearch/mae@efb2a80, util/pos_embed.py:38-67",
         "timm unless interleave_sin_cos": ("huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:39-78"),
+        "diffusers": "diffusers 0.42.1, diffusers/models/embeddings.py:116-144, 180-219",
+        "vit-pytorch": "vit-pytorch 1.26.11, vit_pytorch/simple_vit.py:12-21",
     },
 )
 def sinusoidal_nd(

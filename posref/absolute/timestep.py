@@ -29,6 +29,12 @@ from posref.types import ArrayOf, T
     rows="*P",
     requires=("dim >= 4 or shift == 0",),
     rounded=("timesteps", "result"),
+    read={
+        "diffusers": (
+            "diffusers 0.42.1, diffusers/models/embeddings.py:27-78; diffusers/models/transformers/transformer_flux.py:725"
+        ),
+        "guided-diffusion": "openai/guided-diffusion@22e0df8, guided_diffusion/nn.py:113-121",
+    },
 )
 def timestep(
     timesteps: ArrayOf[T],

@@ -54,6 +54,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "FlashAttention with causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:39-51",
         "Step-1": "vllm 0.33.0, v1/attention/ops/triton_attention_helpers.py:432-438",
         "FlashAttention without causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:52-70",
+        "vLLM": "vllm 0.33.0, model_executor/models/bloom.py:119-124; model_executor/models/step1.py:129-132",
     },
 )
 @in_strips

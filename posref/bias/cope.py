@@ -25,6 +25,11 @@ from posref.types import AnyArray, ArrayOf, T
     rows="*R Q",
     requires=("N >= 1",),
     sums=True,
+    read={
+        "x-transformers": (
+            "x-transformers 2.31.10, x_transformers/attend.py:556, 603-604; x_transformers/x_transformers.py:545-578"
+        ),
+    },
 )
 def cope(q: ArrayOf[T], logits: ArrayOf[T], table: ArrayOf[T], mask: AnyArray, /) -> T:
     r"""

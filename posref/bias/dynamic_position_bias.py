@@ -39,6 +39,7 @@ DISTANCES: tuple[Distance, ...] = get_args(Distance)
         "x-transformers with `dynamic_pos_bias_log_distance`": (
             "x-transformers 2.31.10, x_transformers/x_transformers.py:620-621"
         ),
+        "vit-pytorch": "vit-pytorch 1.26.11, vit_pytorch/crossformer.py:110-115, 146-150",
     },
 )
 def dynamic_position_bias(

@@ -21,6 +21,15 @@ from posref.types import ArrayOf, T
     rows="*B H",
     requires=("queries <= K",),
     sums=True,
+    read={
+        "FoX": (
+            "zhixuan-lin/forgetting-transformer@883f260, "
+            "src/forgetting_transformer/model/forgetting_transformer/modeling_forgetting_transformer.py:346"
+        ),
+        "x-transformers": (
+            "x-transformers 2.31.10, x_transformers/x_transformers.py:719-744; x_transformers/attend.py:556, 569-570"
+        ),
+    },
 )
 def forgetting_bias(log_gates: ArrayOf[T], /, *, queries: int) -> T:
     r"""

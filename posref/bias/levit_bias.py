@@ -21,6 +21,9 @@ QUERIES = "((height-1)//stride+1)*((width-1)//stride+1)"
     arrays={"table": Axes("H height*width")},
     result=f"H {QUERIES} height*width",
     rows="H",
+    read={
+        "vit-pytorch": "vit-pytorch 1.26.11, vit_pytorch/levit.py:69-88",
+    },
 )
 def levit_bias(table: ArrayOf[T], /, *, height: int, width: int, stride: int) -> T:
     r"""

@@ -22,6 +22,12 @@ from posref.types import ArrayOf, T
     result="*P",
     rows="*P",
     noun="coordinates",
+    read={
+        "timm": "timm 1.0.31, timm/layers/pos_embed_rel.py:404-417",
+        "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:620-621",
+        "the authors' code": "microsoft/Swin-Transformer@f82860b, models/swin_transformer_v2.py:103-111",
+        "transformers": "transformers 5.23.0, models/swinv2/modeling_swinv2.py:467-476",
+    },
 )
 def log_spaced_coordinates(offsets: ArrayOf[T], /, *, window: int | None, dtype: Any = None) -> T:
     r"""
@@ -53,9 +59,9 @@ def log_spaced_coordinates(offsets: ArrayOf[T], /, *, window: int | None, dtype:
 
     Notes
     -----
-    The paper's equation (4) has the natural logarithm of 1 + abs(Δ) alone. The authors' code has the formula above. Their code,
-    transformers' and timm's divide by w - 1 = 0 for a window of 1, except transformers' for the model's own window, which it
-    does not divide if it has one row.
+    The paper's equation (4) has the natural logarithm of 1 + abs(Δ) alone. The formula above is that of the authors' code. It
+    divides by w - 1 = 0 for a window of 1, as timm's and transformers' do; but transformers does not divide by the model's own
+    window, if that has one row.
 
     Examples
     --------

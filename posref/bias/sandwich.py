@@ -22,6 +22,12 @@ from posref.types import ArrayOf, T
     rows="*B Q",
     invariants=("decode",),
     sums=True,
+    read={
+        "NeMo": (
+            "NVIDIA/NeMo@8cfedd7, "
+            "nemo/collections/nlp/modules/common/megatron/position_embedding/sandwich_relative_position_embedding.py:58-75"
+        ),
+    },
 )
 def sandwich(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, width: int, base: float = 10000.0,

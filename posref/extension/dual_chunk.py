@@ -45,6 +45,12 @@ def by_map(
     requires=(*SIZES, *ROTATES),
     sums=True,
     equals=by_map,
+    read={
+        "vLLM": (
+            "vllm 0.10.0, attention/backends/dual_chunk_flash_attn.py:160-166, 428-438, 736, 750-835; "
+            "vllm/model_executor/layers/rotary_embedding.py:1753-1766"
+        ),
+    },
 )
 def dual_chunk(
     q: ArrayOf[T],
@@ -121,8 +127,8 @@ def dual_chunk(
     A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill, and the cache
     can hold keys rotated by n mod s. For keys after the query see `dual_chunk_distances`.
 
-    Beyond the original length, vLLM multiplies scores by a temperature. It also rotates two more queries, called "critical", to
-    choose keys for its sparse attention. They do not change any score.
+    Beyond the original length, vLLM 0.10 multiplies scores by a temperature. It also rotates two more queries, called
+    "critical", to choose keys for its sparse attention. They do not change any score. vLLM 0.33 has the rotations alone.
 
     Examples
     --------

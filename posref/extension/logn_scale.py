@@ -21,6 +21,10 @@ from posref.types import ArrayOf, T
     result="*P",
     rows="*P",
     invariants=("decode",),
+    read={
+        "SGLang": "sglang 0.5.23, sglang/kernels/ops/attention/decode_attention.py:300-304",
+        "fastllm's Qwen": "ztxz16/fastllm@d3aea32, src/models/qwen.cpp:50-55",
+    },
 )
 def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:
     r"""

@@ -22,6 +22,10 @@ from posref.types import ArrayOf, T
     requires=("shift < window",),
     invariants=("decode",),
     returns="mask",
+    read={
+        "transformers": "transformers 5.23.0, models/swin/modeling_swin.py:576-582",
+        "timm": "timm 1.0.31, timm/models/swin_transformer.py:530-532",
+    },
 )
 def shifted_window_mask(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, size: int, window: int, shift: int) -> T:
     r"""

@@ -166,7 +166,8 @@ def mrope_from_config(
     ValueError
         As for `rope_from_config`, or if the sections do not add up to the rotated pairs or do not fit the arrangement. Also for
         HunYuan-VL: in transformers the two channels of one of its pairs take positions of different axes, and the result is not
-        a rotation. (vLLM reads its four sections as chunks of position, width, height and image.)
+        a rotation. (vLLM 0.14 reads its four sections as chunks of position, width, height and
+        image, in xdrope.py:57-64; version 0.33 runs transformers' code.)
 
     Notes
     -----
@@ -314,7 +315,7 @@ def _arrangement(
     if _is_xdrope(config):
         refuse(
             "config must give both channels of a pair the same axis; got HunYuan-VL's sections, which split a pair between two "
-            "axes. For vLLM's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
+            "axes. For vLLM 0.14's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
         )
     if arrangement is None and "mrope" not in facts:
         known = ", ".join(sorted(mropes()))

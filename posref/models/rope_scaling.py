@@ -22,7 +22,7 @@ ROPE_TYPES: dict[str, tuple[str, ...]] = {  # each type with the keys that it re
 # From the first files of Phi-3 and Qwen2-VL; vLLM's name for DeepSeek's; TeleChat's name, with a factor of its own
 TELECHAT = "telechat3-yarn"
 ALIASES = {"su": "longrope", "mrope": "default", "deepseek_yarn": "yarn", TELECHAT: "yarn"}
-TELECHAT_GAIN = 0.07  # in place of YaRN's 0.1 (vllm, rotary_embedding/telechat3_scaling_rope.py; mlx-lm has 0.1)
+TELECHAT_GAIN = 0.07  # in place of YaRN's 0.1 (vllm 0.33.0, transformers_utils/config.py:650-657; mlx-lm has 0.1)
 # Keys that are read elsewhere; the last three do not change the rotation.
 COMMON = (
     *("rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"),

@@ -20,6 +20,14 @@ from posref.types import ArrayOf, T
     result="*R T",
     rows="*R",
     returns="integer",
+    read={
+        "fairseq": (
+            "facebookresearch/fairseq@3d262bb, fairseq/utils.py:256-266; "
+            "fairseq/models/transformer/transformer_encoder.py:60-75; fairseq/models/bart/model.py:333"
+        ),
+        "RoBERTa": "transformers 5.23.0, models/roberta/modeling_roberta.py:142-155",
+        "M2M100": "transformers 5.23.0, models/m2m_100/modeling_m2m_100.py:169-182",
+    },
 )
 def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     r"""

@@ -26,6 +26,9 @@ from posref.types import ArrayOf, T
     result="*R I J k_rows k_columns",
     rows="*R",
     sums=True,
+    read={
+        "timm's MViTv2": "timm 1.0.31, timm/models/mvitv2.py:990-1004",
+    },
 )
 def decomposed_bias(q: ArrayOf[T], table_h: ArrayOf[T], table_w: ArrayOf[T], /, *, k_rows: int, k_columns: int) -> T:
     r"""

@@ -19,6 +19,11 @@ from posref.types import T
     arrays={"x": Axes("*R Q N")},
     result="*R Q N",
     rows="*R",
+    read={
+        "Parakeet": "transformers 5.23.0, models/parakeet/modeling_parakeet.py:341-347",
+        "NeMo": "nemo_toolkit 3.0.0, nemo/collections/asr/parts/submodules/multi_head_attention.py:259-270",
+        "ESPnet": "espnet 202511, espnet/nets/pytorch_backend/transformer/attention.py:391-408",
+    },
 )
 def relative_shift(x: T, /) -> T:
     r"""

@@ -39,6 +39,11 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
         "Qwen2-VL vision": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:194-250",
         "Pixtral": "transformers 5.23.0, models/pixtral/modeling_pixtral.py:37-95",
         "EVA-02": "baaivision/EVA@5623d08, EVA-02/asuka/rope.py:109-125",
+        "timm": "timm 1.0.31, timm/layers/pos_embed_sincos.py:1474-1502",
+        "diffusers": (
+            "diffusers 0.42.1, diffusers/models/transformers/transformer_ltx.py:256-266; "
+            "diffusers/models/transformers/transformer_ltx2.py:1030-1034"
+        ),
     },
 )
 def axial_frequencies(

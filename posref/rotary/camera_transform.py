@@ -31,6 +31,9 @@ ROLES: tuple[Role, ...] = get_args(Role)
     rows="*R B H T",
     requires=("n >= 1", "H > 1"),
     sums=True,
+    read={
+        "diffusers": "diffusers 0.42.1, diffusers/models/transformers/transformer_sana_wm.py:927-942",
+    },
 )
 def camera_transform(x: ArrayOf[T], matrices: ArrayOf[T], inverses: ArrayOf[T], /, *, role: Role, blocks: int) -> T:
     r"""

@@ -32,6 +32,11 @@ from posref.types import ArrayOf, T
     requires=("1 <= n <= k", "1 <= m <= k", "G >= 1"),
     closed=True,
     rounded=("result",),
+    read={
+        "vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/fope.py:74-132",
+        "SGLang": "sglang 0.5.23, sglang/srt/layers/rotary_embedding/rope_variant.py:229-283",
+        "the authors' code": "TsinghuaC3I/Fourier-Position-Embedding@bd94b20, olmo/model.py:658-663, 712-720",
+    },
 )
 def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: ArrayOf[T], /, *, base: float) -> T:
     r"""
@@ -53,7 +58,8 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
         M, learned, or drawn once around the identity. H is a multiple of G, and each of the G mixes serves a block of H/G
         neighbouring heads. A 2-D mix serves all heads. n, at most D/2, is the number of bands that are kept: those with
         theta > 2 pi / L, which make more than one turn in the training length L (authors, vLLM), or a number that the
-        configuration sets (``num_inv_freq``). m is min(n, D/4) in the authors' code, n in vLLM.
+        configuration sets (``num_inv_freq``). m is min(n, D/4) in the authors' code with
+        ``fourier_ignore_zero``, n in vLLM and SGLang.
     sin_mix : array, real floating, shape of `cos_mix`
         N, learned or drawn like M.
     base : float

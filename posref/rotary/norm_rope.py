@@ -47,6 +47,11 @@ ORDERS: tuple[Order, ...] = get_args(Order)
         "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68",
         "GPT-NeoX": "transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py:100-104, 107-140",
         "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
+        "vLLM's CUDA kernel": "vllm-project/vllm@0f5257e, csrc/fused_qknorm_rope_kernel.cu:198-232",
+        "vLLM's Helion kernel": "vllm 0.33.0, kernels/helion/ops/fused_qk_norm_rope.py:262-297",
+        "TensorRT-LLM's kernel": (
+            "NVIDIA/TensorRT-LLM@567239f, cpp/tensorrt_llm/kernels/fusedQKNormRopeKernel.cu:122-151, 244-259"
+        ),
     },
 )
 @in_blocks(x=(0, 1), cos=(0, 1), sin=(0, 1))
@@ -116,9 +121,10 @@ def norm_rope(
 
     Notes
     -----
-    In half precision kernels differ in what they round. vLLM's and TensorRT-LLM's kernels of Qwen3's norm and rotation round
-    the result alone, as here. Others round once more between the two, and transformers rounds every product. All are right:
-    accuracy class "low" allows them, and "fused" allows only one rounding.
+    In half precision kernels differ in what they round. TensorRT-LLM's kernel for Qwen3's norm and rotation, and vLLM's CUDA
+    kernel after it, round the result alone, as here. vLLM's Helion kernel rounds before the weight, between norm and rotation,
+    and every product, as transformers does. All are right: accuracy class "low" allows them, and "fused" allows only one
+    rounding.
 
     OLMo 2 normalizes over all heads together, so it needs two calls: `rms_norm` of (B, T, H * D), then `apply_rope`. Values are
     not rotated. Gemma 4 normalizes them too, without a weight.

@@ -41,6 +41,10 @@ from posref.types import ArrayOf, Layout, T
     closed=True,
     sums=True,
     rounded=("q_positions", "k_positions"),
+    read={
+        "performer-pytorch": "performer-pytorch 1.1.4, performer_pytorch/performer_pytorch.py:430-433",
+        "MLLA": "LeapLabTHU/MLLA@66b6d29, models/mlla.py:128-138",
+    },
 )
 def rotary_linear_attention(
     q: ArrayOf[T],

@@ -33,6 +33,12 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions n
     result="*P dim//2",
     rows="*P",
     noun="scales",
+    read={
+        "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:874-887",
+        "rotary-embedding-torch": "rotary-embedding-torch 0.9.1, rotary_embedding_torch/rotary_embedding_torch.py:261",
+        "torchscale": "torchscale 0.3.0, torchscale/component/xpos_relative_position.py:50-53",
+        "flash-attn": "Dao-AILab/flash-attention@0251105a, flash_attn/layers/rotary.py:418-422",
+    },
 )
 def xpos_scales(
     positions: ArrayOf[T],
