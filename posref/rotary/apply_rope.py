@@ -52,7 +52,7 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
             "models/gemma/modeling_gemma.py:146-150"
         ),
         "gpt-oss": "openai/gpt-oss@7b58334, gpt_oss/torch/model.py:50-61",
-        "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68",
+        "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68, 197-208",
         "Meta's own Llama": "meta-llama/llama-models@a9c89c4, models/llama3/model.py:83-93",
         "Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:89-99",
         "RoFormer": "transformers 5.23.0, models/roformer/modeling_roformer.py:220-244",

@@ -44,7 +44,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
         "Qwen3": "transformers 5.23.0, models/qwen3/modeling_qwen3.py:244-249",
         "Gemma 3": "transformers 5.23.0, models/gemma3/modeling_gemma3.py:345-349",
         "HunYuan": "transformers 5.23.0, models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py:196-199",
-        "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68",
+        "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68, 197-208",
         "GPT-NeoX": "transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py:100-104, 107-140",
         "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
         "vLLM's CUDA kernel": "vllm-project/vllm@0f5257e, csrc/fused_qknorm_rope_kernel.cu:198-232",
