@@ -16,7 +16,7 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..calls import given_dtype
-from ..errors import Failure, Unsupported, shown
+from ..errors import Failure, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from . import invocation
 from .invocation import InProcess
@@ -110,12 +110,6 @@ class GradientCall:
 def none_by(library: str) -> str:
     """Return why an implementation has no gradients whose library does not differentiate."""
     return f"{library} has no automatic gradients: define vjp()"
-
-
-def expect_stated(op: str, stated: Mapping[str, Any]) -> None:
-    """Raise `Unsupported` unless a program or a folder of results states that it has the gradients of an operation."""
-    if op not in stated.get("vjp", ()):
-        raise Unsupported(shown(stated.get("no_vjp", f"states no vjp of {op}")))
 
 
 def accept(op: str, name: str, host: np.ndarray[Any, Any], found: str | None, call: Call, dtype: str) -> np.ndarray[Any, Any]:

@@ -13,12 +13,12 @@ from posref.backends import BackendMissing
 from .. import errors
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-from . import gradients, invocation
+from . import invocation
 from .base import Target
 from .connection import Connection, unreadable
 from .limits import RESTARTS, START_GRACE
 from .remote import plain_process
-from .remote.program import Reply, about, accepted
+from .reply import Reply, about, accepted, expect_stated
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark
@@ -92,7 +92,7 @@ class ProcessTarget(Target):
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what two calls give there."""
         if call.cotangents:
-            gradients.expect_stated(case.op, self.stated)
+            expect_stated(case.op, self.stated)
         reply = self._ask("run", case, call, dtype)
         try:
             return self._outputs(case, call, dtype, reply)

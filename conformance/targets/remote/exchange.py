@@ -18,11 +18,11 @@ from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
 from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
-from .. import gradients, invocation
+from .. import invocation
 from ..base import Target
 from ..limits import BYTES_PER_VALUE
+from ..reply import Reply, about, accepted, expect_stated
 from . import protocol
-from .program import Reply, about, accepted
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"
@@ -158,7 +158,7 @@ class Outputs(Target):
     def _stop_if_said(self, case: LoadedCase, dtype: str) -> None:
         """Raise what the folder says instead of results."""
         if case.kind == "vjp":
-            gradients.expect_stated(case.op, self.stated)
+            expect_stated(case.op, self.stated)
         unsupported, error = (_reason(self.stated.get(key, {}), case.id, dtype) for key in ("unsupported", "errors"))
         if unsupported is not None:
             raise Unsupported(unsupported or "unsupported")

@@ -19,8 +19,9 @@ from ...model import LoadedCase
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
 from ..limits import GOODBYE
+from ..reply import Reply, about, accepted
 from . import protocol
-from .program import CannotRun, Reply, Session, about, accepted
+from .program import CannotRun, Session
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')

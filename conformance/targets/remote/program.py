@@ -12,18 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 import posref
-from posref.spec import REGISTRY
 
 from ...errors import Failure, Stopped, TargetError, Unsupported, shown
 from ...model import Arrays, Call, LoadedCase
 from ...suite.reader import INSTALLED
-from .. import gradients, invocation
-from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
+from .. import invocation
+from ..base import Target
 from ..invocation import in_one_line
 from ..limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
+from ..reply import Reply, about, accepted, expect_stated
 from . import plain_process, protocol
 from .program_process import Child
 from .protocol import ProtocolError
@@ -31,16 +29,6 @@ from .protocol import ProtocolError
 
 class CannotRun(TargetError):
     """A program that says at start that it cannot run."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The reply of a program to one call."""
-
-    status: str
-    message: str
-    outputs: Mapping[str, tuple[npt.NDArray[Any], str | None]] = field(default_factory=dict)
-    changed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -267,7 +255,7 @@ class Program(Target):
     def _ask(self, case: LoadedCase, step: int, dtype: str) -> Reply:
         """Return its reply, or raise `Unsupported`."""
         if case.kind == "vjp":
-            gradients.expect_stated(case.op, self.session.stated)
+            expect_stated(case.op, self.session.stated)
         reply = self.session.ask(case, step, dtype)
         if reply.status == "unsupported":
             raise Unsupported(reply.message or "unsupported")
@@ -287,46 +275,6 @@ class Program(Target):
         except Exception as error:  # see Session.ask
             said = f"its reply cannot be judged: {invocation.in_one_line(error)}"
             raise Stopped(verdict="protocol", message=said) from error
-
-
-def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bool) -> Arrays:
-    """Return a reply's outputs by name; `Failure` for what is wrong with them whatever their values."""
-    for name in reply.changed:
-        raise Failure(invocation.CHANGED.format(shown(name)))
-    missing = [name for name in call.expected if name not in reply.outputs]
-    if missing:
-        raise Failure(reply.message or f"returned no {', '.join(missing)}")
-    found = {name: reply.outputs[name] for name in call.expected}
-    if call.cotangents:
-        return {n: gradients.accept(case.op, n, host, of, call, dtype) for n, (host, of) in found.items()}
-    return {
-        n: invocation.accept(case.op, n, host, of, call, dtype, asked=told, flags=case.flags) for n, (host, of) in found.items()
-    }
-
-
-def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | None, trig: float | None) -> dict[str, Any]:
-    """Return the fields of a target that a program or a folder of results states of itself, or raise `TargetError`."""
-    who, operations = stated["implementation"], stated["operations"]
-    dtypes = tuple(stated.get("dtypes", ("float32",)))
-    if dtype is not None and dtype not in dtypes:
-        msg = f"{name}: --dtype must be one that it states, of {', '.join(dtypes)}; got {dtype!r}."
-        raise TargetError(msg)
-    unknown = [op for op in operations if op not in REGISTRY]
-    if len(unknown) == len(operations):
-        msg = f"{name}: must state at least one operation of {', '.join(REGISTRY)}; got {', '.join(operations)}."
-        raise TargetError(msg)
-    notes = [shown(note) for note in stated.get("notes", ())]
-    if unknown:
-        notes.append(f"states operations that this version of posref does not know, and did not ask: {', '.join(unknown)}")
-    dtypes = (dtype,) if dtype else dtypes
-    own = {who["name"]: who["version"]} if "version" in who else {}
-    return {
-        "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
-        "claims": settle_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
-        "scalings": settle_scalings(name, stated.get("scalings", SCALINGS)),
-        "supports": settle_supports(name, stated.get("supports")),
-        "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
-    }  # fmt: skip
 
 
 def _reproduce(command: Sequence[str]) -> str:
