@@ -10,7 +10,7 @@ import pytest
 import posref
 from posref.conformance import check, check_call
 from posref.conformance.diagnosis import constants
-from posref.conformance.diagnosis.budget import Budget
+from posref.conformance.diagnosis.hypotheses import Budget
 
 
 def told(function: Any, op: str, **options: Any) -> str:

@@ -102,8 +102,8 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
-    from ..diagnosis.budget import Budget
     from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.hypotheses import Budget
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}

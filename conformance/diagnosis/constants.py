@@ -24,9 +24,8 @@ from ..calls import positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, argument, before, narrowed, option
 from ..suite.axes import alternatives, is_star, signed_places
 from . import arguments, siblings
-from .budget import Budget
 from .extent import is_wrong
-from .hypotheses import Hypothesis, Question, plausible, score
+from .hypotheses import Budget, Hypothesis, Question, plausible, score
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
 RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls

@@ -18,8 +18,7 @@ from .. import judge
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from . import constants, extent, features, fit, phases, places, search
-from .budget import Budget
-from .hypotheses import Hypothesis, Question, quiet
+from .hypotheses import Budget, Hypothesis, Question, quiet
 from .search import Group
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def diagnose(
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
-    with quiet(), features.remembered():
+    with quiet():
         told = _Known(known or {}, first, others, messages or {}, budget or Budget(), earlier if earlier is not None else [])
         found = _diagnose(op, answers, claim, told)
     if stage:
@@ -172,7 +171,10 @@ def _explained(
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
-    found = _as_earlier(questions, claim, known) or _single(questions, claim, known) or _beyond_one(op, questions, claim, known)
+    found = _as_earlier(questions, claim, known) or _single(questions, claim, known)
+    if found is None:
+        with features.remembered():
+            found = _beyond_one(op, questions, claim, known)
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
     against = _in_other_dtypes(found, op, known.others)

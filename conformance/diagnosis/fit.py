@@ -23,8 +23,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, Real
 
 from ..evidence.tools.deviation import Deviation, after, argument, before, option
-from .budget import Budget
-from .hypotheses import UNITS, Hypothesis, Question
+from .hypotheses import UNITS, Budget, Hypothesis, Question
 
 PROBES = 2  # small failing cases on which a number is fitted
 LEAST = 3  # values of a case of which a number says something

@@ -5,16 +5,19 @@ Hypotheses: the values that a deviation predicts for each call, and their distan
 float64, must come to values that were rounded along another way before the deviation is *named*. Whether a case passes is
 decided before and elsewhere, by the stored tolerances alone; none of these four can change a verdict. Were they too small, a
 failure would stay unexplained; too large, and two deviations would tie.
+
+`Budget` is the time for trying them: what is not tried by its end is left out, and the text says so.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from time import process_time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +39,41 @@ LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16":
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
+SECONDS = 4.5  # of CPU time, for all operations of a report together
+RESERVE = 0.25  # seconds that are kept for each operation that is still to come, as long as there are so many
+T = TypeVar("T")
 Array = npt.NDArray[Any]
 Outputs = list[Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
+
+
+class Budget:
+    """CPU time for hypotheses; `short` says whether some were not tried for want of it."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.end = process_time() + seconds
+        self.short = False
+
+    def part(self, others: int) -> Budget:
+        """Return the time for one operation: all but a little for each of the others, or an equal share if they are many."""
+        left = self.end - process_time()
+        return Budget(max(left - RESERVE * others, left / (others + 1)))
+
+    def but_for(self, seconds: float) -> Budget:
+        """Return the time that is left, but for some seconds."""
+        return Budget(self.end - process_time() - seconds)
+
+    def spent(self) -> bool:
+        """Return whether the time is over; then something is left out."""
+        self.short |= process_time() >= self.end
+        return self.short
+
+    def within(self, hypotheses: Iterable[T]) -> Iterator[T]:
+        """Yield hypotheses while there is time."""
+        for one in hypotheses:
+            if self.spent():
+                return
+            yield one
 
 
 @dataclass(frozen=True)

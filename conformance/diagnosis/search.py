@@ -17,8 +17,7 @@ import numpy as np
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
-from .budget import Budget
-from .hypotheses import Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
+from .hypotheses import Budget, Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
