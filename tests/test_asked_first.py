@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from posref.conformance import check
-from posref.conformance.checks import asked_first
+from posref.conformance.checks import case_run
 
 KEPT = """
 import posref
@@ -32,7 +32,7 @@ def test_what_a_call_keeps_for_others_is_told_as_a_state(key: str, said: bool, t
         assert operation.diagnosis is not None
         assert operation.diagnosis["text"].startswith("failures depend on the calls before: sliding_window/")
         assert " passes when it is the first call of a new process." in operation.diagnosis["text"]
-        assert (operation.diagnosis["names"], operation.diagnosis["hint"]) == ([], asked_first.HINT)
+        assert (operation.diagnosis["names"], operation.diagnosis["hint"]) == ([], case_run.STATE_HINT)
 
 
 @pytest.mark.thorough

@@ -1,20 +1,20 @@
-"""One case put to a target, and the answer given to the judge."""
+"""One case put to a target, the answer given to the judge, and a failing call put once more to a new process."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from posref.scaling import Scaling
 
 from ..accuracy import ROUNDING, UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
-from ..errors import Failure, Stopped, Unsupported
+from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..evidence.every.kernel_cases import GROUP
 from ..evidence.every.state_cases import FLAGS as STATE
-from ..judge import judge
-from ..model import Answer, CaseResult, LoadedCase, Operation
+from ..judge import compare, judge
+from ..model import Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.rows import Budget, Sample, choose, rows_of
 from ..targets.base import Target
@@ -24,6 +24,12 @@ TIER = GROUP  # the kernel tier: its cases are made when they are asked, and jud
 STATE_FLAGS = frozenset(STATE)
 FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
+STATE_HINT = (
+    "Look for a table or a buffer that is kept from call to call: it must be made anew where an option, a shape or the dtype "
+    "is another. Repeat the check with all cases."
+)
+UNEXPLAINED = "unexplained: no known mistake gives these values."
+Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
 def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
@@ -153,3 +159,78 @@ def notes_on_unjudged(operation: Operation) -> Iterator[str]:
         cases = f"{count} kernel {'case' if count == 1 else 'cases'}"
         judges = " (--claim fused judges them)" if operation.claim.startswith("low") else ""
         yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}{judges}"
+
+
+# ---- the state that calls leave behind -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Trial:
+    """A failing case, what is asked of it in a new process, and its name in words."""
+
+    case: LoadedCase
+    alone: LoadedCase
+    words: str
+
+
+def tell_of_state(operations: Pairs, target: Target) -> None:
+    """
+    Say in the diagnosis of an operation that its failures depend on earlier calls, where a case shows it.
+
+    No known mistake and no option explains such failures, and the call alone does not repeat them: it passes as the first call
+    of a new process.
+    """
+    trials = [(o, trial) for o, answers in operations if (trial := _suspected(o, answers, operations)) is not None]
+    new = target.again() if trials else None
+    if new is None:
+        return
+    try:
+        for operation, trial in trials:
+            alone, again = _verdict(new, trial.alone, operation.dtype), _verdict(target, trial.case, operation.dtype)
+            if (alone, again) == ("pass", "fail"):
+                _tell(operation, trial.words)
+    finally:
+        new.close()
+
+
+def _verdict(target: Target, case: LoadedCase, dtype: str) -> str:
+    try:
+        return ask(target, case, dtype).verdict
+    except PosrefError:
+        return "not-run"
+
+
+def _suspected(operation: Operation, answers: Sequence[Answer], operations: Pairs) -> Trial | None:
+    """
+    Return the smallest failing call of an operation that a call before it may have changed; None without one.
+
+    Where one mistake explains all that was answered there is no more to ask. Else calls in another dtype came before, or
+    calls in sequence fail.
+    """
+    if operation.diagnosis is None or operation.diagnosis.get("whole"):
+        return None
+    failing = {c.id for c in operation.cases if c.verdict == "fail"}
+    wrong = sorted((a for a in answers if a.case.id in failing), key=lambda a: _size(a.case.calls))
+    single = [a.asked or a.case for a in wrong if a.case.kind == "value"]
+    sequences = [a for a in wrong if a.case.kind == "sequence" and len(a.outputs) == len(a.case.calls)]
+    earlier = [o for o, _ in operations if o.op == operation.op and o.dtype != operation.dtype]
+    if single and (earlier or sequences):
+        return Trial(single[0], single[0], single[0].id)
+    if single or not sequences:
+        return None
+    first = sequences[0]
+    for count, (call, outputs) in enumerate(zip(first.case.calls, first.outputs, strict=True), 1):
+        if compare(operation.op, call, outputs, operation.claim, operation.dtype) is not None:
+            alone = replace(first.case, kind="value", calls=(call,), flags=())
+            return Trial(first.case, alone, f"call {count} of {first.case.id}")
+    return None
+
+
+def _size(calls: Sequence[Call]) -> int:
+    return sum(x.size for call in calls for x in call.expected.values())
+
+
+def _tell(operation: Operation, words: str) -> None:
+    found = dict(operation.diagnosis or {})
+    told = str(found["text"]).removeprefix(UNEXPLAINED).strip()
+    lead = f"failures depend on the calls before: {words} passes when it is the first call of a new process."
+    text = f"{lead} In this run: {told}" if told else lead
+    operation.diagnosis = found | {"text": text, "names": [], "explanations": [], "hint": STATE_HINT, "seen_in": ""}

@@ -21,8 +21,7 @@ from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
-from .asked_first import tell_of_state
-from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
+from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
