@@ -22,8 +22,7 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import given_dtype
-from ..suite.axes import alternatives, arranged, holds, limits, names_in, value_of, within
-from ..suite.reader import sizes as sizes_of_options
+from ..suite.axes import alternatives, arranged, holds, limits, names_in, size_options, value_of, within
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
@@ -96,7 +95,7 @@ def _valid(record: Encoding, frame: Frame) -> bool:
     """Return whether a frame meets its requirements and is not too large."""
     known = frame.known(record)
     counts = [n for size in frame.sizes.values() for n in (size if isinstance(size, tuple) else (size,))]
-    counts += [known[name] or 1 for name in sizes_of_options(record.name)]  # one that is not given says nothing
+    counts += [known[name] or 1 for name in size_options(record.name)]  # one that is not given says nothing
     small = all(math.prod(shape) <= MOST for shape in frame.shapes.values())
     return small and math.prod(counts) <= WORK and meets(record, known)
 

@@ -30,9 +30,8 @@ from ..errors import TargetError, shown
 from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
 from ..suite import tensors
-from ..suite.axes import within
+from ..suite.axes import size_options, within
 from ..suite.file_limits import NAMED_FILE
-from ..suite.reader import sizes
 from ..suite.safe_files import expect_writable, is_standard_output, loads, read_named, read_object, whole_file
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
@@ -95,7 +94,7 @@ class Request:
             msg = f"{NAME}: {self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}."
             raise TargetError(msg)
         _require("all arrays together", sum(x.size for x in map(np.asarray, inputs.values())))
-        large = {n: v for n, v in params.items() if n in sizes(self.op) and isinstance(v, int) and v > MOST}
+        large = {n: v for n, v in params.items() if n in size_options(self.op) and isinstance(v, int) and v > MOST}
         for option, value in large.items():
             _require(f"--option {option}=", value)
         return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")

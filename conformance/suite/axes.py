@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY, Axes
+from posref.spec import REGISTRY, Axes, Integer
 
 from ..calls import positions_of
 from ..model import Call
@@ -215,3 +215,14 @@ def in_band(where: Positions, band: tuple[float, float | None]) -> npt.NDArray[A
     """Return which positions lie in a band."""
     low, high = band
     return (where >= low) & (where < (np.inf if high is None else high))
+
+
+@cache
+def size_options(op: str) -> frozenset[str]:
+    """Return the options that are the size of an axis, or a factor of one, without a limit: they say how much is computed."""
+    record = REGISTRY[op]
+    shapes = (*record.result, *(axes.shape for axes in record.arrays.values()))
+    axes = {axis.lstrip("~") for shape in shapes if shape[:1] != "=" for way in alternatives(shape) for axis in way}
+    named = {name for axis in axes if not is_star(axis) and "+" not in axis for name in names_in(axis)}
+    unlimited = {name for name, domain in record.domains.items() if isinstance(domain, Integer) and domain.high is None}
+    return frozenset(unlimited & named)

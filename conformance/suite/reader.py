@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
-from .axes import alternatives, is_star, names_in, places
+from .axes import places, size_options
 from .file_limits import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT
 from .safe_files import put_aside
 from .schemas import validate_once
@@ -281,20 +281,9 @@ def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: 
             msg = f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
             raise ValueError(msg)
         most = REFUSED_CALL if kind == "reject" else 2 * max(axes, default=0)
-        if option in sizes(op) and isinstance(value, int | float) and value > most:
+        if option in size_options(op) and isinstance(value, int | float) and value > most:
             msg = f"{name}: {option} must fit its values, at most {most} here; got {value}"
             raise ValueError(msg)
-
-
-@cache
-def sizes(op: str) -> frozenset[str]:
-    """Return the options that are the size of an axis, or a factor of one, without a limit: they say how much is computed."""
-    record = REGISTRY[op]
-    shapes = (*record.result, *(axes.shape for axes in record.arrays.values()))
-    axes = {axis.lstrip("~") for shape in shapes if shape[:1] != "=" for way in alternatives(shape) for axis in way}
-    named = {name for axis in axes if not is_star(axis) and "+" not in axis for name in names_in(axis)}
-    unlimited = {name for name, domain in record.domains.items() if isinstance(domain, Integer) and domain.high is None}
-    return frozenset(unlimited & named)
 
 
 def check_places(cases: Iterable[LoadedCase]) -> None:

@@ -64,10 +64,10 @@ def plot(
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
-    from posref.conformance.suite.reader import sizes
+    from posref.conformance.suite.axes import size_options
 
     name, op, options = _asked(name, texts)
-    large = [n for n in sizes(op) if isinstance(options.get(n), int) and options[n] > LARGEST]
+    large = [n for n in size_options(op) if isinstance(options.get(n), int) and options[n] > LARGEST]
     if large:
         msg = f"plot: {large[0]} must be at most {LARGEST} in a picture; got {options[large[0]]}."
         raise TargetError(msg)
