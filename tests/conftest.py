@@ -26,7 +26,7 @@ from posref import backends
 pytest.register_assert_rewrite("every_encoding")
 gc.set_threshold(20_000, 20, 20)  # thousands of modules stay: the usual 700 goes through them far too often
 os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
-THOROUGH = Path(__file__).with_name("thorough")
+THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--share", type=float, help=f"of sampled tests, run so many; {SHARE} unless given, all of what is named")
     group.addoption("--seed", type=int, help="which of them; by the date unless given")
     group.addoption("--everything", action="store_true", help="run all of them, and what judges all of them together")
+    group.addoption("--small", action="store_true", help="run the tests of tests/gpu on a CPU, with NumPy in CuPy's place")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     examples = EXAMPLES["plain" if option.markexpr == PLAIN else "thorough"]
     settings.register_profile("invariants", max_examples=examples, deadline=None, derandomize=True)
+    os.environ["POSREF_SMALL"] = "1" if option.small else "0"  # what tests/gpu/machine.py reads
     if hasattr(config, "workerinput"):
         option.share, option.seed = config.workerinput["sampling"]
         return
@@ -83,7 +85,16 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave the folder of thorough tests unread in a plain run: what they import takes longer to load than most tests take."""
+    """
+    Leave the folder of thorough tests unread in a plain run: what they import takes longer to load than most tests take.
+
+    The tests for a GPU are run where they are named: pytest tests/gpu.
+    """
+    if collection_path == GPU:
+        return (
+            not any(GPU in (path, *path.parents) for path in (Path(arg.split("::")[0]).resolve() for arg in config.args))
+            or None
+        )
     return True if collection_path == THOROUGH and config.option.markexpr == PLAIN else None
 
 
