@@ -3,6 +3,7 @@ Sessions in environments of their own.
 
 `nox -s everything` runs all tests, where `.ci/run` takes a share of those that cover all pairs.
 `nox -s lowest` runs the plain tests at the lowest versions that are allowed; `nox -s constraints` writes the constraints of CI.
+`nox -s cupy` writes what the stand-in for CuPy takes.
 `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
 """
 
@@ -14,6 +15,7 @@ nox.options.sessions = ["scoreboard"]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
 TRITON = "triton==3.9.0"
+CUPY = "cupy-cuda12x==14.2.0"
 RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
     "diffusers": [TORCH, "diffusers==0.42.1"],
     "equinox": ["equinox==0.13.8"],
@@ -78,6 +80,13 @@ def constraints(session: nox.Session) -> None:
             "--upgrade",
         )
         session.run("uv", "pip", "compile", "--quiet", *chosen, "pyproject.toml", "-o", target)
+
+
+@nox.session
+def cupy(session: nox.Session) -> None:
+    """Write what CuPy's functions take, for the tests' stand-in: its wheel needs no GPU. With --check, only compare."""
+    session.install(CUPY)
+    session.run("python", "tests/gpu/signatures.py", *session.posargs)
 
 
 @nox.session
