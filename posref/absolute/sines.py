@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, Namespace, beside, constants, namespace
+from posref.core.arrays import Array, Namespace, beside, constants, namespace, paired
 
 
 def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:
@@ -13,10 +13,9 @@ def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:
 
 def arranged(sin: Array, cos: Array, layout: str) -> Array:
     """Return sines and cosines side by side ("interleaved"), or as halves of the last axis."""
-    xp = namespace(sin)
     if layout == "interleaved":
-        return xp.reshape(xp.stack([sin, cos], axis=-1), (*sin.shape[:-1], 2 * sin.shape[-1]))
-    return xp.concat([sin, cos] if layout == "sin_cos" else [cos, sin], axis=sin.ndim - 1)
+        return paired(sin, cos, -1)
+    return namespace(sin).concat([sin, cos] if layout == "sin_cos" else [cos, sin], axis=sin.ndim - 1)
 
 
 def followed_by_zeros(x: Array, width: int) -> Array:

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.adjoint import inverse_is_adjoint
-from posref.core.arrays import Array, cast, library, wide
+from posref.core.arrays import Array, cast, library, paired, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -139,13 +139,14 @@ def apply_rope(
         read, write, sin = write, read, -sin  # type: ignore[operator]  # masks have no minus, reals have one
     start = shape[-1] - 2 * half if lanes == "trailing" else 0
     end = start + 2 * half
-    u, v = _pairs(x, start, half, read)
+    rotating = x if 2 * half == shape[-1] else x[..., start:end]
     if not x.dtype == cos.dtype == sin.dtype == work:
-        u, v, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (u, v, cos, sin)]
+        rotating, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (rotating, cos, sin)]
+    u, v = _pairs(rotating, read)
     first, second = u * cos - v * sin, v * cos + u * sin
     if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
         first, second = cast(first, x.dtype), cast(second, x.dtype)
-    rotated = xp.reshape(xp.stack([first, second], axis=AXIS[write]), (*shape[:-1], 2 * half))
+    rotated = paired(first, second, AXIS[write])
     if 2 * half == shape[-1]:
         return rotated
     parts = [x[..., :start], rotated] if lanes == "trailing" else [rotated, x[..., end:]]
@@ -164,12 +165,12 @@ def check_table(function: str, shape: tuple[int, ...], cos: Array, sin: Array) -
     check_rows(function, "cos", cos.shape[:-1], shape[:-1])
 
 
-def _pairs(x: Array, start: int, half: int, layout: Pairs) -> tuple[Array, Array]:
-    """Return channels u and channels v of all pairs; the ``2 * half`` channels that rotate begin at `start`."""
-    middle, end = start + half, start + 2 * half
+def _pairs(x: Array, layout: Pairs) -> tuple[Array, Array]:
+    """Return channels u and channels v of all pairs."""
+    half = x.shape[-1] // 2
     if layout == "half":
-        return x[..., start:middle], x[..., middle:end]
-    return x[..., start:end:2], x[..., start + 1 : end : 2]
+        return x[..., :half], x[..., half:]
+    return x[..., ::2], x[..., 1::2]
 
 
 def _whole_width(columns: int, channels: int) -> str:
