@@ -64,12 +64,12 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
 
 def _placed(found: Any, positions: Array) -> tuple[Array, Array]:
     """Return the rows of cosines and of sines in the library of positions (..., 1), and in their shape."""
-    shape = (*positions.shape[:-1], found.shape[-1])
+    cos, sin = found.reshape(2, *positions.shape[:-1], found.shape[-1])
     if type(positions).__module__ == "torch":
         import torch
 
-        return torch.from_numpy(found[0]).view(shape), torch.from_numpy(found[1]).view(shape)
-    return found[0].reshape(shape), found[1].reshape(shape)
+        return torch.from_numpy(cos), torch.from_numpy(sin)
+    return cos, sin
 
 
 @lru_cache(maxsize=KEPT)

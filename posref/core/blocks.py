@@ -84,8 +84,8 @@ def are_plain(arrays: tuple[Any, ...]) -> bool:
     if not is_eager():
         return False
     for array in arrays:
-        if type(array) in (torch.Tensor, torch.nn.Parameter):
-            if array.device.type != "cpu" or (array.requires_grad and torch.is_grad_enabled()):
+        if type(array) is kind or type(array) is torch.nn.Parameter:
+            if not array.is_cpu or (array.requires_grad and torch.is_grad_enabled()):
                 return False
         elif not are_numpy(type(array)) and not isinstance(array, int):
             return False
@@ -96,8 +96,8 @@ def is_eager() -> bool:
     """Return whether PyTorch just runs, and neither traces nor transforms, as vmap and jvp of torch.func do."""
     import torch
 
-    transforms = torch._C._functorch.peek_interpreter_stack() is not None
-    return not (torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() or transforms)
+    c = torch._C
+    return not (c._get_tracing_state() or c._len_torch_dispatch_stack() or c._functorch.peek_interpreter_stack() is not None)
 
 
 def _rows(arrays: tuple[Any, ...], around: Mapping[int, tuple[int, int]]) -> Rows | None:
