@@ -106,6 +106,13 @@ def test_a_library_that_a_docstring_names_has_a_place(library: str) -> None:
     assert not [op for op in claimed if library not in " ".join(REGISTRY[op].read)]
 
 
+def test_a_model_that_an_operation_names_has_a_place() -> None:
+    """Of this operation or another: RoPE's models have theirs where layouts are told."""
+    placed = " ".join(user for record in REGISTRY.values() for user in record.read)
+    unplaced = {model for record in REGISTRY.values() for model in record.models if model not in placed}
+    assert unplaced == {"PRoPE"}, "add read=... to @encoding"  # PRoPE's code was read, its lines were not counted
+
+
 def test_a_user_without_a_place_is_shown_as_not_verified(written: Callable[..., str]) -> None:
     op = written()
     assert ABOUT[op].words["form"]["half"].told == "Ann (not verified), Bea, Eve and Zoe (not verified)"

@@ -21,6 +21,14 @@ from posref.types import ArrayOf, T
     rows="*R",
     requires=("d % groups == 0", "k > 0"),
     sums=True,
+    read={
+        "wav2vec 2.0": "transformers 5.23.0, models/wav2vec2/modeling_wav2vec2.py:330-372",
+        "HuBERT": "transformers 5.23.0, models/hubert/modeling_hubert.py:48-95",
+        "WavLM": "transformers 5.23.0, models/wavlm/modeling_wavlm.py:53-95",
+        "UniSpeech": "transformers 5.23.0, models/unispeech/modeling_unispeech.py:96-138",
+        "SpeechT5": "transformers 5.23.0, models/speecht5/modeling_speecht5.py:355-397",
+        "data2vec audio": "transformers 5.23.0, models/data2vec/modeling_data2vec_audio.py:93-132",
+    },
 )
 def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, groups: int) -> T:
     r"""

@@ -49,6 +49,7 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
         "DAB-DETR": "transformers 5.23.0, models/dab_detr/modeling_dab_detr.py:42-75",
         "Grounding DINO": "transformers 5.23.0, models/grounding_dino/modeling_grounding_dino.py:40-73",
         "NeRF's paper": "arXiv:2003.08934, equation (4)",
+        "Perceiver IO": "transformers 5.23.0, models/perceiver/modeling_perceiver.py:2429-2478",
     },
 )
 def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, include: Include, dtype: DType | None = None) -> T:

@@ -22,7 +22,9 @@ from posref.types import ArrayOf, T
     rows="*P",
     requires=("N > 0", "alpha < 1", "alpha != 0.5"),
     read={
-        "bert4keras": ("bojone/bert4keras@c1ae0dc, bert4keras/models.py:506, 1550, 1648, 1816; bert4keras/layers.py:798-799"),
+        "BERT, GPT and GPT2_ML of bert4keras": (
+            "bojone/bert4keras@c1ae0dc, bert4keras/models.py:506, 1550, 1648, 1816; bert4keras/layers.py:798-799"
+        ),
     },
 )
 def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: float = 0.4) -> T:

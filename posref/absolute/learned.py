@@ -24,6 +24,9 @@ from posref.types import ArrayOf, T
     read={
         "bert4keras": "bojone/bert4keras@c1ae0dc, bert4keras/layers.py:811-816",
         "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:416-442",
+        "GPT-2": "transformers 5.23.0, models/gpt2/modeling_gpt2.py:491, 574",
+        "OPT": "transformers 5.23.0, models/opt/modeling_opt.py:45-70",
+        "ProphetNet": "transformers 5.23.0, models/prophetnet/modeling_prophetnet.py:342-382",
     },
 )
 def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, clip: bool = False) -> T:

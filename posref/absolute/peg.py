@@ -24,6 +24,8 @@ from posref.types import ArrayOf, T
     read={
         "CPVT": "Meituan-AutoML/Twins@c1ff671, gvt.py:305-320",
         "Twins": "Meituan-AutoML/Twins@c1ff671, gvt.py:305-320",
+        "DaViT": "timm 1.0.31, timm/models/davit.py:36-62",
+        "SegFormer": "transformers 5.23.0, models/segformer/modeling_segformer.py:206-245",
     },
 )
 def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: bool) -> T:

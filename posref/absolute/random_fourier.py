@@ -38,6 +38,8 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
             "diffusers/models/unets/unet_1d.py:106-108; diffusers/models/unets/unet_2d_condition.py:562-564; "
             "diffusers/models/transformers/stable_audio_transformer.py:229-234"
         ),
+        "SAM 2": "transformers 5.23.0, models/sam2/modeling_sam2.py:727-749",
+        "NCSN++": "yang-song/score_sde@0acb9e0, models/ncsnpp.py:72-77; models/layerspp.py:33-43",
     },
 )
 def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype: DType | None = None) -> T:

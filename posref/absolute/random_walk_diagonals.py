@@ -24,6 +24,8 @@ from posref.types import ArrayOf, T
     read={
         "DGL": "dmlc/dgl@3d16000, python/dgl/transforms/functional.py:3585-3611",
         "PyTorch Geometric": "torch-geometric 2.8.1, torch_geometric/transforms/add_positional_encoding.py:145-155",
+        "GraphGPS": "rampasek/GraphGPS@2801570, graphgps/transform/posenc_stats.py:202-230",
+        "LSPE": "vijaydwivedi75/gnn-lspe@6b38443, data/molecules.py:180-195",
     },
 )
 def random_walk_diagonals(adjacency: ArrayOf[T], /, *, steps: int) -> T:

@@ -29,6 +29,11 @@ from posref.types import ArrayOf, T
     arrays={"mask": Axes("*B H W", "mask")},
     result="*B H W dim",
     requires=("normalize or not centered",),
+    read={
+        "Deformable DETR": "transformers 5.23.0, models/deformable_detr/modeling_deformable_detr.py:342-416",
+        "Mask2Former": "transformers 5.23.0, models/mask2former/modeling_mask2former.py:847-921",
+        "SAM 2": "transformers 5.23.0, models/sam2/modeling_sam2.py:139-213",
+    },
 )
 def sine_2d(
     mask: ArrayOf[T],

@@ -58,6 +58,7 @@ ODD: tuple[Odd, ...] = get_args(Odd)
         ),
         "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:444-472",
         "MLX": "mlx 0.32.4, mlx/nn/layers/positional_encoding.py:112",
+        "Whisper encoder": "transformers 5.23.0, models/whisper/modeling_whisper.py:56-65",
     },
 )
 @in_blocks(positions=(0, 0))

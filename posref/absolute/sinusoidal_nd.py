@@ -38,6 +38,9 @@ PHASES: tuple[Phases, ...] = get_args(Phases)
         "timm unless interleave_sin_cos": ("huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:39-78"),
         "diffusers": "diffusers 0.42.1, diffusers/models/embeddings.py:116-144, 180-219",
         "vit-pytorch": "vit-pytorch 1.26.11, vit_pytorch/simple_vit.py:12-21",
+        "DiT": "facebookresearch/DiT@ed81ce2, models.py:274-300",
+        "SD3": "diffusers 0.42.1, diffusers/models/embeddings.py:336-357",
+        "RT-DETR": "transformers 5.23.0, models/rt_detr/modeling_rt_detr.py:829-914",
     },
 )
 def sinusoidal_nd(

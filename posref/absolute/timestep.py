@@ -34,6 +34,13 @@ from posref.types import ArrayOf, T
             "diffusers 0.42.1, diffusers/models/embeddings.py:27-78; diffusers/models/transformers/transformer_flux.py:725"
         ),
         "guided-diffusion": "openai/guided-diffusion@22e0df8, guided_diffusion/nn.py:113-121",
+        "DDPM": "hojonathanho/diffusion@1e0dceb, diffusion_tf/nn.py:90-108",
+        "Stable Diffusion": "diffusers 0.42.1, diffusers/models/unets/unet_2d_condition.py:184-185, 566-570",
+        "DiT": "facebookresearch/DiT@ed81ce2, models.py:41-59",
+        "SD3": (
+            "diffusers 0.42.1, diffusers/models/embeddings.py:1350-1356; diffusers/models/transformers/transformer_sd3.py:150"
+        ),
+        "Qwen-Image": "diffusers 0.42.1, diffusers/models/transformers/transformer_qwenimage.py:178",
     },
 )
 def timestep(

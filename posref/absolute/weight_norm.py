@@ -21,6 +21,13 @@ from posref.types import ArrayOf, T
     domains={"axis": Integer(0, 2)},
     arrays={"v": Axes("o c k"), "g": Axes("[1,o][axis==0] [1,c][axis==1] [1,k][axis==2]")},
     result="=v",
+    read={
+        "wav2vec 2.0": "transformers 5.23.0, models/wav2vec2/modeling_wav2vec2.py:330-372",
+        "HuBERT": "transformers 5.23.0, models/hubert/modeling_hubert.py:48-95",
+        "WavLM": "transformers 5.23.0, models/wavlm/modeling_wavlm.py:53-95",
+        "UniSpeech": "transformers 5.23.0, models/unispeech/modeling_unispeech.py:96-138",
+        "SpeechT5": "transformers 5.23.0, models/speecht5/modeling_speecht5.py:355-397",
+    },
 )
 def weight_norm(v: ArrayOf[T], g: ArrayOf[T], /, *, axis: Literal[0, 1, 2]) -> T:
     r"""

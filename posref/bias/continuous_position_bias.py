@@ -38,6 +38,9 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "timm's MaxViT and CoAtNet models with RelPosMlp": (
             "timm 1.0.31, timm/layers/pos_embed_rel.py:391-419, 446-458, 483-494; timm/models/maxxvit.py:802-804"
         ),
+        "Swin2SR": "transformers 5.23.0, models/swin2sr/modeling_swin2sr.py:296-331",
+        "MaxViT (timm)": "timm 1.0.31, timm/models/maxxvit.py:802-804, 2111-2149",
+        "CoAtNet (timm)": "timm 1.0.31, timm/models/maxxvit.py:802-804, 1960-1978",
     },
 )
 def continuous_position_bias(

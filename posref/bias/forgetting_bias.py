@@ -29,6 +29,10 @@ from posref.types import ArrayOf, T
         "x-transformers": (
             "x-transformers 2.31.10, x_transformers/x_transformers.py:719-744; x_transformers/attend.py:556, 569-570"
         ),
+        "Forgetting Transformer": (
+            "zhixuan-lin/forgetting-transformer@883f260, "
+            "src/forgetting_transformer/model/forgetting_transformer/modeling_forgetting_transformer.py:346"
+        ),
     },
 )
 def forgetting_bias(log_gates: ArrayOf[T], /, *, queries: int) -> T:

@@ -23,6 +23,9 @@ QUERIES = "((height-1)//stride+1)*((width-1)//stride+1)"
     rows="H",
     read={
         "vit-pytorch": "vit-pytorch 1.26.11, vit_pytorch/levit.py:69-88",
+        "LeViT": "transformers 5.23.0, models/levit/modeling_levit.py:165-176, 243-257",
+        "EfficientFormer": "timm 1.0.31, timm/models/efficientformer.py:82-119",
+        "TinyViT": "timm 1.0.31, timm/models/tiny_vit.py:244-252, 306-319",
     },
 )
 def levit_bias(table: ArrayOf[T], /, *, height: int, width: int, stride: int) -> T:

@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     ),
     family="bias",
     source="arXiv:2111.09883, equation (4)",
-    models=("Swin v2", "Swin2SR", "MaxViT (timm, mode cr)"),
+    models=("Swin v2", "Swin2SR", "MaxViT (timm)"),
     domains={"window": Integer(1, optional=True, usual=24)},
     arrays={"offsets": Axes("*P", "position")},
     result="*P",

@@ -30,6 +30,10 @@ from posref.types import ArrayOf, T
         "N >= 2 and (N >= 4 and N % 2 == 0 or not bidirectional)",
         "max_distance > N // (4 if bidirectional else 2)",
     ),
+    read={
+        "T5": "transformers 5.23.0, models/t5/modeling_t5.py:238-279",
+        "Flan-T5": "transformers 5.23.0, models/t5/modeling_t5.py:112, 238-279",
+    },
 )
 @in_strips
 def t5_bias(

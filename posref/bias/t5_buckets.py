@@ -26,6 +26,12 @@ from posref.types import ArrayOf, T
     ),
     returns="integer",
     noun="buckets",
+    read={
+        "mT5": "transformers 5.23.0, models/mt5/modeling_mt5.py:223-268",
+        "UMT5": "transformers 5.23.0, models/umt5/modeling_umt5.py:232-277",
+        "LongT5": "transformers 5.23.0, models/longt5/modeling_longt5.py:377-422",
+        "MPNet": "transformers 5.23.0, models/mpnet/modeling_mpnet.py:330-347",
+    },
 )
 def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> T:
     r"""

@@ -43,6 +43,9 @@ TOKENS = "depth*height*width+class_token"
         "MONAI": "monai 1.6.1, monai/networks/nets/swin_unetr.py:551-584, 596-598",
         "timm's RelPosBias": "timm 1.0.31, timm/layers/pos_embed_rel.py:22-75",
         "timm's RelPosBiasTf (MaxViT)": "timm 1.0.31, timm/layers/pos_embed_rel.py:551-579, 598-607, 690-698",
+        "SwinIR": "JingyunLiang/SwinIR@6545850, models/network_swinir.py:92-103",
+        "data2vec vision": "transformers 5.23.0, models/data2vec/modeling_data2vec_vision.py:512-529",
+        "SwinUNETR": "monai 1.6.1, monai/networks/nets/swin_unetr.py:551-584",
     },
 )
 def window_bias(table: ArrayOf[T], /, *, height: int, width: int, depth: int, order: Order, class_token: bool) -> T:

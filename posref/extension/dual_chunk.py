@@ -50,6 +50,9 @@ def by_map(
             "vllm 0.10.0, attention/backends/dual_chunk_flash_attn.py:160-166, 428-438, 736, 750-835; "
             "vllm/model_executor/layers/rotary_embedding.py:1753-1766"
         ),
+        "Qwen2.5-1M": "vllm 0.33.0, model_executor/models/qwen2.py:183-194",
+        "Qwen3-2507 (1M)": "vllm 0.33.0, model_executor/models/qwen3.py:127-139",
+        "ChunkLlama": "HKUNLP/ChunkLlama@2add4d7, chunkllama_attn_replace.py:44-61, 151-222",
     },
 )
 def dual_chunk(

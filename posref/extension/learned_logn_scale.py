@@ -19,6 +19,10 @@ from posref.types import ArrayOf, T
     result="*B H T",
     rows="*B H T",
     sums=True,
+    read={
+        "Mistral Large 4": "transformers 5.23.0, models/mistral_large4/modeling_mistral_large4.py:128-141",
+        "SSMax": "arXiv:2501.19399, section 2",
+    },
 )
 def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T], /) -> T:
     r"""

@@ -24,6 +24,9 @@ from posref.types import ArrayOf, T
     read={
         "SGLang": "sglang 0.5.23, sglang/kernels/ops/attention/decode_attention.py:300-304",
         "fastllm's Qwen": "ztxz16/fastllm@d3aea32, src/models/qwen.cpp:50-55",
+        "ReRoPE": "bojone/rerope@acfe788, rerope_patch.py:56",
+        "Grok-2": "sglang 0.5.23, sglang/srt/models/grok.py:440; sglang/kernels/ops/attention/decode_attention.py:300-304",
+        "Qwen-7B and 14B (1)": "paddlenlp 2.8.1, paddlenlp/transformers/qwen/modeling.py:161-162",
     },
 )
 def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:

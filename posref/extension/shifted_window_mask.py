@@ -25,6 +25,10 @@ from posref.types import ArrayOf, T
     read={
         "transformers": "transformers 5.23.0, models/swin/modeling_swin.py:576-582",
         "timm": "timm 1.0.31, timm/models/swin_transformer.py:530-532",
+        "Donut": "transformers 5.23.0, models/donut/modeling_donut_swin.py:520-543",
+        "Swin2SR": "transformers 5.23.0, models/swin2sr/modeling_swin2sr.py:461-484",
+        "SwinIR": "JingyunLiang/SwinIR@6545850, models/network_swinir.py:216-237",
+        "SwinUNETR": "monai 1.6.1, monai/networks/nets/swin_unetr.py:879-916",
     },
 )
 def shifted_window_mask(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, size: int, window: int, shift: int) -> T:

@@ -48,6 +48,10 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
             "sglang/srt/models/gemma3_causal.py:62-65"
         ),
         "axlearn's sliding_window_size": "apple/axlearn@34aed43, axlearn/common/attention_bias.py:771-790",
+        "Gemma 2 and 3": "transformers 5.23.0, models/gemma2/modeling_gemma2.py:238, 432; models/gemma3/modeling_gemma3.py:324",
+        "MiMo-V2-Flash": "transformers 5.23.0, models/mimo_v2_flash/modeling_mimo_v2_flash.py:358",
+        "Longformer": "transformers 5.23.0, models/longformer/modeling_longformer.py:724-803",
+        "Mistral-7B": "mistralai/mistral-inference@c18d5b9, one_file_ref.py:259-261",
     },
 )
 def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, counting: Counting, sides: Sides) -> T:

@@ -20,6 +20,10 @@ from posref.types import ArrayOf, T
     result="*R",
     rows="*R",
     returns="integer",
+    read={
+        "Qwen2.5-Omni": "transformers 5.23.0, models/qwen2_5_omni/modeling_qwen2_5_omni.py:1814-1838",
+        "Qwen3-Omni": "transformers 5.23.0, models/qwen3_omni_moe/modeling_qwen3_omni_moe.py:1906-1929",
+    },
 )
 def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     r"""

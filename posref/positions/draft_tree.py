@@ -25,6 +25,7 @@ from posref.types import ArrayOf, T
     read={
         "SGLang": "sglang 0.5.23, sglang/kernels/ops/speculative/spec_tree.py:87-88, 159-207",
         "Medusa": "FasterDecoding/Medusa@e2a5d20, medusa/model/utils.py:85-89, 333",
+        "EAGLE": "SafeAILab/EAGLE@cb7e084, eagle/model/cnets.py:778-782",
     },
 )
 def draft_tree(verified: ArrayOf[T], parents: ArrayOf[T], /) -> T:

@@ -27,6 +27,7 @@ from posref.types import ArrayOf, T
         ),
         "RoBERTa": "transformers 5.23.0, models/roberta/modeling_roberta.py:142-155",
         "M2M100": "transformers 5.23.0, models/m2m_100/modeling_m2m_100.py:169-182",
+        "XLM-R": "transformers 5.23.0, models/xlm_roberta/modeling_xlm_roberta.py:142-155",
     },
 )
 def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:

@@ -26,6 +26,11 @@ MAX_DISTANCE = Integer(1, 2**20, usual=64)
     requires=("buckets is None or max_distance > buckets // 2 + 1",),
     returns="integer",
     noun="rows of the table",
+    read={
+        "DeBERTa-v2": "transformers 5.23.0, models/deberta_v2/modeling_deberta_v2.py:56-100",
+        "DeBERTa-v3": "keras-hub 0.32.0, keras_hub/src/models/deberta_v3/disentangled_self_attention.py:206-255",
+        "mDeBERTa": "keras-hub 0.32.0, keras_hub/src/models/deberta_v3/deberta_v3_presets.py:48-57",
+    },
 )
 def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_distance: int) -> T:
     r"""

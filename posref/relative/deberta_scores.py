@@ -43,6 +43,7 @@ ROWS = "2*(buckets,max_distance)[buckets==None]"
         "microsoft/DeBERTa": "microsoft/DeBERTa@4d7fe0b, DeBERTa/deberta/disentangled_attention.py:142-156",
         "transformers": "transformers 5.23.0, models/deberta_v2/modeling_deberta_v2.py:320-337",
         "keras-hub": "keras-hub 0.32.0, keras_hub/src/models/deberta_v3/disentangled_self_attention.py:244-255, 311-344",
+        "SEW-D": "transformers 5.23.0, models/sew_d/modeling_sew_d.py:758-834",
     },
 )
 def deberta_scores(

@@ -28,6 +28,10 @@ from posref.types import ArrayOf, T
     sums=True,
     read={
         "timm's MViTv2": "timm 1.0.31, timm/models/mvitv2.py:990-1004",
+        "ViTDet": "transformers 5.23.0, models/vitdet/modeling_vitdet.py:125-199",
+        "SAM-HQ": "transformers 5.23.0, models/sam_hq/modeling_sam_hq.py:153-225",
+        "SegGPT": "transformers 5.23.0, models/seggpt/modeling_seggpt.py:236-311",
+        "GOT-OCR 2.0": "transformers 5.23.0, models/got_ocr2/modeling_got_ocr2.py:102-174",
     },
 )
 def decomposed_bias(q: ArrayOf[T], table_h: ArrayOf[T], table_w: ArrayOf[T], /, *, k_rows: int, k_columns: int) -> T:

@@ -34,6 +34,9 @@ TERMS: tuple[Terms, ...] = get_args(Terms)
         "BERT's relative_key": "transformers 4.57.1, models/bert/modeling_bert.py:277-294",
         "relative_key_query": "transformers 4.57.1, models/bert/modeling_bert.py:294-299",
         "Wav2Vec2-BERT": "transformers 5.23.0, models/wav2vec2_bert/modeling_wav2vec2_bert.py:305-317",
+        "NEZHA": "transformers 4.57.1, models/deprecated/nezha/modeling_nezha.py:133-162",
+        "BERT (relative_key)": "transformers 4.57.1, models/bert/modeling_bert.py:277-294",
+        "Music Transformer": "magenta/magenta@526d3eb, magenta/models/score2perf/score2perf_hparams.py:106",
     },
 )
 def shaw_scores(

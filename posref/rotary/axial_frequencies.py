@@ -44,6 +44,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
             "diffusers 0.42.1, diffusers/models/transformers/transformer_ltx.py:256-266; "
             "diffusers/models/transformers/transformer_ltx2.py:1030-1034"
         ),
+        "LTX-Video": "diffusers 0.42.1, diffusers/models/transformers/transformer_ltx.py:256-266",
     },
 )
 def axial_frequencies(

@@ -21,7 +21,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
     ),
     family="rotary",
     source="arXiv:2409.12191, section 2.1",
-    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "ERNIE-4.5-VL", "GLM-4.5V"),
+    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "ERNIE 4.5-VL", "GLM-4.5V"),
     outputs=("cos", "sin"),
     domains={"sections": Integers(0), "arrangement": OneOf(ARRANGEMENTS), "attention_factor": Real(0)},
     arrays={"positions": Axes("len(sections) *P", "position"), "inv_freq": Axes("sum(sections)", "wide")},

@@ -32,7 +32,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
     requires=("n >= 1", "H > 1"),
     sums=True,
     read={
-        "diffusers": "diffusers 0.42.1, diffusers/models/transformers/transformer_sana_wm.py:927-942",
+        "UCPE": "diffusers 0.42.1, diffusers/models/transformers/transformer_sana_wm.py:927-942",
+        "diffusers": "diffusers 0.42.1, diffusers/models/transformers/transformer_sana_wm.py:983-1030",
+        "SANA-WM": "diffusers 0.42.1, diffusers/models/transformers/transformer_sana_wm.py:905-944",
+        "GTA": "autonomousvision/gta@1dcbd37, source/utils/gta.py:158-168",
     },
 )
 def camera_transform(x: ArrayOf[T], matrices: ArrayOf[T], inverses: ArrayOf[T], /, *, role: Role, blocks: int) -> T:

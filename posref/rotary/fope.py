@@ -36,6 +36,8 @@ from posref.types import ArrayOf, T
         "vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/fope.py:74-132",
         "SGLang": "sglang 0.5.23, sglang/srt/layers/rotary_embedding/rope_variant.py:229-283",
         "the authors' code": "TsinghuaC3I/Fourier-Position-Embedding@bd94b20, olmo/model.py:658-663, 712-720",
+        "OLMo-FoPE": "TsinghuaC3I/Fourier-Position-Embedding@bd94b20, olmo/model.py:647-722",
+        "Intern-S1-Pro": "vllm 0.33.0, model_executor/models/interns1_pro.py:383-394",
     },
 )
 def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: ArrayOf[T], /, *, base: float) -> T:

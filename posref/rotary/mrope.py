@@ -21,7 +21,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     ),
     family="rotary",
     source="arXiv:2409.12191, section 2.1",
-    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "Qwen3.5", "ERNIE-4.5-VL", "GLM-4.5V", "HunYuan-VL"),
+    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "Qwen3.5", "ERNIE 4.5-VL", "GLM-4.5V", "HunYuan-VL"),
     domains={
         "sections": Integers(0),
         "arrangement": OneOf(ARRANGEMENTS),

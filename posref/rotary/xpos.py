@@ -40,6 +40,7 @@ from posref.types import ArrayOf, Layout, T
         "rotary-embedding-torch": (
             "lucidrains/rotary-embedding-torch@8bb4643, rotary_embedding_torch/rotary_embedding_torch.py:35-39"
         ),
+        "LEX": "microsoft/torchscale@4d1e0e8, torchscale/component/xpos_relative_position.py:38-64",
     },
 )
 def xpos(
