@@ -56,6 +56,7 @@ FITTING: dict[str, dict[str, Any]] = {
         "layer_types": ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
     },
     "esm": {"vocab_size": 33, "pad_token_id": 1},
+    "granitemoehybrid": {"position_embedding_type": "rope"},  # by default nothing rotates
     "funnel": {"block_sizes": [2, 2]},
     "vitmatte": {"fusion_hidden_sizes": [256, 128, 64, 32]},
     **dict.fromkeys(("detr", "conditional_detr", "deformable_detr", "dab-detr", "table-transformer", "omdet-turbo"), RESNET),
