@@ -111,7 +111,8 @@ def test_flat_files_of_the_types_that_read_them() -> None:
         ),
         (
             {"model_type": "depth_anything", "backbone_config": {"hidden_size": 8}},
-            "config['backbone_config'] must have model_type, since it may be of any type; got none.",
+            "config['backbone_config'] must have model_type, since it may be of any type; got none. "
+            "'depth_anything' itself takes 'dinov2' where the part is absent.",
         ),
         (
             {"model_type": "llava", "text_config": {**TEXT, "model_type": ""}},
@@ -154,7 +155,16 @@ def test_every_wrapper_is_answered_from_its_type_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "meant"), [("lama", ["llama"]), ("qwen_vl", []), ("minicpm", []), ("qwen5_vl", []), ("mistrall", ["mistral"])]
+    ("model", "meant"),
+    [
+        ("lama", ["llama"]),
+        ("qwen_vl", []),
+        ("minicpm", []),
+        ("qwen5_vl", []),
+        ("mistrall", ["mistral"]),
+        ("lfm2-vl", ["lfm2_vl"]),
+        ("Qwen2.5-VL", ["qwen2_5_vl"]),
+    ],
 )
 def test_only_spellings_are_suggested(model: str, meant: list[str]) -> None:
     """Another version has other options: qwen2_vl another arrangement than qwen3_vl, minicpm3 latent attention."""

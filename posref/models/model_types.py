@@ -96,14 +96,22 @@ def remedy(model: str, known: Iterable[str]) -> str:
     Return what to do about an unknown model type.
 
     Other spellings are suggested only where letters differ: the types of another version or of another part have other options
-    (qwen2_vl and qwen3_vl, minicpm and minicpm3). If several are close, they must have equal options too.
+    (qwen2_vl and qwen3_vl, minicpm and minicpm3). If several are close, they must have equal options too. A type that has
+    other hyphens, dots or capitals alone is suggested before all others, also if another function reads it.
     """
-    close = [name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)]
+    spelled = [name for name in table("types") if _letters(name) == _letters(model)]
+    close = spelled or [
+        name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)
+    ]
     alike = {json.dumps([_options(row) for row in model_type(name).get("rows", ())]) for name in close}
     if not close or len(alike) > 1:
         return "If the model runs another type's code, set model_type to that type. No known type is close to this one."
     meant = " or ".join(repr(name) for name in close)
     return f"If the model runs another type's code, set model_type to that type. Did you mean {meant}?"
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[-_. ]", "", name.lower())
 
 
 def _parts(name: str) -> tuple[int, list[str]]:

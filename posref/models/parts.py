@@ -49,7 +49,8 @@ def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[
     elif not isinstance(given, dict):
         refuse(f"{where}[{key!r}] must be a dict or null; got {given!r}.")
     elif key == BACKBONE and given.get("model_type") is None:
-        refuse(f"{where}[{key!r}] must have model_type, since it may be of any type; got none.")
+        usual = f" {model!r} itself takes {rule['silent']!r} where the part is absent." if "silent" in rule else ""
+        refuse(f"{where}[{key!r}] must have model_type, since it may be of any type; got none.{usual}")
     if rule.get("filled"):
         given = {**_parents(model, key), **given}
     if "type" in rule:
