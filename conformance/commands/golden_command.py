@@ -27,6 +27,7 @@ from .console import FILE, FILE_OR_FOLDER, FiniteRange, console, errors, needs_v
 @click.option("--prompt", metavar="SEGMENTS",
               help="Positions along time, height and width: 'text 5, image 4x6, video 2x4x6 every 1, text 3'.")  # fmt: skip
 @click.option("--after", type=click.Choice(["max", "spatial"]), help="Where text goes on after a video of --prompt.")
+@click.option("--grid", metavar="SIZES", help="Positions of the cells of an image, row by row, on every axis: 4x6.")
 @click.option("--shape", "shapes", metavar="[NAME=]SIZES", multiple=True,
               help="The shape of an array of random numbers, such as 4,8,128; of x unless named.")  # fmt: skip
 @click.option("--array", "arrays", metavar="NAME=NUMBERS", multiple=True, help="A 1-D array, given by its numbers.")

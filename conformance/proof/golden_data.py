@@ -45,6 +45,7 @@ SEGMENT = re.compile(
 )
 FORM = "text N, image HxW and video TxHxW every S, in commas"
 TOKENS = 1 << 24  # of a prompt, at most
+GRID = re.compile(r"\d{1,9}(x\d{1,9})+")
 # What configurations and libraries call our options
 ELSEWHERE = {
     "theta": "base", "rope_theta": "base", "freq_base": "base", "num_heads": "heads", "n_heads": "heads", "head_dim": "dim",
@@ -71,6 +72,7 @@ class Request:
     positions: str | None = None
     prompt: str | None = None  # segments in commas
     after: str | None = None
+    grid: str | None = None  # sizes with x between them
     shapes: Sequence[str] = ()  # SHAPE or NAME=SHAPE
     seed: int = 0
 
@@ -116,6 +118,8 @@ class Request:
         for text in self.arrays:
             name, numbers = pair(NAME, "--array", text, "NAME=NUMBERS")
             found[name] = _numbers("--array", numbers)
+        if self.grid is not None:
+            found |= self._of_grid(self.grid)
         if self.prompt is not None:
             found |= self._of_prompt(self.prompt)
         elif self.after is not None:
@@ -146,6 +150,21 @@ class Request:
             raise TargetError(msg)
         return dict.fromkeys(positions_of(self.op), positions_of_prompt(prompt, self.after))
 
+    def _of_grid(self, sizes: str) -> Arrays:
+        """Return the positions of the cells of a grid, row by row, by the name of the argument."""
+        if not _on_axes(self.op):
+            msg = f"{NAME}: --grid gives each cell a position on every axis; {self.op} does not take such positions."
+            raise TargetError(msg)
+        if self.positions is not None or self.prompt is not None:
+            msg = f"{NAME}: positions come from --grid, --prompt or --positions; got more than one."
+            raise TargetError(msg)
+        if GRID.fullmatch(sizes) is None:
+            msg = f"{NAME}: --grid must be sizes of two or more axes, as 4x6; got {sizes!r}."
+            raise TargetError(msg)
+        counts = [int(size) for size in sizes.split("x")]
+        _require("--grid", math.prod(counts) * len(counts))
+        return dict.fromkeys(positions_of(self.op), np.asarray(posref.positions.grid(*counts)))
+
     def _main(self) -> str:
         """Return the first array of an operation that is no position."""
         others = [n for n in array_names(self.op) if n not in positions_of(self.op)]
@@ -155,9 +174,15 @@ class Request:
         return others[0]
 
 
+def _on_axes(op: str) -> bool:
+    """Say whether the positions of an operation have their coordinates, one for each axis, along their first axis."""
+    return any(REGISTRY[op].arrays[name].shape.startswith(("len(", "A |")) for name in positions_of(op))
+
+
 def _how(op: str, name: str) -> str:
     if name in positions_of(op):
-        return "--prompt, --array or --input" if "arrangement" in REGISTRY[op].domains else "--positions"
+        prompt = "--prompt, " if "arrangement" in REGISTRY[op].domains else ""
+        return f"{prompt}--grid or --input" if _on_axes(op) else "--positions"
     return f"--shape {name}=, --array {name}= or --input"
 
 
@@ -415,10 +440,12 @@ class ModelOptions:
             msg = f"{path}: {_worded(error)}"
             raise TargetError(msg) from error
         entries = {name: [entry for entry in listed if entry is not None] for name, listed in found.items()}
-        if self.component is not None and self.component not in found:
+        part = self.component if self.component in found else f"{self.component} "
+        if self.component is not None and not any(name.startswith(part) for name in found):
             msg = f"golden: --component must be one of {', '.join(map(repr, found))}; got {self.component!r}."
             raise TargetError(msg)
-        wanted = {name: listed for name, listed in entries.items() if self.component in (None, name)}
+        chosen_part = [name for name in entries if self.component in (None, name)] or [n for n in entries if n.startswith(part)]
+        wanted = {name: entries[name] for name in chosen_part}
         exact = {name: [entry for entry in listed if entry.operation == op] for name, listed in wanted.items()}
         stage = {name: [entry for entry in listed if op in parts_of(entry.operation)] for name, listed in wanted.items()}
         chosen = {name: listed for name, listed in (exact if any(exact.values()) else stage).items() if listed}
@@ -429,7 +456,9 @@ class ModelOptions:
             )
             raise TargetError(msg)
         if len(chosen) > 1 and len({repr(listed) for listed in chosen.values()}) > 1:
-            msg = f"golden: --component must say which component of {path} has {op}; got none. Give one of {', '.join(chosen)}."
+            given = self.component or "none"
+            names = ", ".join(chosen)
+            msg = f"golden: --component must say which component of {path} has {op}; got {given}. Give one of {names}."
             raise TargetError(msg)
         listed = next(iter(chosen.values()))
         if any(entry != listed[0] for entry in listed):
