@@ -48,9 +48,9 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
         If there is no such file, or it is not of this kind.
     """
     try:
-        place = path.resolve() if path.is_relative_to(OURS) else path
+        place = os.path.realpath(path) if _below(path, OURS) else os.fspath(path)
         _no_links(place, root)
-        if not stat.S_ISREG(place.stat(follow_symlinks=False).st_mode):  # opening some devices does something
+        if not stat.S_ISREG(os.lstat(place).st_mode):  # opening some devices does something
             raise _refusal(path, "must be a regular file", root)
         with os.fdopen(os.open(place, FLAGS), "rb", buffering=0) as file:
             found = os.fstat(file.fileno())
@@ -108,19 +108,33 @@ def read_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def _no_links(path: Path, root: Path | None) -> None:
+HERE = os.path.join(os.curdir, "")  # no path that pathlib writes begins with it
+
+
+def _below(path: str | Path, folder: str | Path) -> bool:
+    """Return whether a path, as it is written, lies in a folder."""
+    written, above = os.fspath(path), os.path.join(folder, "")  # pathlib takes long, and a suite has thousands of files
+    if above == HERE:
+        return written not in ("", os.curdir) and not os.path.isabs(written)
+    return written != above and written.startswith(above)
+
+
+def _no_links(path: str, root: Path | None) -> None:
     """Raise if the file, or a folder between it and `root`, is a symbolic link."""
-    folders = [] if root is None else [f for f in path.parents if f != root and f.is_relative_to(root)]
-    for place in (path, *folders):
-        if place.is_symlink():
+    place = path
+    while place == path or (root is not None and _below(place, root)):
+        if os.path.islink(place):
             raise _refusal(place, "must not be a symbolic link: a suite holds files", root)
+        place = os.path.dirname(place)
 
 
-def _refusal(path: Path, why: str, root: Path | None) -> VectorError:
+def _refusal(path: str | Path, why: str, root: Path | None) -> VectorError:
     return VectorError(f"{path}: {why}." + ("" if root is None else " Fetch the suite again."))
 
 
 # ---- JSON: small, shallow and with one meaning, or refused with the reason -------------------------------------------------
+CONTAINERS = (dict, list)
+LONG = re.compile(r"\d{19}")  # a text without it has no integer beyond 64 bits
 
 
 def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", lenient: bool = False) -> Any:
@@ -138,7 +152,8 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         raise ValueError(msg)
     text = data.decode(encoding)
     try:
-        numbers = {} if lenient else {"parse_constant": _constant, "parse_float": _real, "parse_int": _integer}
+        numbers = {} if lenient else {"parse_constant": _constant, "parse_float": _real}
+        numbers |= {"parse_int": _integer} if LONG.search(text) and not lenient else {}  # Python's own is fast
         document = json.loads(text, object_pairs_hook=_unique, **numbers)  # type: ignore[arg-type]
     except RecursionError:
         document = None
@@ -183,10 +198,11 @@ def _integer(text: str) -> int:
 
 def _deep(document: Any) -> bool:
     """Return whether a document is nested too deeply, level by level, so that the question itself cannot recurse."""
-    level = [document]
-    for _ in range(DEPTH + 1):
-        level = [v for c in level if isinstance(c, dict | list) for v in (c.values() if isinstance(c, dict) else c)]
-    return bool(level)
+    level = [document] if isinstance(document, dict | list) else []
+    for _ in range(DEPTH):
+        parts = (c.values() if isinstance(c, dict) else c for c in level)
+        level = [value for part in parts for value in part if isinstance(value, CONTAINERS)]
+    return any(level)
 
 
 # ---- writing: whole or not at all -----------------------------------------------------------------------------------------

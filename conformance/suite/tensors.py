@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import deserialize
-from safetensors.numpy import save
 
 from ..errors import VectorError
 from . import safe_files
@@ -21,6 +19,8 @@ BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as t
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
+DTYPES = {name: np.dtype(code) for name, code in BITS.items()}
+FIELDS = {"dtype", "shape", "data_offsets"}
 VECTORS = ("F64", "F32", "I64", "BOOL")
 NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*(/[a-z0-9_][a-z0-9_.@-]*){0,7}")
 
@@ -34,6 +34,8 @@ def write(path: Path, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]
 
 def to_bytes(tensors: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """Return `tensors` as a file; without metadata the bytes are a function of the tensors."""
+    from safetensors.numpy import save  # not needed to read
+
     data: bytes = save({name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()})
     return data
 
@@ -53,13 +55,18 @@ def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -
     except VectorError as error:
         msg = f"{path}: {error}"
         raise VectorError(msg) from error
-    for name, tensor in tensors.items():
-        if tensor.dtype.kind == "f" and not np.all(finite := np.isfinite(tensor)):
-            index = [int(i) for i in np.argwhere(~finite)[0]]
-            msg = f"{path}: tensor {name}{index} must be finite; got {tensor[tuple(index)]}."
-            raise VectorError(msg)
-        tensor.flags.writeable = False  # whoever reads the file again gets the same array
+    for dtype in (np.float64, np.float32):
+        reals = {name: tensor for name, tensor in tensors.items() if tensor.dtype == dtype}
+        if reals and not np.isfinite(np.concatenate([tensor.reshape(-1) for tensor in reals.values()])).all():
+            raise _infinite(path, reals)
     return tensors
+
+
+def _infinite(path: Path, reals: Tensors) -> VectorError:
+    """Return the error that names the first value of a file that is not finite."""
+    name, tensor = next((name, tensor) for name, tensor in reals.items() if not np.isfinite(tensor).all())
+    index = [int(i) for i in np.argwhere(~np.isfinite(tensor))[0]]
+    return VectorError(f"{path}: tensor {name}{index} must be finite; got {tensor[tuple(index)]}.")
 
 
 def decode(
@@ -67,6 +74,8 @@ def decode(
 ) -> dict[str, tuple[npt.NDArray[Any], str]]:
     """
     Return the tensors of a safetensors file by name, each with the name of its dtype there; BF16 is widened to float32.
+
+    They are views of `data`, which cannot be written to.
 
     The format leaves room that memory, paths and readers can be attacked through; what is not needed of it is refused.
     Whatever is accepted has the contents that the official reader gives it. Values are as they are: NaN is not looked for.
@@ -86,16 +95,17 @@ def decode(
         If it is anything else; the message does not know the file's name.
     """
     try:
-        _check(data, dtypes, canonical=canonical)
-        return {name: (_array(name, entry), entry["dtype"]) for name, entry in deserialize(data)}  # type: ignore[no-untyped-call]
-    except Exception as error:  # the library raises several kinds
+        body, entries = _check(data, dtypes, canonical=canonical)
+        return {name: (_array(name, entry, data, body), entry["dtype"]) for name, entry in entries.items()}
+    except (ValueError, RecursionError) as error:
         msg = f"not a safetensors file that can be trusted: {error}."
         raise VectorError(msg) from error
 
 
-def _array(name: str, entry: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """Return a tensor of the official reader as an array."""
-    bits = np.frombuffer(entry["data"], dtype=BITS[entry["dtype"]])
+def _array(name: str, entry: Mapping[str, Any], data: bytes, body: int) -> npt.NDArray[Any]:
+    """Return a tensor of a file whose header was found right; its values begin at `body`."""
+    dtype, (begin, stop) = DTYPES[entry["dtype"]], entry["data_offsets"]
+    bits = np.frombuffer(data, dtype, (stop - begin) // dtype.itemsize, body + begin)
     if entry["dtype"] == "BOOL" and np.any(bits.view(np.uint8) > 1):
         msg = f"tensor {name}: a BOOL must be 0 or 1"
         raise ValueError(msg)
@@ -104,15 +114,19 @@ def _array(name: str, entry: Mapping[str, Any]) -> npt.NDArray[Any]:
     return bits.reshape(entry["shape"])
 
 
-def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
-    """Raise `ValueError` unless the header describes the file, all of it, and can do no harm."""
+def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> tuple[int, dict[str, Any]]:
+    """
+    Return where values begin, and the header's entries.
+
+    `ValueError` unless the header describes the file, all of it, and can do no harm.
+    """
     size = int.from_bytes(data[:8], "little")
     if not 2 <= size <= min(TENSOR_HEADER, len(data) - 8) or data[8:9] != b"{":
         msg = (
             f"its header must begin with {{ and have 2 to {TENSOR_HEADER} bytes, within the file's {len(data)}; it says {size}"
         )
         raise ValueError(msg)
-    entries = safe_files.loads(data[8 : 8 + size], limit=TENSOR_HEADER, encoding="utf-8")
+    entries: dict[str, Any] = safe_files.loads(data[8 : 8 + size], limit=TENSOR_HEADER, encoding="utf-8")
     metadata = entries.pop("__metadata__", None)
     texts = isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
     if metadata is not None and (canonical or not texts):
@@ -130,6 +144,7 @@ def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
     if end != body:
         msg = f"its tensors must be all that follows the header: {body} bytes; they are {end}"
         raise ValueError(msg)
+    return 8 + size, entries
 
 
 def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[int, int, str, int]:
@@ -137,17 +152,17 @@ def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[in
     if len(name) > TENSOR_NAME or not NAME.fullmatch(name):
         msg = f"the name of a tensor must be of a-z, 0-9 and _.@-/, and no path that leaves its folder; got {name[:80]!r}"
         raise ValueError(msg)
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+    if not isinstance(entry, dict) or entry.keys() != FIELDS:
         msg = f"tensor {name}: must have dtype, shape and data_offsets, and nothing else"
         raise ValueError(msg)
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in dtypes:
         msg = f"tensor {name}: dtype must be one of {', '.join(dtypes)}; got {str(dtype)[:80]!r}"
         raise ValueError(msg)
-    if not _counts(shape) or len(shape) > TENSOR_AXES or math.prod(max(n, 1) for n in shape) > max(body, EMPTY_TENSOR):
+    if not _counts(shape) or len(shape) > TENSOR_AXES or math.prod([n or 1 for n in shape]) > max(body, EMPTY_TENSOR):
         msg = f"tensor {name}: shape must be at most {TENSOR_AXES} counts that fit the file; got {str(shape)[:80]}"
         raise ValueError(msg)
-    width = np.dtype(BITS[dtype]).itemsize
+    width = DTYPES[dtype].itemsize
     if not _counts(offsets) or len(offsets) != 2 or offsets[1] > body or offsets[1] - offsets[0] != math.prod(shape) * width:
         msg = f"tensor {name}: data_offsets must span the {dtype} of shape {shape} in {body} bytes; got {str(offsets)[:80]}"
         raise ValueError(msg)
@@ -156,7 +171,7 @@ def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[in
 
 def _counts(value: Any) -> bool:
     """Return whether a JSON value is a list of integers from 0; true and false are none."""
-    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+    return isinstance(value, list) and set(map(type, value)) <= {int} and min(value, default=0) >= 0
 
 
 def read_bytes(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -> bytes:
