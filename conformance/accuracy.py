@@ -81,8 +81,11 @@ def tolerance_of(
         t = t + float(declared[1]) * stored["trig"].astype(np.float64)
     if accuracy in OF_HALF or dtype not in UNIT:
         return t
-    widened = t + UNIT[dtype] * (np.abs(expected) + t) + FLOOR[dtype]
-    return np.where(t == 0, _storage_only(expected, dtype), widened)
+    widened = np.asarray(t + UNIT[dtype] * (np.abs(expected) + t) + FLOOR[dtype])
+    exact = t == 0
+    if np.any(exact):
+        widened[exact] = _storage_only(expected[exact], dtype)
+    return widened
 
 
 def _storage_only(expected: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ some of its rows, and the verdict says how many values those are.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, 
 from .suite.axes import signed_places
 
 Reals = npt.NDArray[np.float64]
+Output = tuple[Call, str, npt.NDArray[Any]]  # a call, the name of one of its outputs, and what was returned
 ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
 ON_BOUNDS = Budget(values=1 << 20, terms=1 << 25)
 
@@ -128,7 +130,9 @@ class Judgement:
         if accuracy == self.accuracy:
             return not self.failures
         assert self.sample is not None
-        return compare(self.op, self.sample.call, self.sample.outputs, accuracy, self.dtype) is None
+        call, outputs = self.sample.call, self.sample.outputs
+        error, width = errors_of_all(self.op, [(call, n, outputs[n]) for n in call.expected], accuracy, self.dtype)
+        return bool((error <= width).all())
 
     @property
     def systematic(self) -> str:
@@ -219,23 +223,80 @@ def errors(
     op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str
 ) -> tuple[Reals, Reals]:  # fmt: skip
     """Return the absolute errors of an output and their tolerances."""
-    expected = call.expected[name]
-    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
-    output = np.broadcast_to(output, expected.shape)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(output.astype(np.float64) - expected)
-    if expected.dtype.kind != "f":
-        return error, np.zeros(expected.shape)
-    stored = {c: widths[name] for c, widths in call.widths.items() if name in widths}
+    error, width = errors_of_all(op, [(call, name, output)], accuracy, dtype)
+    shape = call.expected[name].shape
+    return error.reshape(shape), width.reshape(shape)
+
+
+def errors_of_all(op: str, outputs: Sequence[Output], accuracy: str, dtype: str) -> tuple[Reals, Reals]:
+    """Return the absolute errors of several outputs and their tolerances, one output after the other in one axis."""
+    error = np.empty(sum(call.expected[name].size for call, name, _ in outputs))
+    width = np.empty(error.shape)
+    for chosen, own in _of_one_kind(outputs):
+        expected = joined([call.expected[name] for call, name, _ in own])
+        found = joined([_broadcast(output, call.expected[name].shape) for call, name, output in own])
+        with np.errstate(invalid="ignore"):
+            off = np.abs(found - expected)
+        allowed = _allowed_of_all(op, own, expected, accuracy, dtype)
+        infinite = np.isinf(expected)
+        if infinite.any():  # such a value must be equal
+            off = np.where(infinite, np.where(found == expected, 0.0, np.inf), off)
+        error[chosen], width[chosen] = off, allowed
+    return error, width
+
+
+def widths_of_all(op: str, outputs: Sequence[Output], accuracy: str, dtype: str) -> Reals:
+    """Return the tolerances of several outputs, one output after the other in one axis."""
+    width = np.empty(sum(call.expected[name].size for call, name, _ in outputs))
+    for chosen, own in _of_one_kind(outputs):
+        expected = joined([call.expected[name] for call, name, _ in own])
+        width[chosen] = _allowed_of_all(op, own, expected, accuracy, dtype)
+    return width
+
+
+def _of_one_kind(outputs: Sequence[Output]) -> Iterator[tuple[slice | npt.NDArray[np.bool_], Sequence[Output]]]:
+    """Yield the outputs of one kind, integers or reals, values or gradients, and where their values lie among all."""
+    kinds = [(call.expected[name].dtype.kind == "f", bool(call.cotangents)) for call, name, _ in outputs]
+    if len(set(kinds)) <= 1:
+        yield slice(None), outputs
+        return
+    sizes = [call.expected[name].size for call, name, _ in outputs]
+    for kind in dict.fromkeys(kinds):
+        chosen = np.repeat([other == kind for other in kinds], sizes)
+        yield chosen, [output for output, other in zip(outputs, kinds, strict=True) if other == kind]
+
+
+def _allowed_of_all(op: str, outputs: Sequence[Output], expected: Reals, accuracy: str, dtype: str) -> Reals:
+    """Return the tolerances of outputs of one kind; a value that is infinite must be equal."""
+    if not outputs or outputs[0][0].expected[outputs[0][1]].dtype.kind != "f":
+        return np.zeros(expected.shape)
+    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(outputs[0][0].cotangents))
     base = base_of(accuracy, dtype)
-    if base not in stored:
-        stored[base] = half_widths(op, call, base)[name]
+    stored = {base: joined([_stored(op, call, name, base) for call, name, _ in outputs])}
+    if TRIG.search(accuracy):
+        none = np.zeros(())
+        moved = [(call.widths.get("trig", {}).get(name, none), call.expected[name].shape) for call, name, _ in outputs]
+        stored["trig"] = joined([_broadcast(width, shape) for width, shape in moved])
     width = tolerance_of(stored, expected, accuracy, dtype)
     infinite = np.isinf(expected)
-    if np.any(infinite):  # such a value must be equal
-        error = np.where(infinite, np.where(output == expected, 0.0, np.inf), error)
-        width = np.where(infinite, 0.0, width)
-    return error, width
+    return np.where(infinite, 0.0, width) if infinite.any() else width
+
+
+def _stored(op: str, call: Call, name: str, base: str) -> npt.NDArray[Any]:
+    """Return the half-widths of an output in a class, computed where they are not stored."""
+    widths = call.widths.get(base, {})
+    return widths[name] if name in widths else half_widths(op, call, base)[name]
+
+
+def _broadcast(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
+def joined(arrays: Sequence[npt.NDArray[Any]]) -> Reals:
+    """Return the values of several arrays in one axis, as float64."""
+    if len(arrays) == 1:
+        return arrays[0].reshape(-1).astype(np.float64, copy=False)
+    return np.concatenate([array.reshape(-1) for array in arrays], dtype=np.float64) if arrays else np.empty(0)
 
 
 def ratios(error: Reals, width: Reals) -> Reals:
@@ -333,7 +394,7 @@ def weighted(
     expected = call.expected[name]
     if expected.dtype.kind != "f" or expected.size < FEWEST:
         return None
-    _, width = errors(op, call, name, output, accuracy, dtype)
+    width = widths_of_all(op, [(call, name, output)], accuracy, dtype).reshape(expected.shape)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.broadcast_to(output, expected.shape).astype(np.float64) - expected
         apart = expected - np.mean(expected)

@@ -106,7 +106,7 @@ def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rop
     for k, call in enumerate(calls):
         entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", (), "", ("float32",), (call,))
         answers.append(Answer(entry, "float32", [{"out": values(call)}]))
-    summary.draw(result, [output for answer in answers for output in summary.measure(result, answer)])
+    summary.draw(result, answers)
     return result
 
 
@@ -200,7 +200,7 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
 def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
     result = Operation("rope", "float32", "angle32", [])
     entry = LoadedCase("rope/made/0", "rope", "sequence", "core", (), "", ("float32",), (made(np.asarray([1]), 2),) * 2)
-    summary.draw(result, summary.measure(result, Answer(entry, "float32", [{"out": np.ones((1, 2))}])))
+    summary.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
     assert (result.curve, result.heat) == ([], None)
 
 

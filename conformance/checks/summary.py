@@ -19,12 +19,13 @@ from .. import judge
 from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
-from ..suite.axes import BANDS, in_band, signed_places
+from ..suite.axes import BANDS
 from ..traits import defaults, is_word
 from .case_run import with_few
+from .measures import Batch, Output, Places, batches, outputs_of
 
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
-OF_A_POINT = ("where", "ratio", "error", "allowed")
+CLOSE = 1e-9  # sums in another order differ by less
 ROWS, COLUMNS = 64, 128  # of a map, at most
 
 Reals = npt.NDArray[np.float64]
@@ -43,8 +44,9 @@ SHOWN = 4  # numbers of a list
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
     judged = [(operation, [answer.part or answer for answer in answers]) for operation, answers in operations]
+    known: Places = {}  # the calls of an operation are the same in every dtype
     for operation, answers in judged:
-        _summarise(operation, answers)
+        _summarise(operation, answers, known)
     for operation, answers in operations:
         _cover(operation, answers)
         _tell(operation, answers)
@@ -59,35 +61,74 @@ def _tell(operation: Operation, answers: list[Answer]) -> None:
             case.call = call_in_words(asked[case.id])
 
 
-def _summarise(operation: Operation, answers: list[Answer]) -> None:
-    """Fill in an operation's achieved class, overall and by band of positions, and its first failing position."""
+def _summarise(operation: Operation, answers: list[Answer], known: Places) -> None:
+    """Fill in what an operation's answers come to: its classes, ratios, figures, meaning, and systematic error."""
     judged = [c for c in operation.cases if c.kind != "reject" and c.verdict in ("pass", "fail")]
     classes = ladder(operation.op, operation.dtype, operation.claim)
     operation.achieved = _loosest([c.achieved for c in judged], classes)
-    by_id = {a.case.id: a for a in answers}
-    complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
-    measured = {answer.case.id: measure(operation, answer) for answer in answers}
-    whole = [m for answer in complete for m in measured[answer.case.id]]
-    for low, high in BANDS:
-        found = [m.tightest(chosen, classes) for m in whole if (chosen := m.in_band((low, high))) is not None]
-        if found:
-            operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, classes)})
-    ratios, failing = [], []
-    for m in whole:
-        if np.any((m.allowed > 0) | (m.ratio > 0)):
-            ratios.append(float(np.max(m.ratio)))
-        if m.where is not None and np.any(m.ratio > 1):
-            beyond = m.where[m.ratio > 1]
-            failing.append(float(beyond[np.argmin(np.abs(beyond))]))
-    operation.worst_ratio = max(ratios, default=None)
-    operation.first_failing_position = min(failing, key=abs, default=None)
+    outputs = outputs_of(operation.op, answers, [c.id for c in judged], known)
+    bands, ratios, farthest, missed = _Bands(BANDS, classes), _Ratios(), _Farthest(operation), _Missed(operation, classes)
+    figures, slopes = _Figures(operation, outputs), list[tuple[float, Output]]()
+    for batch in batches(operation, outputs):
+        for part in (bands, ratios, farthest, missed, figures):
+            part.add(batch)
+        slopes += [pair for pair in zip(batch.slopes(), batch.outputs, strict=True) if pair[1].judged]
+    operation.bands = bands.rows()
+    operation.worst_ratio = max(ratios.largest, default=None)
+    operation.first_failing_position = min(ratios.failing, key=abs, default=None)
     if operation.first_failing_position:
-        band = 0, abs(operation.first_failing_position)
-        below = [m.tightest(chosen, classes) for m in whole if (chosen := m.in_band(band)) is not None]
-        operation.achieved_below = _loosest(below, classes)
-    draw(operation, [m for answer in answers for m in measured[answer.case.id]])
-    _interpret(operation, whole)
-    _measure_systematic(operation, complete)
+        below = _Bands(((0, abs(operation.first_failing_position)),), classes)
+        for batch in batches(operation, outputs):
+            below.add(batch)
+        operation.achieved_below = below.loosest(0)
+    figures.draw()
+    if operation.achieved is not None:
+        operation.meaning = farthest.meaning()
+        operation.missed = missed.found()
+    _measure_systematic(operation, slopes)
+
+
+class _Bands:
+    """The classes that hold in bands of positions."""
+
+    def __init__(self, bands: Sequence[tuple[float, float | None]], classes: tuple[str, ...]) -> None:
+        self.bands, self.classes = bands, classes
+        self.found: list[list[str | None]] = [[] for _ in bands]
+
+    def add(self, batch: Batch) -> None:
+        for band, found in zip(self.bands, self.found, strict=True):
+            found += batch.holding(batch.in_band(band), self.classes)
+
+    def loosest(self, k: int) -> str | None:
+        """Return the class that holds in a band, or None."""
+        return _loosest(self.found[k], self.classes)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the bands that have values, each with its class."""
+        return [
+            {"from": low, "to": high, "achieved": self.loosest(k)}
+            for k, (low, high) in enumerate(self.bands) if self.found[k]
+        ]  # fmt: skip
+
+
+class _Ratios:
+    """The largest ratio of every output that may have an error, and the first failing position of every output."""
+
+    def __init__(self) -> None:
+        self.largest: list[float] = []
+        self.failing: list[float] = []
+
+    def add(self, batch: Batch) -> None:
+        telling = np.logical_or.reduceat((batch.allowed > 0) | (batch.ratio > 0), batch.starts)
+        for i, largest in enumerate(batch.largest(batch.ratio)):
+            if not batch.outputs[i].judged:
+                continue
+            if telling[i]:
+                self.largest.append(largest)
+            where = batch.outputs[i].where
+            if where is not None and not largest <= 1:
+                beyond = where[batch.part(batch.ratio, i) > 1]
+                self.failing += [float(beyond[np.argmin(np.abs(beyond))])] if beyond.size else []
 
 
 def _loosest(found: list[str | None], classes: tuple[str, ...]) -> str | None:
@@ -153,103 +194,89 @@ def _few(answer: Answer) -> Answer:
     return with_few(answer).few or answer
 
 
-# ---- the outputs of an operation, measured once ----------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Measured:
-    """One output of one call: its errors, what the claimed class allows, their ratio, and where every value stands."""
-
-    op: str
-    answer: Answer
-    step: int
-    name: str
-    claim: str
-    error: Reals
-    allowed: Reals
-    ratio: Reals
-    where: Reals | None  # with signs
-    known: dict[str, Reals] = field(default_factory=dict)  # what other classes allow, as far as it was asked
-
-    def width(self, accuracy: str) -> Reals:
-        """Return what a class allows every value."""
-        if accuracy == self.claim:
-            return self.allowed
-        if accuracy not in self.known:
-            call, output = self.answer.case.calls[self.step], self.answer.outputs[self.step][self.name]
-            self.known[accuracy] = judge.errors(self.op, call, self.name, output, accuracy, self.answer.dtype)[1]
-        return self.known[accuracy]
-
-    def in_band(self, band: tuple[float, float | None]) -> npt.NDArray[Any] | None:
-        """Return which values stand at positions of a band, or None if none does."""
-        chosen = None if self.where is None else in_band(np.abs(self.where), band)
-        return chosen if np.any(chosen) else None
-
-    def tightest(self, chosen: npt.NDArray[Any], classes: tuple[str, ...]) -> str | None:
-        """Return the tightest class that holds for chosen values."""
-        error = self.error[chosen]
-        return next((accuracy for accuracy in classes if np.all(error <= self.width(accuracy)[chosen])), None)
-
-    def at(self, name: str, k: int) -> float:
-        """Return the value of one of its arrays at a place."""
-        return float(getattr(self, name).flat[k])
-
-    @property
-    def severity(self) -> tuple[float, float]:
-        """The largest ratio, then the largest error; what is not a number is worse than any."""
-        return float(self.ratio.max()), float(_known(self.error).max())
-
-
-def measure(operation: Operation, answer: Answer) -> list[_Measured]:
-    """Return every output that has values, of a case whose calls were all answered."""
-    found: list[_Measured] = []
-    if len(answer.outputs) != len(answer.case.calls):
-        return found
-    op, claim = operation.op, operation.claim
-    for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
-        for name, output in outputs.items():
-            error, allowed = judge.errors(op, call, name, output, claim, answer.dtype)
-            if error.size:
-                where = signed_places(op, call, name)
-                where = where if where is not None and where.shape == error.shape else None
-                found.append(_Measured(op, answer, step, name, claim, error, allowed, judge.ratios(error, allowed), where))
-    return found
-
-
 # ---- the error against position, and a map of the worst case, both of bounded size -----------------------------------------
-def draw(operation: Operation, measured: Sequence[_Measured]) -> None:
+def draw(operation: Operation, answers: Sequence[Answer]) -> None:
     """
     Add to an operation its curve and its map, from the answers that it gave whole.
 
     Of the classes that are not stored, those claimed or achieved are drawn.
     """
-    named = (operation.claim, operation.achieved)
-    classes = ladder(operation.op, operation.dtype, operation.claim)
-    classes = tuple(c for c in classes if c not in COMPUTED or c in named)
-    operation.curve = _curve([m for m in measured if m.where is not None], classes)
-    operation.heat = _map(max(measured, key=lambda m: m.severity)) if measured else None
+    outputs = outputs_of(operation.op, answers, None)
+    figures = _Figures(operation, outputs)
+    for batch in batches(operation, outputs):
+        figures.add(batch)
+    figures.draw()
 
 
-def _curve(measured: Sequence[_Measured], classes: Sequence[str]) -> list[dict[str, Any]]:
+class _Figures:
     """
-    Return the worst value at every position, and what each class allows that value, in the order of positions.
+    The worst value at every position, and the worst output.
 
-    The worst is the largest error of those beyond their own tolerance, else of all: a curve shows how errors grow. Where
+    The worst value is the largest error of those beyond their own tolerance, else of all: a curve shows how errors grow. Where
     there are too many positions to draw, equal stretches of a logarithmic axis count as one.
     """
-    groups = _grouped([m.where for m in measured if m.where is not None])
-    found = [(m, k) for m, group in zip(measured, groups, strict=True) for k in _worst(m, group)]
-    if not found:
-        return []
-    where, ratio, error, allowed = (np.asarray([m.at(name, k) for m, k in found]) for name in OF_A_POINT)
-    ratio, error = _known(ratio), _known(error)
-    group = np.concatenate([np.unique(of) for of in groups])  # of each group an output has one value here
-    order = np.lexsort((-allowed, -error, ratio <= 1, group))
-    return [
-        {
-            "position": abs(float(where[i])), "error": number(float(error[i])), "ratio": number(float(ratio[i])),
-            "bounds": {c: float(found[i][0].width(c).flat[found[i][1]]) for c in classes}, "case": found[i][0].answer.case.id,
-        }
-        for i in order[np.unique(group[order], return_index=True)[1]]
-    ]  # fmt: skip
+
+    def __init__(self, operation: Operation, outputs: Sequence[Output]) -> None:
+        self.operation = operation
+        groups = _grouped([output.where for output in outputs if output.where is not None])
+        left = iter(groups)
+        self.groups = [None if output.where is None else next(left) for output in outputs]
+        self.seen = 0  # outputs
+        self.points: list[tuple[tuple[float, ...], Output, int]] = []  # by group, the worst first; and the value's index
+        self.worst: tuple[tuple[float, float], Output] | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Take the worst values of a batch."""
+        error = _known(batch.error)
+        for severity, output in zip(
+            zip(batch.largest(batch.ratio), batch.largest(error), strict=True), batch.outputs, strict=True
+        ):
+            if self.worst is None or severity > self.worst[0]:  # the largest ratio, then the largest error
+                self.worst = severity, output
+        groups = self.groups[self.seen : self.seen + len(batch.outputs)]
+        self.seen += len(batch.outputs)
+        group = np.concatenate(
+            [np.zeros(o.size, int) if g is None else g.reshape(-1) for g, o in zip(groups, batch.outputs, strict=True)]
+        )
+        keys = (_known(batch.ratio) > 1).astype(np.float64), error, np.where(np.isnan(batch.allowed), -np.inf, batch.allowed)
+        for k in _worst(np.flatnonzero(batch.placed), group, keys):
+            i = batch.owner(k)
+            rank = (float(group[k]), *(-float(key[k]) for key in keys))
+            self.points.append((rank, batch.outputs[i], k - int(batch.starts[i])))
+
+    def draw(self) -> None:
+        """Add the curve and the map to the operation."""
+        operation = self.operation
+        named = (operation.claim, operation.achieved)
+        classes = ladder(operation.op, operation.dtype, operation.claim)
+        classes = tuple(c for c in classes if c not in COMPUTED or c in named)
+        points = sorted(self.points, key=lambda point: point[0])
+        first = [point for k, point in enumerate(points) if not k or point[0][0] != points[k - 1][0][0]]
+        operation.curve = [_point(operation, output, k, classes) for _, output, k in first]
+        operation.heat = None if self.worst is None else _map(operation, self.worst[1])
+
+
+def _worst(kept: npt.NDArray[np.int64], group: npt.NDArray[np.int64], keys: Sequence[Reals]) -> list[int]:
+    """Return the index of the worst value of every group, in the order of groups; of equal ones the first."""
+    for key in keys:
+        value, of = key[kept], group[kept]
+        largest = np.full(POINTS, -np.inf)
+        np.maximum.at(largest, of, value)
+        kept = kept[value == largest[of]]
+    return [int(k) for k in kept[np.unique(group[kept], return_index=True)[1]]]
+
+
+def _point(operation: Operation, output: Output, k: int, classes: Sequence[str]) -> dict[str, Any]:
+    """Return a value of a curve, with what each class allows it."""
+    call, name, y = output.values
+    assert output.where is not None
+    error, allowed = judge.errors(operation.op, call, name, y, operation.claim, operation.dtype)
+    bounds = {c: judge.widths_of_all(operation.op, [output.values], c, operation.dtype) for c in classes}
+    return {
+        "position": abs(float(output.where.flat[k])), "error": number(float(_known(error).flat[k])),
+        "ratio": number(float(_known(judge.ratios(error, allowed)).flat[k])),
+        "bounds": {c: float(width[k]) for c, width in bounds.items()}, "case": output.answer.case.id,
+    }  # fmt: skip
 
 
 def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
@@ -257,7 +284,7 @@ def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
     rows = [np.abs(_each_once(of)) for of in where]
     if not rows:
         return []
-    every = _joined(rows)
+    every = judge.joined(rows)
     group = np.unique(every, return_inverse=True)[1]
     if group.max() >= POINTS:
         group = np.floor((POINTS - 1) * np.log1p(every) / np.log1p(every.max())).astype(int)
@@ -271,43 +298,27 @@ def _each_once(x: Reals) -> Reals:
     return x[tuple(slice(None) if step else slice(1) for step in x.strides)]
 
 
-def _worst(m: _Measured, group: npt.NDArray[np.int64]) -> list[int]:
-    """Return the place of the worst value of every group, in the order of groups."""
-    group, kept = group.ravel(), np.arange(group.size)
-    allowed = np.where(np.isnan(m.allowed), -np.inf, m.allowed)
-    for key in (_known(m.ratio) > 1, _known(m.error), allowed):
-        value, of = key.ravel()[kept].astype(np.float64), group[kept]
-        largest = np.full(POINTS, -np.inf)
-        np.maximum.at(largest, of, value)
-        kept = kept[value == largest[of]]
-    return [int(k) for k in kept[np.unique(group[kept], return_index=True)[1]]]
-
-
 def _known(error: Reals) -> Reals:
     """Return errors with infinity for those that are not a number."""
     return np.where(np.isnan(error), np.inf, error)
 
 
-def _joined(arrays: Iterable[Reals]) -> Reals:
-    """Return the values of several arrays in one."""
-    return np.concatenate([array.ravel() for array in arrays])
-
-
-def _map(m: _Measured) -> dict[str, Any]:
+def _map(operation: Operation, output: Output) -> dict[str, Any]:
     """Return error over tolerance as rows (positions, if each row has one) by the last axis, reduced by the maximum."""
-    table = m.ratio.reshape(-1, m.ratio.shape[-1] if m.ratio.ndim else 1)
-    where = None if m.where is None else np.abs(m.where).reshape(table.shape)
+    ratio = judge.ratios(*judge.errors(operation.op, *output.values, operation.claim, operation.dtype))
+    table = ratio.reshape(-1, ratio.shape[-1] if ratio.ndim else 1)
+    where = None if output.where is None else np.abs(output.where).reshape(table.shape)
     if where is not None and table.shape[1] > 1 and np.all(where == where[:, :1]):
         positions, group = np.unique(where[:, 0], return_inverse=True)
         merged = np.zeros((len(positions), table.shape[1]))
         np.maximum.at(merged, group, table)
         table, rows, labels = merged, "position", [f"{p:g}" if p != int(p) else str(int(p)) for p in positions]
     else:
-        rows, labels = "row", [_index(i, m.ratio.shape[:-1]) for i in range(len(table))]
+        rows, labels = "row", [_index(i, ratio.shape[:-1]) for i in range(len(table))]
     table, labels = _shrink(table, labels, ROWS)
     wide, columns = _shrink(table.T, [str(i) for i in range(table.shape[1])], COLUMNS)
     return {
-        "case": m.answer.case.id, "call": m.step, "output": m.name, "rows": rows, "row_labels": labels,
+        "case": output.answer.case.id, "call": output.step, "output": output.name, "rows": rows, "row_labels": labels,
         "columns": "entry of the last axis", "column_labels": columns, "values": [[_brief(v) for v in row] for row in wide.T],
     }  # fmt: skip
 
@@ -339,48 +350,67 @@ def gives_waves(op: str) -> bool:
     return all(axes.kind != "real" for axes in REGISTRY[op].arrays.values())
 
 
-def _interpret(operation: Operation, measured: Sequence[_Measured]) -> None:
-    """Add to an operation what its class means at the longest position, and the next tighter class with the worst ratio."""
-    if operation.achieved is None:
-        return
-    operation.meaning = _meaning(operation, measured)
-    classes = ladder(operation.op, operation.dtype, operation.claim)
-    place = classes.index(operation.achieved)
-    if place:
-        missed = classes[place - 1]
-        worst = max((float(np.max(judge.ratios(m.error, m.width(missed)))) for m in measured), default=0.0)
-        operation.missed = {"class": missed, "ratio": worst}
+class _Missed:
+    """The next tighter class than the achieved one, with the worst error over what it allows."""
+
+    def __init__(self, operation: Operation, classes: tuple[str, ...]) -> None:
+        place = 0 if operation.achieved is None else classes.index(operation.achieved)
+        self.accuracy = classes[place - 1] if place else None
+        self.ratios: list[float] = []
+
+    def add(self, batch: Batch) -> None:
+        if self.accuracy is not None:
+            largest = batch.largest(judge.ratios(batch.error, batch.width(self.accuracy)))
+            self.ratios += [ratio for ratio, output in zip(largest, batch.outputs, strict=True) if output.judged]
+
+    def found(self) -> dict[str, Any] | None:
+        """Return the class and the ratio, or None for the tightest class."""
+        return None if self.accuracy is None else {"class": self.accuracy, "ratio": max(self.ratios, default=0.0)}
 
 
-def _meaning(operation: Operation, measured: Sequence[_Measured]) -> dict[str, Any] | None:
-    """Return the longest position, the error there, and a sentence; None for an operation without frequencies or positions."""
-    if not has_frequencies(operation.op):
-        return None
-    found = [pair for m in measured if (pair := _farthest(operation, m)) is not None]
-    if not found:
-        return None
-    longest = max(position for position, _ in found)
-    error = max(error for position, error in found if position == longest)
-    noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
-    text = f"at position {longest:,.0f} your {noun} within {_rounded_up(error)}"
-    finest = FINEST[operation.dtype]
-    remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
-    if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
-        text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
-    return {"position": longest, "error": error, "text": text}
+class _Farthest:
+    """The longest position, and the largest error there, of operations with frequencies."""
 
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.position, self.error = -1.0, 0.0
+        self.asked = has_frequencies(operation.op)
 
-def _farthest(operation: Operation, m: _Measured) -> tuple[float, float] | None:
-    """Return the farthest position of an output of values, and the largest error there."""
-    call = m.answer.case.calls[m.step]
-    if m.where is None or call.cotangents:
-        return None
-    where = np.abs(m.where)
-    size = 1.0 if gives_waves(operation.op) else float(np.max(np.abs(call.expected[m.name])))
-    last = where == np.max(where)
-    if not (size and np.all(np.isfinite(m.error[last]))):
-        return None
-    return float(np.max(where)), float(np.max(m.error[last])) / size
+    def add(self, batch: Batch) -> None:
+        """Look at the outputs of a batch, those with the longest positions first."""
+        if not self.asked:
+            return
+        farthest = [
+            -1.0 if output.where is None else far for far, output in zip(batch.largest(batch.far), batch.outputs, strict=True)
+        ]
+        for i in sorted(range(len(farthest)), key=lambda i: -farthest[i]):
+            if farthest[i] < max(self.position, 0.0):
+                return
+            if batch.outputs[i].judged:
+                self._look(batch, i, farthest[i])
+
+    def _look(self, batch: Batch, i: int, position: float) -> None:
+        call, name, _ = batch.outputs[i].values
+        if call.cotangents:
+            return
+        size = 1.0 if gives_waves(self.operation.op) else float(np.max(np.abs(call.expected[name])))
+        errors = batch.part(batch.error, i)[batch.part(batch.far, i) == position]
+        if size and np.all(np.isfinite(errors)):
+            error = float(np.max(errors)) / size
+            self.position, self.error = position, error if position > self.position else max(error, self.error)
+
+    def meaning(self) -> dict[str, Any] | None:
+        """Return the longest position, the error there, and a sentence; None without frequencies or positions."""
+        if self.position < 0:
+            return None
+        operation, error = self.operation, self.error
+        noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
+        text = f"at position {self.position:,.0f} your {noun} within {_rounded_up(error)}"
+        finest = FINEST[operation.dtype]
+        remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
+        if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
+            text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
+        return {"position": self.position, "error": error, "text": text}
 
 
 def _rounded_up(error: float) -> str:
@@ -393,30 +423,30 @@ def _rounded_up(error: float) -> str:
 
 
 # ---- the systematic error of the call where it is largest ------------------------------------------------------------------
-def _measure_systematic(operation: Operation, answers: Sequence[Answer]) -> None:
-    """Add to an operation the systematic error of the call where it is largest, for its class."""
+def _measure_systematic(operation: Operation, slopes: Sequence[tuple[float, Output]]) -> None:
+    """Add to an operation the systematic error of the call where it is largest, for its class; `slopes` say about how large."""
+    most = max((slope for slope, _ in slopes if np.isfinite(slope)), default=0.0)
     worst, share = None, 0.0
-    for answer in answers:
-        for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
-            for name, found in _slopes(operation.op, call, outputs, operation.claim, answer.dtype):
-                if found >= share:
-                    worst, share = (answer, call, outputs, name), found
+    for output in [output for slope, output in slopes if slope >= max(most - CLOSE, 0.0)]:
+        found = _slope(operation, output)
+        if found is not None and found >= share:
+            worst, share = output, found
     if worst is None:
         return
-    answer, call, outputs, name = worst
-    measured = judge.systematic(operation.op, call, name, outputs[name], operation.claim, answer.dtype)
+    call, name, y = worst.values
+    measured = judge.systematic(operation.op, call, name, y, operation.claim, operation.dtype)
     if measured is not None:
         values = {n: number(getattr(measured, n)) for n in ("slope", "slope_bound", "offset", "offset_bound")}
-        operation.systematic = {"case": answer.case.id, "output": name, **values}
+        operation.systematic = {"case": worst.answer.case.id, "output": name, **values}
 
 
-def _slopes(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> Iterator[tuple[str, float]]:
-    """Yield the slope of every output, over the worst that its class allows."""
-    for name, output in outputs.items() if not call.cotangents else ():
-        found = judge.weighted(op, call, name, output, accuracy, dtype)
-        if found is not None:
-            (weights, _), error, width = found
-            yield name, abs(float(np.sum(weights * error))) / float(np.sum(np.abs(weights) * width))
+def _slope(operation: Operation, output: Output) -> float | None:
+    """Return the slope of an output, over the worst that its class allows; None where there is none."""
+    found = judge.weighted(operation.op, *output.values, operation.claim, operation.dtype)
+    if found is None:
+        return None
+    (weights, _), error, width = found
+    return abs(float(np.sum(weights * error))) / float(np.sum(np.abs(weights) * width))
 
 
 # ---- how many cases were asked, answered and passed ------------------------------------------------------------------------
