@@ -55,10 +55,9 @@ def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -
     except VectorError as error:
         msg = f"{path}: {error}"
         raise VectorError(msg) from error
-    for dtype in (np.float64, np.float32):
-        reals = {name: tensor for name, tensor in tensors.items() if tensor.dtype == dtype}
-        if reals and not np.isfinite(np.concatenate([tensor.reshape(-1) for tensor in reals.values()])).all():
-            raise _infinite(path, reals)
+    reals = {name: tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"}
+    if reals and not np.isfinite(np.concatenate([tensor.reshape(-1) for tensor in reals.values()])).all():
+        raise _infinite(path, reals)
     return tensors
 
 
