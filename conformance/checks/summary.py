@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from posref.spec import REGISTRY, Record
 from .. import judge
 from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
-from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
+from ..model import Answer, Call, LoadedCase, Operation, decides, number
 from ..suite.axes import BANDS
 from ..traits import defaults, is_word
 from .case_run import with_few
@@ -96,8 +95,8 @@ class _Bands:
         self.found: list[list[str | None]] = [[] for _ in bands]
 
     def add(self, batch: Batch) -> None:
-        for band, found in zip(self.bands, self.found, strict=True):
-            found += batch.holding(batch.in_band(band), self.classes)
+        for k, band in enumerate(self.bands):
+            self.found[k] += batch.holding(batch.in_band(band), self.classes)
 
     def loosest(self, k: int) -> str | None:
         """Return the class that holds in a band, or None."""
