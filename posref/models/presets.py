@@ -10,7 +10,7 @@ A row of tables/presets.json has the arguments of ``rope`` or ``mrope``, with th
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -81,24 +81,20 @@ class Preset:
 class Presets(Mapping[str, Preset]):
     """The presets by name, in the order of the table. An unknown name raises a KeyError that lists similar names."""
 
-    @cached_property
-    def _by_name(self) -> dict[str, Preset]:
-        return {name: _preset(name, row) for name, row in table("presets").items()}
-
     def __getitem__(self, name: str) -> Preset:
-        if name not in self._by_name:
+        if name not in table("presets"):
             import difflib
 
-            near = difflib.get_close_matches(str(name), self._by_name, n=3) or ["posref list --presets"]
+            near = difflib.get_close_matches(str(name), table("presets"), n=3) or ["posref list --presets"]
             msg = f"presets: name must be a preset's name; got {name!r}. See {', '.join(near)}."
             raise KeyError(msg)
-        return self._by_name[name]
+        return _preset(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
+        return iter(table("presets"))
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(table("presets"))
 
     def _repr_html_(self) -> str:
         """Return a table, for notebooks: the name of each preset, its function, and its arguments."""
@@ -113,8 +109,10 @@ class Presets(Mapping[str, Preset]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _preset(name: str, row: Mapping[str, Any]) -> Preset:
-    """Return the preset of a row."""
+@cache
+def _preset(name: str) -> Preset:
+    """Return the preset of a row of the table."""
+    row = table("presets")[name]
     arguments = _hashable(row["rope"] if "rope" in row else row["mrope"])
     lanes = {"lanes": arguments.pop("lanes")} if "lanes" in arguments else {}
     scaling = _scaling(arguments.pop("scaling", None))
