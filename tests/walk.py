@@ -1,0 +1,70 @@
+"""
+Count the files of posref that a walk through the code crosses: those in which a function is called.
+
+    python tests/walk.py check    # a check of one wrong stage
+    python tests/walk.py golden   # golden data of a preset
+
+What modules do while they are imported does not count, nor does what runs in other processes.
+"""
+
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
+
+from posref.cli import main
+from posref.conformance import check
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = tuple(f"{ROOT / folder}/" for folder in ("posref", "backends", "conformance"))
+
+
+class Walk:
+    """Counts the calls of functions by file, by `sys.setprofile`."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.imports = 0  # modules that are being imported
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Count a call of a function."""
+        if frame.f_code.co_name == "<module>":
+            self.imports += (event == "call") - (event == "return")
+        elif event == "call" and not self.imports and (file := frame.f_code.co_filename).startswith(FOLDERS):
+            self.calls[str(Path(file).resolve().relative_to(ROOT))] += 1
+
+    def __enter__(self) -> Counter[str]:
+        sys.setprofile(self)
+        return self.calls
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+
+
+def walk_of_check() -> Counter[str]:
+    """Check the example with a wrong stage."""
+    with Walk() as calls:
+        report = check(str(ROOT / "examples" / "broken_rope.py"), op="rope_table")
+    assert report.operations[0].diagnosis["names"] == ["positions-float16"]
+    return calls
+
+
+def walk_of_golden() -> Counter[str]:
+    """Write golden data of a preset."""
+    with TemporaryDirectory() as folder:
+        options = ["--preset", "llama-3-8b", "--positions", "0:64", "--shape", "1,64,128", "-o", f"{folder}/rope.npz"]
+        sys.argv = ["posref", "golden", "rope", *options]
+        with Walk() as calls, suppress(SystemExit):
+            main()
+        assert Path(folder, "rope.npz").exists()
+    return calls
+
+
+if __name__ == "__main__":
+    found = {"check": walk_of_check, "golden": walk_of_golden}[sys.argv[1]]()
+    for name in sorted(found):
+        print(f"{found[name]:8} {name}")
+    print(f"{len(found)} files")
