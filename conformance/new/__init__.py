@@ -216,21 +216,15 @@ def evidence(name: str, like: Encoding) -> str:
     stated |= {key: value for key in ("SIZES", "WAY", "AXES", "KERNEL") if (value := getattr(module, key, None)) is not None}
     options = "".join(f"{key}: Any = {_source(value)}\n" for key, value in stated.items() if _is_literal(value))
     body = "".join(_lines(case, like) for case in (*values, *gradients)) + "".join(_forms(values, like))
-    made = {"Case": "..model", "Flag": "..model", "cases_of": ".tools.case", "gradient": ".tools.cotangents"}
-    made |= {"after": ".tools.deviation", "deviations_of": ".tools.deviation"}
-    made |= {"pairs": ".tools.forms", "places": ".tools.forms", "floats": ".tools.numbers"}
-    used = {word for word in made if re.search(rf"\b{word}\(", body)} | {"Case", "Flag", "cases_of", "after", "deviations_of"}
-    imports = {module: ", ".join(w for w in sorted(used) if made[w] == module) for module in made.values()}
-    lines = "".join(f"from {module} import {words}\n" for module, words in imports.items() if words)
+    made = ("Case", "after", "cases_of", "deviations_of", "floats", "gradient", "pairs", "places")
+    used = [word for word in made if re.search(rf"\b{word}\(", body) or word in ("Case", "after", "cases_of", "deviations_of")]
     return f'''"""TO DO: the encoding's name: cases and known mistakes."""
 
 from typing import Any
 
-{lines}
-OP = "{name}"
-FLAGS = {{
-    "{prefix}sign": Flag("TO DO: the defect that cases with this flag catch"),
-}}
+from .tools import {", ".join(used)}
+
+OP = __name__.rpartition(".")[2]
 
 # TO DO: the lines below are those of {like.name}: make them true.
 {options}
