@@ -2,10 +2,16 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pytest
+
+from posref.conformance.evidence import catalogue
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.index import evidence, evidence_of
+from posref.conformance.evidence.tools.deviation import Deviation
+from posref.conformance.model import Case, Flag
 from posref.spec import REGISTRY
 
 COUNTED = """
@@ -21,6 +27,22 @@ def test_flags_of_an_operation_are_in_no_case_of_another() -> None:
     own = {flag: op for op in REGISTRY for flag in getattr(evidence_of(op), "FLAGS", {})}
     others = [(case.id, flag) for case in all_cases() for flag in case.flags if own.get(flag, case.op) != case.op]
     assert not others, f"move these flags to conformance/evidence/shared: {others}"
+
+
+def test_a_mistake_is_a_flag_of_the_cases_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says once what is wrong; a flag that is stated says it itself."""
+    mistakes = tuple(
+        Deviation(f"of-nobody-{name}", f"it is {name}", {}, seen_in=f"#{name}") for name in ("one", "two", "three")
+    )
+    cases = (Case("alibi/of-nobody", {}, {}, ("of-nobody-one", "of-nobody-two")),)
+    stated = {"of-nobody-two": Flag("stated")}
+    own = SimpleNamespace(cases=lambda: cases, DEVIATIONS=mistakes, FLAGS=stated)
+    before = catalogue.all_flags()
+    monkeypatch.setattr(catalogue, "evidence_of", lambda op: own)
+    monkeypatch.setattr(catalogue, "evidence", lambda: (own,))
+    monkeypatch.setattr(catalogue, "_of_mistakes", catalogue._of_mistakes.__wrapped__)
+    found = {name: flag for name, flag in catalogue.all_flags().items() if name not in before}
+    assert found == {"of-nobody-one": Flag("it is one", "#one"), "of-nobody-two": Flag("stated")}
 
 
 def test_names_are_given_once() -> None:

@@ -91,6 +91,12 @@ def test_cases_are_those_of_the_new_operation(begun: Path) -> None:
     assert done.stdout == f"{{'{NAME}'}} True smoke\n", done.stderr
 
 
+def test_the_flag_of_the_new_case_is_the_new_mistake(begun: Path) -> None:
+    code = "from posref.conformance.evidence.catalogue import all_flags; print(all_flags()['bias-of-nobody-sign'].catches)"
+    done = python(begun, "-c", code)
+    assert done.stdout == "TO DO: what is wrong, in a sentence\n", done.stderr
+
+
 @pytest.mark.thorough
 def test_a_build_names_the_file_that_lacks_its_formula(begun: Path) -> None:
     done = python(begun, "-m", "posref", "vectors", "build", str(begun / "new"), "--op", NAME)

@@ -1,7 +1,7 @@
 """All cases and flags, in one order: each operation's own cases, then those that every operation has."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 from posref.spec import REGISTRY
 
@@ -35,9 +35,18 @@ def cases_of(op: str) -> Iterator[Case]:
 
 
 def all_flags() -> dict[str, Flag]:
-    """Return every flag by name."""
+    """Return every flag by name: those that are stated, and mistakes that cases of their operation name as flags."""
     modules = (*evidence(), forms, cotangents, lengths, second_cases, state_cases)
-    return {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
+    stated = {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
+    return stated | {name: flag for op in sorted(REGISTRY) for name, flag in _of_mistakes(op).items() if name not in stated}
+
+
+@cache
+def _of_mistakes(op: str) -> dict[str, Flag]:
+    """Return the flags of an operation's own cases that are names of its mistakes: a mistake says what is wrong."""
+    own = evidence_of(op)
+    named = {flag for case in own.cases() for flag in case.flags}
+    return {d.name: Flag(d.text, d.seen_in) for d in getattr(own, "DEVIATIONS", ()) if d.name in named}
 
 
 def groups(cases: Sequence[Case]) -> dict[str, list[Case]]:
