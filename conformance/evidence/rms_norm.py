@@ -109,6 +109,7 @@ def cases() -> tuple[Case, ...]:
 
 AXIS = "The mean is over the channels of one row: the last axis."
 MEAN = "Divide the sum of the squares by the number of channels that were added."
+UNBIASED = "torch.var divides by D - 1 unless correction=0 is passed: the mean divides by D."
 ROOT = "eps is added to the mean of the squares, under the root."
 OFFSET = "Gemma's weights are stored less 1: look at what the model's own class does with its weight."
 NO_MEAN = "RMS normalization does not subtract the mean: this is LayerNorm."
@@ -176,6 +177,11 @@ def _variance(x: Real, eps: float) -> Real:
     return 1 / np.sqrt(_mean_of((x - _mean_of(x)) ** 2) + eps)
 
 
+def _unbiased(squares: Real) -> Real:
+    """Return the sum of squares divided by one less than their number."""
+    return squares.sum(axis=-1, keepdims=True) / (squares.shape[-1] - 1)
+
+
 def _weight_first(function: Function) -> Function:
     """The weight is multiplied before the mean of squares is taken."""
 
@@ -214,6 +220,10 @@ DEVIATIONS = (
     _deviation("norm-layer-norm", "the mean of x is subtracted, as in LayerNorm", _layer_norm, hint=NO_MEAN),
     _deviation("norm-variance", "x is divided by the root of its variance, not of the mean of its squares", _normed(_variance),
                hint=NO_MEAN),
+    _deviation("norm-variance-unbiased", "x is divided by the root of its variance over D - 1, not of the mean of its squares",
+               _normed(lambda x, eps: 1 / np.sqrt(_unbiased((x - _mean_of(x)) ** 2) + eps)), hint=NO_MEAN),
+    _deviation("norm-unbiased", "the sum of the squares is divided by D - 1, not by D",
+               _normed(lambda x, eps: 1 / np.sqrt(_unbiased(x * x) + eps)), hint=UNBIASED),
     _deviation("norm-over-rows", "the mean is over rows (tokens or heads), not over channels", _normed(_rows), hint=AXIS),
     _deviation("norm-over-heads", "the mean is over the last two axes together", _normed(_over(2)), hint=AXIS),
     _deviation("norm-over-all", "the mean is over all numbers of x", _normed(_over(9)), hint=AXIS),
