@@ -110,6 +110,13 @@ def defaults(op: str) -> Mapping[str, Any]:
     return {n: p.default for n, p in parameters.items() if p.default is not p.empty and n not in PLACED}
 
 
+@cache
+def numbers_or_none(op: str) -> frozenset[str]:
+    """Return the options of an operation that are a number or None, and have no default."""
+    domains = REGISTRY[op].domains
+    return frozenset(n for n, d in domains.items() if isinstance(d, Integer | Real) and d.optional and n not in defaults(op))
+
+
 def is_word(domain: Domain | None) -> bool:
     """Return whether an option is a word, a flag or a record: one of few things that code has or lacks."""
     return isinstance(domain, OneOf | Flag | Record)
@@ -128,6 +135,8 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield name, value
         elif name in defaults(op):
             yield name, DEFAULT if value == defaults(op)[name] else GIVEN
+        elif name in numbers_or_none(op):
+            yield name, None if value is None else GIVEN
         elif isinstance(domain, Integers):
             yield "axes", len(value)
             if len(set(value)) > 1:
@@ -523,6 +532,8 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
                 found |= {f"{kind.__name__}.{one.name}": (DEFAULT, GIVEN) for kind, one in given}
             case _ if name in defaults(op):
                 found[name] = (DEFAULT, GIVEN)
+            case _ if name in numbers_or_none(op):
+                found[name] = (None, GIVEN)
             case _:
                 found[name] = None
     found |= dict.fromkeys(_having(op), (True,))

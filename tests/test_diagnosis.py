@@ -78,6 +78,31 @@ def test_a_cause_of_the_minority_is_a_remark_without_a_name() -> None:
     assert all("linear" in id_ for id_ in explained["cases"])
 
 
+def test_a_mistake_that_gives_all_wrong_values_is_said_though_it_is_not_always_made() -> None:
+    """The last of an odd number of heads is not rotated: no trait of cases tells that, and most other cases pass."""
+
+    def apply_rope(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        out = np.array(posref.apply_rope(x, cos, sin, **options))
+        if out.ndim == 4 and out.shape[1] > 1 and out.shape[1] % 2:
+            out[:, -1] = np.broadcast_to(x, out.shape)[:, -1]
+        return out
+
+    found = told(apply_rope, "apply_rope")
+    assert found["names"] == ["last-head-unrotated"]
+    assert re.match(
+        r"in all \d+ failing cases, your output .* But not always: \d+ cases, in which that would show too, pass", found["text"]
+    )
+
+
+def test_an_optional_array_that_is_missing_is_a_feature() -> None:
+    def deberta_scores(q: Any, k: Any, /, *rest: Any, **options: Any) -> Any:
+        terms = 1 + sum(options.get(name) is not None for name in ("rel_k", "rel_q"))
+        scores = np.asarray(posref.deberta_scores(q, k, *rest, **options), dtype=np.float64)
+        return (scores * np.sqrt(terms / 3)).astype(q.dtype)
+
+    assert "Exactly the cases with rel_k or rel_q missing fail." in told(deberta_scores, "deberta_scores")["text"]
+
+
 def place(change: Callable[[Any, Any], Any]) -> str:
     """Return the diagnosis of logits that are changed somewhere."""
 

@@ -471,6 +471,39 @@ def test_a_refusal_inside_a_stated_scope_is_selective() -> None:
     assert {"rope/half/inverse"} <= {case for case, _ in report.scopes[0].refused} or report.counts["selective"] > 0
 
 
+def test_a_wrong_answer_outside_the_stated_scope_is_said_to_be_outside() -> None:
+    """Whoever states a scope and answers beyond it needs to know that he must refuse there."""
+    states = {"alibi": {"form": ["distance"]}}
+    only = check(refusing(lambda _: False, op="alibi", wrong=lambda c: c.form != "distance", supports=states), op="alibi")
+    text = only.operations[0].diagnosis["text"]
+    assert text.startswith("all failing cases lie outside the scope that `supports` states, and must be refused"), text
+    both = check(refusing(lambda _: False, op="alibi", wrong=lambda c: c.heads > 2, supports=states), op="alibi")
+    told = re.search(r"(\d+) of (\d+) failing cases lie outside", both.operations[0].diagnosis["text"])
+    assert told
+    assert 0 < int(told[1]) < int(told[2])
+    inside = check(
+        refusing(lambda c: c.form != "distance", op="alibi", wrong=lambda c: c.heads > 2, supports=states), op="alibi"
+    )
+    assert "outside" not in inside.operations[0].diagnosis["text"]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "words"),
+    [(lambda c: c.window is not None, [None]), (lambda c: c.window is None, ["given"])],
+    ids=["none", "given"],
+)
+def test_none_in_place_of_a_number_is_a_scope(refuses: Condition, words: list[Any]) -> None:
+    """An option without a default that is a number or None is told as such, found and stated."""
+    op = "log_spaced_coordinates"
+    found = check(refusing(refuses, op=op), op=op, dtype="float32")
+    assert found.conformant, found.operations[0].reason
+    assert found.scopes[0].supports["window"] == words
+    stated = {op: {"window": words}}
+    assert check(refusing(refuses, op=op, supports=stated), op=op, dtype="float32").conformant
+    other = {op: {"window": ["given"] if words == [None] else [None]}}
+    assert not check(refusing(refuses, op=op, supports=other), op=op, dtype="float32").conformant
+
+
 def test_a_stated_scope_has_pairs_and_multiples() -> None:
     def outside(call: SimpleNamespace) -> bool:
         return (call.layout == "interleaved" and call.inverse) or call.x.shape[-1] % 4 != 0

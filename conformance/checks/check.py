@@ -25,7 +25,7 @@ from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unju
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
-from .scope_result import settle, stated_scope
+from .scope_result import settle, stated_scope, tell_of_scope
 from .scope_trial import Watch
 from .summary import finish
 
@@ -206,6 +206,7 @@ def _check(
         judged = ask_fresh_calls(operations, target, stated, seed, watch)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
+    tell_of_scope(operations, stated)
     if complete:
         tell_of_state(operations, target)
     for operation, _ in operations:

@@ -102,8 +102,8 @@ def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
 
     def excludes(traits: Traits) -> bool:
         words, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis)
-        if sizes is not None and words:  # a number that has a default: its scope is told in words, or in numbers
-            told = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN))
+        if sizes is not None and words:  # a number, told in words or in numbers, that has a default or may be None
+            told = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN, None))
             words, sizes = (words, None) if told else (frozenset(), sizes)
         if isinstance(allowed, Bound):
             return not allowed.holds(_numbers(words, sizes or ()))

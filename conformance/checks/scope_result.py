@@ -42,6 +42,24 @@ def settle(
                     case.verdict, case.message = "selective", f"{inside}: {case.message}"
 
 
+def tell_of_scope(operations: Pairs, stated: Stated) -> None:
+    """Say in the diagnosis of an operation which failing cases lie outside the scope that it states, where it must refuse."""
+    for operation, answers in operations:
+        if operation.diagnosis is None or operation.op not in stated:
+            continue
+        failing = {c.id for c in operation.cases if c.kind != "reject" and c.verdict == "fail"}
+        traits = {one.id: one.traits for one in _asked([(operation, answers)]) if one.id in failing}
+        outside = [name for name, found in traits.items() if not is_inside(stated[operation.op], found)]
+        if not outside:
+            continue
+        where = "outside the scope that `supports` states, and must be refused (raise NotImplementedError)"
+        if len(outside) == len(failing):
+            operation.diagnosis["text"] = f"all failing cases lie {where}: {operation.diagnosis['text']}"
+        else:
+            few = f"{len(outside)} of {len(failing)} failing cases lie"
+            operation.diagnosis["text"] += f" {few} {where}: {outside[0]}{', ...' * (len(outside) > 1)}."
+
+
 def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, enough: int) -> Scope:
     """Return the scope of one operation."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]

@@ -17,7 +17,7 @@ from ..suite import safe_files
 from ..suite.file_limits import SUITE_DOCUMENT
 from ..suite.reader import load_manifest, parse
 from ..targets.base import settle_supports
-from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, vocabulary
+from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
@@ -98,8 +98,9 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
     words = known[axis]
     if axis == "positions":
         return Bound(high=float(_form(name, op, value)))
-    number = words == (DEFAULT, GIVEN) and axis in defaults(op)  # told in words, or in numbers
-    if number and isinstance(value, list) and value and not {DEFAULT, GIVEN} & {*value}:
+    number = axis in defaults(op) or axis in numbers_or_none(op)
+    number = number and words in ((DEFAULT, GIVEN), (None, GIVEN))  # told in words, or in numbers
+    if number and isinstance(value, list) and value and not {DEFAULT, GIVEN, None} & {*value}:
         words = None
     if isinstance(value, dict):
         if words is not None and not number:

@@ -30,6 +30,7 @@ UNEXPLAINED = "unexplained: no known mistake gives these values."
 AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
+MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
@@ -311,7 +312,8 @@ def _without_name(
         return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.", whole=True)
     found = _holding(search.grouped(questions, parts, numbers, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
-        exception = _with_exception(questions, claim, search.with_exceptions(questions, search.touching(op), budget))
+        known = search.with_exceptions(questions, search.touching(op), budget)
+        exception = _with_exception(questions, claim, known)
         exception = exception or _with_trait(questions, claim, fits, budget, anything=True)
         exception = exception or _with_trait(questions, claim, numbers, budget)
         if exception is not None:
@@ -321,6 +323,7 @@ def _without_name(
             return _of_groups(questions, claim, held)
         several = sum(q.failed for q in questions) >= MANY_FAIL
         exception = _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget) if several else None)
+        exception = exception or _at_times(questions, claim, known)
         if exception is not None:
             return exception
         most = search.majority(questions, search.touching(op), budget)
@@ -382,6 +385,19 @@ def _with_exception(questions: Sequence[Question], claim: str, found: search.Exc
     )
     text = _equals(ties, claim, f"in all {len(failing)} failing cases")
     return Explanation(f"{text} But {told} ({_ids(found.passing)}).", ties)
+
+
+def _at_times(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+    """Return known mistakes that give all of many wrong values, although most cases in which they would show pass."""
+    failing = [q for q in questions if q.failed]
+    enough = extent.counts_of_wrong(questions)[0] >= MANY_WRONG
+    ties = extent.holding([(d,) for d in found.ties], failing) if found and enough else []
+    if not found or not ties:
+        return None
+    against = [q.case for q in questions if q.id in found.passing]
+    text = _equals(ties, claim, f"in all {len(failing)} failing cases")
+    told = features.shared([q.case for q in failing if q.size], against)
+    return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{told}", ties)
 
 
 def _are_few(questions: Sequence[Question], found: Sequence[Group]) -> bool:

@@ -227,6 +227,10 @@ def _of_call(case: LoadedCase, call: Call) -> Facts:
     found[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
     real = {n: v for n, v in call.inputs.items() if "position" not in n}
     found |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}
+    missing = [n for n, axes in REGISTRY[case.op].arrays.items() if axes.optional and n not in call.inputs]
+    found |= {f"trait no {name}": True for name in missing}
+    optional = [n for n, axes in REGISTRY[case.op].arrays.items() if axes.optional]
+    found |= {f"trait {' or '.join(optional)} missing": True} if missing and len(optional) > 1 else {}
     for name, value in call.inputs.items():
         if "position" in name:
             found |= _of_positions(name, np.asarray(value, dtype=np.float64))

@@ -158,6 +158,8 @@ DEVIATIONS = (
               hint=CLASS_ROWS),
     _of_class("window-bias-class-both", "the class token with itself has the row of it as query", _class_rows(0, 1, 0),
               hint=CLASS_ROWS),
+    _of_class("window-bias-class-at-0", "the class token reads rows 0, 1 and 2 of the table, which are those of offsets",
+              lambda f: lambda index, offsets, /: f(index, 0), hint=CLASS_ROWS),
     _deviation("window-bias-class-first", "the class token's rows come first in the table",
                lambda f: lambda table, /, **o: f(np.roll(table, 3, axis=0) if o["class_token"] else table, **o),
                hint=CLASS_ROWS),
