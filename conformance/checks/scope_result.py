@@ -54,10 +54,11 @@ def tell_of_scope(operations: Pairs, stated: Stated) -> None:
             continue
         where = "outside the scope that `supports` states, and must be refused (raise NotImplementedError)"
         if len(outside) == len(failing):
-            operation.diagnosis["text"] = f"all failing cases lie {where}: {operation.diagnosis['text']}"
+            text = f"all failing cases lie {where}: {operation.diagnosis['text']}"
         else:
             few = f"{len(outside)} of {len(failing)} failing cases lie"
-            operation.diagnosis["text"] += f" {few} {where}: {outside[0]}{', ...' * (len(outside) > 1)}."
+            text = f"{operation.diagnosis['text']} {few} {where}: {outside[0]}{', ...' * (len(outside) > 1)}."
+        operation.diagnosis = {**operation.diagnosis, "text": text}
 
 
 def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, enough: int) -> Scope:
