@@ -101,6 +101,7 @@ def more(make: Make) -> Iterator[Case]:
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."
 
+LAST_BUCKET = "Limit the bucket to the last one."
 SHARE = "The share is ln(n / e) / ln(D / e) with e exact buckets."
 _deviation = deviations_of("t5_buckets")
 
@@ -181,10 +182,10 @@ DEVIATIONS = (
                _buckets(_range_of_distance), hint=SHARE),
     _deviation("t5-not-limited", "distances beyond the last bucket are not limited to it",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)),
-               hint="Limit the bucket to the last one."),
+               hint=LAST_BUCKET),
     _deviation("t5-last-bucket-unused", "the last bucket is not used: distances are limited to the one before",
                _buckets(lambda n, s, d: np.minimum(_log_buckets(n, s, d, np.floor), s - 2)),
-               hint="Limit the bucket to the last one."),
+               hint=LAST_BUCKET),
     _deviation("t5-halves-exchanged", "keys before the query use the second half of the buckets", after(_wrong_half),
                hint=SECOND_HALF),
     _deviation("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after),
