@@ -20,7 +20,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     ),
     family="rotary",
     source="arXiv:2405.04434, section 2.1.3",
-    models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2"),
+    models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2.5"),
     domains={
         "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
