@@ -91,7 +91,7 @@ def inputs(node: Any) -> Iterator[torch.Tensor]:
 def owners(node: Any, code: Any) -> Iterator[tuple[Any, Any]]:
     """The modules of a file that a configuration builds and that have a learned table, or such a model, and its first owner."""
     small = copy.deepcopy(node)
-    if isinstance(getattr(small, "num_hidden_layers", None), int):
+    if isinstance(vars(small).get("num_hidden_layers"), int):  # not a property, which cannot be set
         small.num_hidden_layers = 1
     of_file = [kind for kind in vars(code).values() if inspect.isclass(kind) and kind.__module__ == code.__name__]
     of_file = [kind for kind in of_file if issubclass(kind, torch.nn.Module)]
