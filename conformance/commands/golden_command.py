@@ -42,8 +42,8 @@ from .console import FILE, FILE_OR_FOLDER, FiniteRange, console, errors, needs_v
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one per core.")
 @click.option("--minutes", metavar="M", type=FiniteRange(0, min_open=True), default=10.0, show_default=True,
               help="Refuse a call that would take longer to prove.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx"]),
-              help="By default from PATH's ending, or a suite. onnx is a folder like ONNX's node tests.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx", "flashinfer"]),
+              help="By default from PATH's ending, or a suite. onnx: ONNX's node tests; flashinfer: its Bench's.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=FILE_OR_FOLDER, required=True,
               help="A .npz, .safetensors or .json file, - (with --format), or a folder for check --suite.")  # fmt: skip
 def golden(
@@ -71,6 +71,7 @@ def golden(
             about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)
     how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
     onnx = f"; {about['onnx']}" if "onnx" in about else ""
+    onnx += f"; definition {about['flashinfer']}" if "flashinfer" in about else ""
     console(err=is_standard_output(output)).print(
         f"wrote {output}: {about['operation']}, {how}{onnx}", highlight=False, markup=False
     )

@@ -52,6 +52,7 @@ ELSEWHERE = {
     "mrope_section": "sections", "rope_scaling": "scaling", "is_neox_style": "layout",
 }  # fmt: skip
 FILES = ("npz", "safetensors", "json")
+OF_OTHERS = {"onnx": "ONNX's tests", "flashinfer": "FlashInfer-Bench's data"}  # formats that others' judges read
 TENSOR_FILES = ("npy", "pt", "pth", "bin", "h5", "hdf5", "pkl", "csv", "txt", "gguf", "onnx", "pb", "parquet", "mat", "zip")
 
 
@@ -575,13 +576,14 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         remedy = " Say --option length=TOKENS." if ": length must be given" in str(error) else ""
         msg = f"golden: {case.op} does not take this call: {error}{remedy}"
         raise TargetError(msg) from error
-    if form == "onnx":
+    if form in OF_OTHERS:
         if wanted.effort.stages:
-            msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
+            msg = f"golden: --stages has no place in {OF_OTHERS[form]}. Write .npz or .safetensors."
             raise TargetError(msg)
         from . import onnx_files
 
-        onnx_files.require_onnx()
+        if form == "onnx":
+            onnx_files.require_onnx()
     if form == "suite":
         from . import build
 
@@ -600,7 +602,7 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         )
         raise TargetError(msg)
     asked = [wanted.dtype] if wanted.dtype else dtypes
-    if form == "onnx":
+    if form in OF_OTHERS:
         asked = [wanted.dtype or ("float32" if "float32" in dtypes else dtypes[0])]
     about = {
         "operation": case.op,
@@ -614,11 +616,12 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         "license": "CC0-1.0",
     }
     arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
-    if form == "onnx":
-        from . import onnx_files
+    if form in OF_OTHERS:
+        from . import flashinfer_files, onnx_files
 
         allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
-        return about | {"onnx": onnx_files.write(path, case, expected, allowed, asked[0], about)}
+        writer = onnx_files if form == "onnx" else flashinfer_files
+        return about | {form: writer.write(path, case, expected, allowed, asked[0], about)}
     _save(path, form, arrays, about)
     return about
 
