@@ -184,6 +184,10 @@ class Adjoints(NumberSystem):
         """Return the smallest integer not below x; its derivative is zero."""
         return self._node(self.base.ceil(self._plain(x)))
 
+    def saturated(self, x: Array, bits: int, least: int, largest: float, dtype: Label) -> Array:
+        """Return the nearest number of a narrow format; its derivative is zero."""
+        return self._node(self.base.saturated(self._plain(x), bits, least, largest, dtype))
+
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""
         root = self.base.sqrt(self._plain(x))

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from . import rounding
 from .numbers import (
     Array,
     Label,
@@ -265,6 +266,17 @@ class Bounds(NumberSystem):
     def ceil(self, x: Array) -> Array:
         """Return the smallest integer not below x. Raise `Undecided` if the bound allows two."""
         return self._step(x, np.ceil)
+
+    def saturated(self, x: Array, bits: int, least: int, largest: float, dtype: Label) -> Array:
+        """
+        Return the nearest number of a narrow format, as `rounding.saturated` does, in a dtype that has all of them.
+
+        The bound is 0 where all that the bound of `x` allows rounds to one number. Elsewhere it reaches to the other numbers.
+        """
+        value, error, _ = x.parts
+        with np.errstate(invalid="ignore"):
+            found, *ends = (rounding.saturated(end, bits, least, largest) for end in (value, value - error, value + error))
+            return self.array(found, np.maximum(found - ends[0], ends[1] - found), dtype)
 
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -57,6 +58,24 @@ def _whole(rounded: arb) -> arb:
         msg = f"rounding to the integer {_short(rounded)}"
         raise Undecided(msg)
     return rounded
+
+
+def _saturated(ball: arb, bits: int, least: int, largest: float) -> arb:
+    """Return the number of `bits` bits, a multiple of 2**least, at most `largest` in size, that is nearest to all of a ball."""
+    low, high = (_nearest(end, bits, least, largest) for end in (ball.lower(), ball.upper()))
+    if low == high:
+        return arb(low)
+    msg = f"rounding to {low!r} or {high!r}: {_short(ball)}"
+    raise Undecided(msg)
+
+
+def _nearest(end: arb, bits: int, least: int, largest: float) -> float:
+    if abs(end) > largest:
+        return math.copysign(largest, float(end))
+    mantissa, power = (int(part) for part in end.man_exp())
+    drop = max(abs(mantissa).bit_length() - bits, least - power, 0)
+    kept = round(Fraction(mantissa, 1 << drop))  # half to even
+    return math.ldexp(kept, power + drop)
 
 
 def _elementwise(function: Callable[..., arb], *parts: Part) -> Part:
@@ -130,6 +149,10 @@ class Exact(NumberSystem):
     def ceil(self, x: Array) -> Array:
         """Return the smallest integer not below x. Raise `Undecided` if the ball allows two."""
         return self._function(x, lambda b: _whole(b.ceil()))
+
+    def saturated(self, x: Array, bits: int, least: int, largest: float, dtype: Label) -> Array:
+        """Return the nearest number of a narrow format, half to even. Raise `Undecided` if the ball allows two."""
+        return Array((_elementwise(lambda b: _saturated(b, bits, least, largest), x.parts[0]),), dtype, self)
 
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""

@@ -5,27 +5,48 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
-LEAST = {"float64": -1074, "float32": -149, "float16": -24, "bfloat16": -133}  # exponent of the smallest subnormal
+BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3}
+LEAST = {  # exponent of the smallest subnormal
+    "float64": -1074, "float32": -149, "float16": -24, "bfloat16": -133, "float8_e4m3fn": -9, "float8_e5m2": -16,
+}  # fmt: skip
 LARGEST = {
     "float64": float(np.finfo(np.float64).max),
     "float32": float(np.finfo(np.float32).max),
     "float16": 65504.0,
     "bfloat16": (2 - 2**-7) * 2.0**127,
+    "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0,
 }
+SATURATING = ("float8_e4m3fn", "float8_e5m2")  # beyond their range is the largest value: kernels store no infinity and no NaN
 
 
 def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
-    """Return `x` as float64, rounded to the nearest value of `dtype`, half to even, and infinite beyond its range."""
+    """
+    Return `x` as float64, rounded to the nearest value of `dtype`, half to even.
+
+    Beyond the range of `dtype` it is infinite, or the largest value of those of 8 bits.
+    """
     x = np.asarray(x, dtype=np.float64)
     if dtype == "float64":
         return x
-    _, exponent = np.frexp(x)
-    last = np.maximum(exponent - BITS[dtype], LEAST[dtype])  # exponent of the last bit kept
-    with np.errstate(invalid="ignore", over="ignore"):
-        scaled = np.ldexp(np.rint(np.ldexp(x, -last)), last)  # rint is half to even; scaling by powers of two is exact
+    if dtype in SATURATING:
+        return saturated(x, BITS[dtype], LEAST[dtype], LARGEST[dtype])
+    scaled = _nearest(x, BITS[dtype], LEAST[dtype])
     scaled = np.where(np.abs(scaled) > LARGEST[dtype], np.copysign(np.inf, x), scaled)
     return np.where(np.isfinite(x), scaled, x)
+
+
+def saturated(x: npt.NDArray[np.float64], bits: int, least: int, largest: float) -> npt.NDArray[np.float64]:
+    """Return the nearest number of `bits` significant bits, a multiple of 2**least, half to even, at most `largest` in size."""
+    return _nearest(np.clip(x, -largest, largest), bits, least)
+
+
+def _nearest(x: npt.NDArray[np.float64], bits: int, least: int) -> npt.NDArray[np.float64]:
+    _, exponent = np.frexp(x)
+    last = np.maximum(exponent - bits, least)  # exponent of the last bit kept
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounded: npt.NDArray[np.float64] = np.ldexp(np.rint(np.ldexp(x, -last)), last)  # half to even; powers of two are exact
+    return rounded
 
 
 def representable(x: npt.NDArray[Any], dtype: str) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from posref.backends.live import live
 from posref.backends.numbers import Array, Label, NumberSystem, Part, float32, float64
+from posref.backends.rounding import saturated
 
 
 class Single(NumberSystem):
@@ -89,6 +90,9 @@ class Single(NumberSystem):
         if name not in ("sqrt", "exp", "log", "log1p", "sin", "cos", "sin_pi", "cos_pi", "floor", "ceil"):
             raise AttributeError(name)
         return lambda x: self._elementary(name, float32 if name[:3] in ("sin", "cos") else x.dtype, x.parts[0])
+
+    def saturated(self, x: Array, bits: int, least: int, largest: float, dtype: Label) -> Array:
+        return self.array(saturated(x.parts[0].astype(np.float64), bits, least, largest), dtype)
 
     def constant_sin(self, x: Array) -> Array:
         return self._elementary("sin", x.dtype, x.parts[0])
@@ -291,7 +295,7 @@ class Reordered(NumberSystem):
     def cayley(self, x: Array, found: Array) -> Array:
         return self._own(self.base.cayley(self._plain(x), self._plain(found)))
 
-    def __getattr__(self, name: str) -> Callable[[Array], Array]:
+    def __getattr__(self, name: str) -> Callable[..., Array]:
         """Return a function of the base system."""
         function = getattr(self.base, name)
-        return lambda x: self._own(function(self._plain(x)))
+        return lambda x, *options: self._own(function(self._plain(x), *options))

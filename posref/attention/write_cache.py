@@ -58,7 +58,7 @@ def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
     Notes
     -----
     Kernels write in place. To check one, give it a copy of `cache` and return the copy. Everything that it does not write must
-    keep its bits, which is checked too.
+    keep its bits, which is checked too. Rows of a cache in 8 bits are those of `to_float8`.
 
     This definition compares all slots with all tokens: it takes N * B * T comparisons, and is no cache to run a model with.
 

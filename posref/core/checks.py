@@ -33,18 +33,17 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
         raise ValueError(msg)
 
 
-def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
-    """Raise if frequencies are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
+def check_frequencies(
+    function: str, argument: str, frequencies: Array, reason: str = "angles at position 1000 are off by up to 2"
+) -> None:  # fmt: skip
+    """Raise if frequencies, or other factors, are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
     if are_numpy(type(frequencies)):  # Dynamo cannot read the dtype of a NumPy array
         narrow = frequencies.itemsize < 4
     else:
         xp = namespace(frequencies, function=function, names=(argument,))
         narrow = not xp.isdtype(frequencies.dtype, "integral") and xp.finfo(frequencies.dtype).bits < 32
     if narrow:
-        msg = (
-            f"{function}: {argument} must be at least float32 (in bfloat16, angles at position 1000 are off by up to 2); "
-            f"got {frequencies.dtype}."
-        )
+        msg = f"{function}: {argument} must be at least float32 (in bfloat16, {reason}); got {frequencies.dtype}."
         raise ValueError(msg)
 
 

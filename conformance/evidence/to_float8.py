@@ -1,0 +1,297 @@
+"""Storage in 8 bits: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed, option
+from .tools.hints import ROUND_ONCE
+from .tools.numbers import reals
+
+OP = "to_float8"
+FLAGS = {
+    "float8-scale": Flag(
+        "the scale multiplied where it divides, ignored, or applied twice", "vllm-project/vllm-xpu-kernels #475, sglang #34765"
+    ),
+    "float8-heads": Flag("another head's scale, or one scale where each head has its own"),
+    "float8-saturation": Flag(
+        "NaN or infinity beyond the range, or another range", "sglang #30900, #40581, vllm-project/vllm-xpu-kernels #475"
+    ),
+    "float8-ties": Flag("bits cut off, or halves rounded up", "sglang #40581"),
+    "float8-twice": Flag("numbers near the middle rounded to half precision first"),
+    "float8-subnormal": Flag("numbers below the smallest normal one lost"),
+    "float8-zero": Flag("NaN where a number below 0 becomes 0"),
+    "float8-format": Flag("another format's numbers"),
+    "float8-downcast": Flag("numbers of 24 bits, or scales, narrowed on the way"),
+    "float8-true-size": Flag("the rows of a model stored otherwise"),
+    "float8-empty": Flag("no tokens or channels: a crash or a wrong shape"),
+    "float8-refuse": Flag("scales that do not fit the heads broadcast, or an unknown option accepted"),
+}
+
+USUAL: dict[str, Any] = {"format": "e4m3fn", "direction": "divide"}
+SIZES: dict[str, Any] = {"H": 3, "D": 5}
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"format": "e4m3fn", "direction": "divide"},
+    {"format": "e5m2", "direction": "multiply"},
+)
+KERNEL_SIZES: dict[str, Any] = {"H": 3, "D": 64}
+OTHER_VALUES: dict[str, Any] = {"format": "e5m2", "direction": "multiply"}
+LEFT_OUT = ("again/large-values", "again/small-values")  # they saturate or are 0, in whatever dtype
+
+_make = cases_of(OP, "float8-")
+_form = cases_of(OP)
+
+TIES = {  # halfway between two numbers, normal and subnormal, the last one beyond the range
+    "e4m3fn": (17.0, 19.0, -21.0, 1.0625, -1.1875, 0.0390625, 3 * 2.0**-10, -(2.0**-10), 5 * 2.0**-10, 200.0, -408.0, 464.0),
+    "e5m2": (9.0, 11.0, -13.0, 1.125, -1.375, 0.0546875, 3 * 2.0**-17, -(2.0**-17), 5 * 2.0**-17, 208.0, -416.0, 61440.0),
+}
+BEYOND = {
+    "e4m3fn": (448.0, -448.0, 449.0, 460.0, -465.0, 480.0, 512.0, -1000.0, 256.0, -288.0, 240.0, 239.0),
+    "e5m2": (57344.0, -57344.0, 58000.0, -61440.0, 61600.0, 64000.0, 65504.0, -65504.0, 32768.0, -40960.0, 448.0, 480.0),
+}
+SMALL = {  # multiples of a quarter of the smallest subnormal, up to the smallest normal number
+    "e4m3fn": np.asarray((0, 1, -1, 2, 3, -3, 5, 6, -7, 13, 26, -29)) * 2.0**-11,
+    "e5m2": np.asarray((0, 1, -1, 2, 3, -3, 5, 6, -7, 9, 13, -15)) * 2.0**-18,
+}
+
+
+def _case(
+    name: str, flags: str, x: Any, scale: Any, comment: str = "", *, format: str = "e4m3fn",
+    direction: str = "divide", bits: int = 8, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case of numbers, or of a shape, and of scales."""
+    if isinstance(x, tuple) and all(isinstance(n, int) for n in x):
+        x = reals(f"float8 {name} x", *x, bits=bits)
+    inputs = {"x": np.asarray(x, dtype=np.float64), "scale": np.asarray(scale, dtype=np.float64)}
+    make = _form if name.startswith("forms/") else _make
+    return make(name, flags, {"format": format, "direction": direction}, inputs, comment, **rest)
+
+
+def _rows(numbers: Any, heads: int) -> Real:
+    """Return numbers as rows of (tokens, heads, channels)."""
+    return np.asarray(numbers, dtype=np.float64).reshape(2, heads, -1)
+
+
+def _near(format: str) -> Real:
+    """Return numbers beside the middle of two, which half precision holds no longer apart from it."""
+    ties = np.asarray(TIES[format])
+    return np.concatenate([ties * (1 + 2.0**-18), ties * (1 - 2.0**-17)]).reshape(4, 2, -1)
+
+
+def _scales(heads: int) -> Real:
+    """Return scales of 24 bits, from 1/16 on, that differ from head to head."""
+    return (1 + np.abs(reals("float8 scales", heads, bits=22)) / 8) / 2.0 ** (np.arange(heads) % 4 + 1)
+
+
+def _of_format(name: str) -> tuple[Case, ...]:
+    """Return the cases that ask the numbers of one format. Scales are powers of two, so no other number is right."""
+    f: dict[str, Any] = {"format": name}
+    unit = 2.0**-2
+    return (
+        _case(f"{name}/ties", "ties subnormal", _rows(TIES[name], 2), [1.0], **f),
+        _case(f"{name}/ties-scaled", "ties scale heads", _rows(TIES[name], 3) / 2, [0.5, 0.5, 0.25], **f),
+        _case(f"{name}/ties-multiplied", "ties scale", _rows(TIES[name], 2) * unit, [4.0], direction="multiply", **f),
+        _case(f"{name}/near-ties", "twice downcast ties", _near(name), [1.0], bits=24, **f),
+        _case(f"{name}/near-ties-scaled", "twice downcast", _near(name)[:, :, ::-1] * unit, [unit, unit], bits=24, **f),
+        _case(f"{name}/beyond", "saturation format", _rows(BEYOND[name], 3), [1.0], **f),
+        _case(f"{name}/beyond-scaled", "saturation heads", _rows(BEYOND[name], 2) * unit, [unit, unit / 2], **f),
+        _case(f"{name}/beyond-multiplied", "saturation scale", (3, 2, 5), [64.0, 2.0**14], direction="multiply", **f),
+        _case(f"{name}/subnormal", "subnormal zero", _rows(SMALL[name], 2), [1.0], **f),
+        _case(f"{name}/subnormal-scaled", "subnormal zero scale", _rows(SMALL[name], 3) / 4, [0.25, 0.25, 0.125], **f),
+        _case(f"{name}/small", "zero subnormal", (2, 2, 7), [2.0**10, 2.0**17], "many become 0", **f),
+        _case(f"{name}/inexact", "downcast heads", (3, 3, 8), _scales(3), "quotients that float32 does not hold", bits=24, **f),
+        _case(f"{name}/inexact-multiplied", "downcast scale", (3, 2, 9), _scales(2) * 16, direction="multiply", bits=24, **f),
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("plain/small", "scale format", (2, 1, 6), [0.5], tier="smoke"),
+        _case("plain/scale-without-axes", "scale", (2, 3, 4), 0.25),
+        _case("plain/scale-without-axes-multiplied", "scale format", (3, 2, 5), 0.375, format="e5m2",
+              direction="multiply"),
+        _case("plain/heads", "heads scale", (4, 3, 5), [0.25, 1.0, 0.0625]),
+        _case("plain/heads-multiplied", "heads format", (3, 5, 4), [4.0, 1.0, 16.0, 2.0, 0.5], format="e5m2",
+              direction="multiply"),
+        _case("plain/batch", "heads downcast", (2, 3, 2, 4), _scales(2), "(batch, tokens, heads, channels)", bits=24),
+        _case("plain/no-tokens", "heads scale", (4, 6), [0.5, 2.0, 0.125, 1.0], "(heads, channels)"),
+        _case("plain/as-many-heads-as-tokens", "heads", (4, 4, 3), [0.125, 2.0, 0.5, 1.0], format="e5m2"),
+        *_of_format("e4m3fn"),
+        *_of_format("e5m2"),
+        _case("models/values-128", "true-size scale", (1, 2, 128), [0.0234375], "heads of 128 channels, one scale"),
+        _case("models/heads-64", "true-size heads", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
+        _case("models/mla", "true-size format", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
+              direction="multiply", format="e5m2"),
+        _case("empty/tokens", "empty", (0, 2, 4), [0.5, 1.0]),
+        _case("empty/channels", "empty", (2, 3, 0), [0.5], format="e5m2"),
+        _case("empty/channels-of-a-head", "empty", (3, 1, 0), [2.0], direction="multiply"),
+        _case("forms/strided", "non-contiguous", (4, 3, 6), [0.5, 0.25, 1.0]),
+        _case("forms/strided-channels", "non-contiguous", (3, 2, 10), [0.375], format="e5m2"),
+        _case("forms/expanded", "broadcast-view", (-3, 2, 5), [0.5, 0.125]),
+        _case("forms/one-token", "length-one", (1, 2, 5), [0.75, 1.25]),
+        _case("forms/one-channel", "length-one", (3, 2, 1), [0.5, 2.0], format="e5m2", direction="multiply"),
+        _case("refused/heads", "refuse", (2, 3, 4), [0.5, 1.0], "two scales for three heads", kind="reject"),
+        _case("refused/channels", "refuse", (2, 3, 4), [0.5, 1.0, 2.0, 4.0], "a scale for each channel", kind="reject"),
+        _case("refused/tokens", "refuse", (2, 3, 4), [[[0.5]], [[1.0]]], "a scale for each token", kind="reject"),
+        _case("refused/format", "refuse", (2, 3, 4), [0.5], "e4m3fnuz is another format", format="e4m3fnuz", kind="reject"),
+        _case("refused/direction", "refuse", (2, 3, 4), [0.5], direction="inverse", kind="reject"),
+    )  # fmt: skip
+
+
+DIRECTION = "A scale of vLLM or SGLang divides, FlashInfer's quant_scale multiplies: look at what the reader does."
+RANGE = "e4m3fn ends at 448 and e5m2 at 57344. Limit first, then cast: casts differ beyond the range."
+EACH_HEAD = "Index the scales by the head of the key or value, not of the query."
+NEAREST = "Round to the nearest, and halves to the even one: add the lowest bit that stays, and half of it less 1."
+FORMAT = "Compare the dtype of the cache with that in which it is read."
+
+
+def _scaled(x: Real, scale: Real, direction: str) -> Real:
+    each = scale.reshape(-1, 1)
+    return x / each if direction == "divide" else x * each
+
+
+def _stored(change: Callable[[Real, str], Real]) -> Wrap:
+    """Return a wrap in which the scaled numbers are stored otherwise: `change` takes them and the dtype."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, scale: Real, /, *, format: str, direction: str) -> Real:
+            with np.errstate(all="ignore"):
+                return change(_scaled(x, scale, direction), f"float8_{format}")
+
+        return deviating
+
+    return wrap
+
+
+def _nearest(v: Real, dtype: str, largest: float | None = None) -> Real:
+    return saturated(v, BITS[dtype], LEAST[dtype], LARGEST[dtype] if largest is None else largest)
+
+
+def _overflowing(v: Real, dtype: str) -> Real:
+    """Return NaN in e4m3fn and infinity in e5m2 beyond the range, as a plain cast does."""
+    wide = _nearest(v, dtype, 2.0**60)
+    over = np.nan if dtype == "float8_e4m3fn" else np.copysign(np.inf, v)
+    return np.where(np.abs(wide) > LARGEST[dtype], over, wide)
+
+
+def _step(v: Real, dtype: str) -> Real:
+    """Return the distance of neighbours."""
+    return np.ldexp(1.0, np.maximum(np.frexp(v)[1] - BITS[dtype], LEAST[dtype]))
+
+
+def _in_steps(rounded: Callable[[Real], Real]) -> Callable[[Real, str], Real]:
+    """Return what rounds the number of steps in another way."""
+
+    def change(v: Real, dtype: str) -> Real:
+        limited = np.clip(v, -LARGEST[dtype], LARGEST[dtype])
+        step = _step(limited, dtype)
+        return _nearest(rounded(limited / step) * step, dtype)
+
+    return change
+
+
+def _limited(share: float) -> Callable[[Real, str], Real]:
+    """Return what ends the range at a share of it."""
+    return lambda v, dtype: _nearest(np.clip(v, -LARGEST[dtype] * share, LARGEST[dtype] * share), dtype)
+
+
+def _early(v: Real, dtype: str) -> Real:
+    """Return the largest number in place of all that have the largest exponent."""
+    found = _nearest(v, dtype)
+    top = 2.0 ** (np.frexp(LARGEST[dtype])[1] - 1)
+    return np.where(np.abs(v) >= top, np.copysign(LARGEST[dtype], v), found)
+
+
+def _flushed(v: Real, dtype: str) -> Real:
+    found = _nearest(v, dtype)
+    return np.where(np.abs(found) < 2.0 ** (LEAST[dtype] + BITS[dtype] - 1), 0.0, found)
+
+
+def _not_a_zero(v: Real, dtype: str) -> Real:
+    found = _nearest(v, dtype)
+    return np.where((found == 0) & np.signbit(v), np.nan, found)
+
+
+def _through(narrow: str) -> Callable[[Real, str], Real]:
+    return lambda v, dtype: _nearest(narrowed(narrow)(v), dtype)
+
+
+def _tail(v_of: Callable[[Real], Real]) -> Wrap:
+    """Return a wrap in which the channels beyond a multiple of four get another scale."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, scale: Real, /, **options: Any) -> Real:
+            kept = x.shape[-1] // 4 * 4
+            whole = function(x, scale, **options)
+            return np.concatenate([whole[..., :kept], function(x, v_of(scale), **options)[..., kept:]], axis=-1)
+
+        return deviating
+
+    return wrap
+
+
+def _own_scale(x: Real, scale: Real, /, *, format: str, direction: str) -> Any:
+    most = np.max(np.abs(x), initial=2.0**-20) / LARGEST[f"float8_{format}"]
+    return (x, np.asarray([most if direction == "divide" else 1 / most])), {"format": format, "direction": direction}
+
+
+def _scaled_back(out: Real, x: Real, scale: Real, /, *, format: str, direction: str) -> Real:
+    return _scaled(out, scale, "multiply" if direction == "divide" else "divide")
+
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    _deviation("float8-scale-inverted", "the scale multiplies where it should divide, or the other way round",
+               option(direction=lambda word: "multiply" if word == "divide" else "divide"), hint=DIRECTION,
+               seen_in="vllm-project/vllm-xpu-kernels#475"),
+    _deviation("float8-scale-ignored", "the scale is ignored", argument(1, np.ones_like), hint=DIRECTION),
+    _deviation("float8-scale-twice", "the scale is applied twice", argument(1, lambda scale: scale * scale), hint=DIRECTION),
+    _deviation("float8-scaled-back", "the result is multiplied by the scale again, as a reader does", after(_scaled_back),
+               hint="Return the numbers that the bytes stand for, without their scale."),
+    _deviation("float8-own-scale", "the scale is computed from the numbers, and the given one ignored", before(_own_scale),
+               hint="Use the scale that is given: the reader has no other."),
+    _deviation("float8-first-head", "all heads get the scale of the first head", argument(1, lambda s: s.reshape(-1)[:1]),
+               hint=EACH_HEAD),
+    _deviation("float8-next-head", "each head gets the scale of the next one",
+               argument(1, lambda s: np.roll(s, -1) if s.ndim else s), hint=EACH_HEAD),
+    _deviation("float8-tail-unscaled", "channels beyond a multiple of four are not scaled", _tail(np.ones_like),
+               hint="A vectorized loop has a tail: scale there too."),
+    _deviation("float8-overflow", "beyond the range is NaN in e4m3fn and infinity in e5m2", _stored(_overflowing), hint=RANGE,
+               seen_in="vllm-project/vllm-xpu-kernels#475, jax-ml/ml_dtypes#400"),
+    _deviation("float8-range-of-fnuz", "e4m3fn ends at 240, as e4m3fnuz does", _stored(
+        lambda v, dtype: _nearest(np.clip(v, -240, 240) if dtype == "float8_e4m3fn" else v, dtype)), hint=RANGE),
+    _deviation("float8-half-range", "the range ends at half of its largest number", _stored(_limited(0.5)), hint=RANGE,
+               seen_in="sglang#30900"),
+    _deviation("float8-saturates-early", "all numbers of the largest exponent become the largest number", _stored(_early),
+               hint=RANGE, seen_in="sglang#40581"),
+    _deviation("float8-truncated", "bits are cut off", _stored(_in_steps(np.trunc)), hint=NEAREST),
+    _deviation("float8-rounded-down", "numbers are rounded down", _stored(_in_steps(np.floor)), hint=NEAREST),
+    _deviation("float8-half-up", "halves are rounded away from 0",
+               _stored(_in_steps(lambda n: np.copysign(np.floor(np.abs(n) + 0.5), n))), hint=NEAREST, seen_in="sglang#40581"),
+    _deviation("float8-not-rounded", "numbers are scaled and limited, but keep their bits",
+               _stored(lambda v, dtype: np.clip(v, -LARGEST[dtype], LARGEST[dtype])),
+               hint="Return what the cache holds, not what is given to it."),
+    _deviation("float8-flushed", "numbers below the smallest normal one become 0", _stored(_flushed),
+               hint="Both formats have subnormal numbers: flags for fast arithmetic must not flush them."),
+    _deviation("float8-zero-nan", "numbers below 0 that round to 0 become NaN", _stored(_not_a_zero),
+               hint="Byte 0x80 is -0 here, and NaN in e4m3fnuz."),
+    _deviation("float8-format", "e5m2 is taken for e4m3fn, and e4m3fn for e5m2",
+               option(format=lambda word: "e5m2" if word == "e4m3fn" else "e4m3fn"), hint=FORMAT),
+    _deviation("float8-read-as-fnuz", "every number is half of what it should be", after(lambda out, *args, **options: out / 2),
+               hint=f"{FORMAT} A byte of e4m3fnuz is half of what it is in e4m3fn."),
+    *(
+        _deviation(f"float8-through-{dtype}", f"scaled numbers are rounded to {dtype} before they are rounded to 8 bits",
+                   _stored(_through(dtype)), hint=ROUND_ONCE)
+        for dtype in ("bfloat16", "float16")
+    ),
+    _deviation("float8-rows-bfloat16", "numbers are held in bfloat16 before they are scaled",
+               argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+    _deviation("float8-scale-bfloat16", "the scale is held in bfloat16", argument(1, narrowed("bfloat16")), hint=ROUND_ONCE),
+)  # fmt: skip
