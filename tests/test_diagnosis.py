@@ -103,6 +103,15 @@ def test_an_optional_array_that_is_missing_is_a_feature() -> None:
     assert "Exactly the cases with rel_k or rel_q missing fail." in told(deberta_scores, "deberta_scores")["text"]
 
 
+def test_a_small_limit_that_few_passing_cases_have_is_not_said() -> None:
+    """The centre's side is lost: only cases of one or two tokens lie on one side of it, by chance."""
+
+    def xpos_scales(positions: Any, dim: int, /, *, centre: int, **options: Any) -> Any:
+        return posref.xpos_scales(centre + np.abs(positions - centre), dim, centre=centre, **options)
+
+    assert "or more" not in told(xpos_scales, "xpos_scales")["text"]
+
+
 def place(change: Callable[[Any, Any], Any]) -> str:
     """Return the diagnosis of logits that are changed somewhere."""
 

@@ -28,6 +28,7 @@ VOWELS = "aeiou"
 LITTLE = {"", "a", "an", "of", "or", "no", "not", "more", "that", "i", "given"}
 LONGEST = "longest axis"  # of all arguments
 LARGE = 32
+CHANCE_FROM = 3  # from this size on: one against several is a difference of its own
 CHANCE = 20  # ways to take as many of an option's values, from which a limit says something: few values are apart by chance
 MUCH = 1.25  # times the largest passing case: cases so large were made for their size
 MULTIPLES = (4, 8, 16, 32, 64, 128)
@@ -98,9 +99,15 @@ def _are_few(passing: Sequence[LoadedCase], failing: Sequence[LoadedCase]) -> bo
 
 def _is_telling(words: str) -> bool:
     """Return whether a feature that some passing cases have too says something: small sizes and multiples fit by chance."""
-    least = re.match(r"(\d+) .* or more$", words)
+    least = re.search(r"(\d+) (.* )?or more$", words) or re.match(r"at most (\d+) ", words)
     by_chance = "multiple" in words or words.endswith((" odd", " even")) or words.startswith(("an odd", "an even"))
     return not by_chance and (least is None or int(least[1]) >= LARGE)
+
+
+def _is_no_small_limit(words: str) -> bool:
+    """Return whether a feature is another than a limit of a small size from below, which a few cases have by chance."""
+    least = re.match(r"(\d+) .* or more$", words)
+    return least is None or not CHANCE_FROM <= int(least[1]) < LARGE
 
 
 def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
@@ -113,6 +120,8 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     kinds = tuple(sorted(KINDS, key=lambda kind: kind != "size")) if by_size else KINDS
     exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
+    if FEWER * min(len(failing), len(passing)) < max(len(failing), len(passing)):
+        exact = [words for words in exact if _is_no_small_limit(words)]
     if _are_few(passing, failing):
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or ALL_BUT_ONE.search(words))]
     if len(failing) + len(passing) < ENOUGH:
