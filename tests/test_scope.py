@@ -733,3 +733,8 @@ def test_a_table_that_refuses_all_fresh_calls_must_state_its_scope() -> None:
     eight = {"alibi_slopes": {"heads": {"min": 8, "max": 8}, "max_bias": [8, 16]}}
     [stated] = check(refusing(refuses, op="alibi_slopes", supports=eight), op="alibi_slopes", seed=1).operations
     assert stated.standing == "in scope"
+
+
+def test_tables_of_another_dtype_may_all_be_refused() -> None:
+    """As `infer` says of a target that raises for each of them: what a report states is read again."""
+    assert scope_statement.read("kernel", {"norm_rope": {"tables": False}}) == {"norm_rope": {"tables": frozenset()}}

@@ -109,7 +109,7 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
         _expect_effect(name, op, axis, bound)
         return bound
     if isinstance(value, bool):
-        if axis in ("expanded", "gradient", "per_head", *LISTS):
+        if axis in ("expanded", "gradient", "per_head", "tables", *LISTS):
             return frozenset(words or ()) if value else frozenset()
         if words != (True,):
             raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))

@@ -43,7 +43,7 @@ from .console import FILE, FILE_OR_FOLDER, FiniteRange, console, errors, needs_v
 @click.option("--minutes", metavar="M", type=FiniteRange(0, min_open=True), default=10.0, show_default=True,
               help="Refuse a call that would take longer to prove.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx", "flashinfer"]),
-              help="By default from PATH's ending, or a suite. onnx: ONNX's node tests; flashinfer: its Bench's.")  # fmt: skip
+              help="By default from PATH's ending, or a suite. onnx, flashinfer: folders for these.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=FILE_OR_FOLDER, required=True,
               help="A .npz, .safetensors or .json file, - (with --format), or a folder for check --suite.")  # fmt: skip
 def golden(
