@@ -3,6 +3,9 @@ Explains why an implementation fails: what is tried, in which order, and what is
 
 First known mistakes (the deviations of the registry), then one number in place of another, then several mistakes at once, then
 groups of cases. Where nothing fits the failure is "unexplained", and the report says which cases fail, and where in them.
+
+The words of a known mistake, as "layout is always 'half'", and its hint stand where the mistake does: in the evidence of the
+operation that it changes, or in ``evidence/shared``.
 """
 
 from __future__ import annotations
