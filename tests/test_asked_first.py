@@ -1,6 +1,8 @@
 """Failures that depend on earlier calls: a call that passes as the first one of a new process says so."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -43,3 +45,15 @@ def test_what_fails_alone_too_is_not_told_as_a_state(tmp_path: Path) -> None:
     (operation,) = [op for op in check(str(file)).operations if op.diagnosis]
     assert operation.diagnosis is not None
     assert "calls before" not in operation.diagnosis["text"]
+
+
+@pytest.mark.parametrize(("again", "said"), [("fail", True), ("pass", False)])
+def test_a_failure_that_does_not_repeat_is_no_state(again: str, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the call passes when it is asked again in the process in which it failed, nothing depends on the calls before."""
+    new = SimpleNamespace(close=lambda: None)
+    target: Any = SimpleNamespace(again=lambda: new)
+    operation: Any = SimpleNamespace(diagnosis={"text": "unexplained"}, dtype="float32")
+    monkeypatch.setattr(case_run, "_suspected", lambda *given: SimpleNamespace(case=None, alone=None, words="the call"))
+    monkeypatch.setattr(case_run, "_verdict", lambda asked, case, dtype: "pass" if asked is new else again)
+    case_run.tell_of_state([(operation, [])], target)
+    assert ("depend on the calls before" in operation.diagnosis["text"]) == said

@@ -13,7 +13,7 @@ import posref
 from posref.conformance import check
 from posref.conformance.checks import fresh_calls
 from posref.conformance.checks.scope_trial import Asker
-from posref.conformance.model import LoadedCase
+from posref.conformance.model import Call, LoadedCase
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.targets.python import load_python
 from posref.conformance.traits import defaults
@@ -189,3 +189,9 @@ def test_a_fresh_call_has_options_that_are_not_stored() -> None:
 def test_without_a_seed_there_are_no_fresh_calls() -> None:
     report = check(posref, op="alibi_slopes")
     assert not any("fresh" in note for note in report.target["notes"])
+
+
+def test_calls_without_values_and_large_ones_are_not_asked_afresh() -> None:
+    sizes = (0, 1, fresh_calls.LARGEST, fresh_calls.LARGEST + 1)
+    calls = [Call({}, {"positions": np.zeros(size // 2)}, {"out": np.zeros(size - size // 2)}) for size in sizes]
+    assert [fresh_calls._is_small(call) for call in calls] == [False, True, True, False]

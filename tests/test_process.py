@@ -13,9 +13,9 @@ import pytest
 from conftest import interruptible
 
 from posref.conformance import check
-from posref.conformance.errors import PosrefError, TargetError
+from posref.conformance.errors import PosrefError, Stopped, TargetError
 from posref.conformance.targets import process
-from posref.conformance.targets.connection import Connection, ahead
+from posref.conformance.targets.connection import OF_LOADING, Connection, _reply, ahead
 
 ROOT = Path(__file__).parents[1]
 UNRULY, FORGING = (str(ROOT / "tests" / "targets" / name) for name in ("unruly.py", "forging.py"))
@@ -350,6 +350,13 @@ def test_a_result_of_more_than_64_mebibytes(tmp_path: Path) -> None:
 def test_without_files_in_memory_they_are_in_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
     assert check("posref", op="alibi_slopes", dtype="float32").conformant
+
+
+def test_a_reply_has_the_number_of_its_request_as_an_integer() -> None:
+    assert _reply(b'{"seq": 1, "status": "ok"}', 1, OF_LOADING)["seq"] == 1
+    for number in (b"true", b"1.0", b"2", b'"1"'):
+        with pytest.raises(Stopped, match="seq must be 1, as in the request"):
+            _reply(b'{"seq": %b, "status": "ok"}' % number, 1, OF_LOADING)
 
 
 def test_what_cannot_be_sent_is_an_error() -> None:

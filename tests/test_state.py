@@ -12,7 +12,7 @@ from sample import stored
 import posref
 from posref.conformance import check, judge
 from posref.conformance.checks import choice
-from posref.conformance.checks.case_run import ask, cases_in
+from posref.conformance.checks.case_run import ask, asked_dtypes, cases_in
 from posref.conformance.diagnosis import hypotheses
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every import state_cases
@@ -84,6 +84,15 @@ def test_cases_of_state_are_asked_in_the_most_precise_dtype_alone() -> None:
     assert own
     assert own <= asked["float32"]
     assert not own & asked["bfloat16"]
+
+
+def test_constants_of_half_precision_are_asked_cases_of_state_in_float32() -> None:
+    """It is no dtype of the target, but the one in which its constants are asked."""
+    target = load_python(SimpleNamespace(rope_frequencies=posref.rope_frequencies, backend="torch", dtypes=("bfloat16",)))
+    assert asked_dtypes(target, "rope_frequencies") == ("float32",)
+    own = {case.id for case in alone("rope_frequencies")}
+    assert own
+    assert own <= {case.id for case in cases_in(target, stored("rope_frequencies"), "float32")}
 
 
 # ---- results that share memory --------------------------------------------------------------------------------------------
