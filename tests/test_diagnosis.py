@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 from quality import named, report_on
+from sample import stored
 
 import posref
 from posref.backends.rounding import round_to
 from posref.conformance import check_call
 from posref.conformance.diagnosis import hypotheses
-from posref.conformance.diagnosis.explanation import _blame
+from posref.conformance.diagnosis.explanation import _blame, diagnose
 from posref.conformance.diagnosis.hypotheses import JITTER, Observation, score
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import contradict
+from posref.conformance.model import Answer
 
 SAID = {  # by the defect's file
     "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
@@ -507,3 +509,13 @@ def test_shapes_come_first_where_most_failing_cases_have_no_values() -> None:
 
     text = told(alibi, "alibi")["text"]
     assert re.match(r"\d+ cases gave no values to compare: out must have shape \(1, 1, 4\)", text)
+
+
+def test_values_come_first_where_as_many_failing_cases_have_none() -> None:
+    wrong, silent = [case for case in stored("alibi") if case.kind == "value" and "float32" in case.dtypes][:2]
+    call = wrong.calls[0]
+    outputs = {name: -x for name, x in call.expected.items()}
+    answers = [(Answer(wrong, "float32", [outputs]), True), (Answer(silent, "float32", []), True)]
+    text = diagnose("alibi", answers, "angle32", messages={silent.id: "it has no shape"})["text"]
+    assert text.startswith("your output equals the definition, within angle32, if ")
+    assert text.endswith(f" 1 case gave no values to compare: it has no shape ({silent.id}).")
