@@ -73,10 +73,13 @@ def guarded(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def around(x: npt.NDArray[Any]) -> bytes:
-    """Return the bytes of the memory that holds `x`, with the elements of `x` set to 0."""
+    """Return the bytes of the memory that holds `x`: those before and after it, or all with the elements of `x` set to 0."""
     owner = x if x.base is None else x.base
-    copy = owner.copy()
     place = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]  # `ctypes` would make objects
+    if x.flags.c_contiguous and owner.flags.c_contiguous:  # nothing is copied that may be large
+        memory = owner.reshape(-1).view(np.uint8)
+        return bytes(memory[:place].tobytes() + memory[place + x.nbytes :].tobytes())
+    copy = owner.copy()
     np.ndarray(x.shape, x.dtype, copy, place, x.strides)[...] = 0
     return copy.tobytes()
 

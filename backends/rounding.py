@@ -9,6 +9,7 @@ BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3
 LEAST = {  # exponent of the smallest subnormal
     "float64": -1074, "float32": -149, "float16": -24, "bfloat16": -133, "float8_e4m3fn": -9, "float8_e5m2": -16,
 }  # fmt: skip
+PIECE = 1 << 15  # values
 LARGEST = {
     "float64": float(np.finfo(np.float64).max),
     "float32": float(np.finfo(np.float32).max),
@@ -29,6 +30,20 @@ def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
     x = np.asarray(x, dtype=np.float64)
     if dtype == "float64":
         return x
+    if x.size <= PIECE:
+        return _rounded(x, dtype)
+    rounded, values = np.empty(x.size), x.reshape(-1)
+    for part in _pieces(x.size):
+        rounded[part] = _rounded(values[part], dtype)
+    return rounded.reshape(x.shape)
+
+
+def _pieces(size: int) -> list[slice]:
+    """Return slices of an axis: a large array is rounded in pieces, whose temporary arrays fit the cache."""
+    return [slice(start, start + PIECE) for start in range(0, size, PIECE)]
+
+
+def _rounded(x: npt.NDArray[np.float64], dtype: str) -> npt.NDArray[np.float64]:
     if dtype in SATURATING:
         return saturated(x, BITS[dtype], LEAST[dtype], LARGEST[dtype])
     scaled = _nearest(x, BITS[dtype], LEAST[dtype])
@@ -51,7 +66,8 @@ def _nearest(x: npt.NDArray[np.float64], bits: int, least: int) -> npt.NDArray[n
 
 def representable(x: npt.NDArray[Any], dtype: str) -> bool:
     """Return whether `dtype` can represent every value of `x`."""
-    return bool(np.array_equal(round_to(x, dtype), np.asarray(x, dtype=np.float64)))
+    values = np.asarray(x, dtype=np.float64).reshape(-1)
+    return all(np.array_equal(round_to(values[part], dtype), values[part]) for part in _pieces(values.size))
 
 
 def bits_of(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:

@@ -132,6 +132,7 @@ def divide(answer: Answer, sample: Sample) -> None:
     lies = {n: (tuple(axis.ravel() for axis in rows.indices(n, shape, selection)), shape) for n, shape in shapes.items()}
     case = replace(answer.case, calls=(sample.call,))
     answer.part = Answer(case, answer.dtype, [sample.outputs], asked=answer.case, lies=lies)
+    answer.outputs = [sample.outputs]  # the others are judged no more, and may be large
 
 
 def with_few(answer: Answer) -> Answer:

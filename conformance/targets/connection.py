@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -27,6 +28,7 @@ MAIN = "posref.conformance.targets.child_process"  # the main program of the pro
 OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
 NUMBERS = re.compile(r"<f(?:2|4|8|16)|[<|][iu](?:1|2|4|8)|\|b1")  # dtypes of which tensors are read
 OTHERS = re.compile(r"[<>=|]?[a-zA-Z][0-9]{0,5}")  # dtypes of which no value is accepted
+DIGITS = 20  # of the size of a request
 NAME = 100  # characters of a dtype's name at most
 
 
@@ -76,12 +78,12 @@ class Connection:
             raise Stopped(verdict="crash", message="its process was killed")
         self.seq += 1
         try:
-            data = pickle.dumps({**request, "seq": self.seq}, protocol=5)
+            message = _message({**request, "seq": self.seq})
         except Exception as error:
             msg = f"check: what is given to a target of its name must be a word or a number: {shown(str(error))}."
             raise TargetError(msg) from error
         try:
-            line = self.child.ask(b"%d\n%b" % (len(data), data), seconds=seconds, limit=REPLY)
+            line = self.child.ask(message, seconds=seconds, limit=REPLY)
             return _reply(line, self.seq, OF_LOADING if request["do"] == "load" else OF_A_CALL)
         except Stopped as stopped:
             self.kill()
@@ -143,6 +145,17 @@ class Connection:
             return self._exchange.read(size, at)
         assert isinstance(self.file, int)
         return os.pread(self.file, size, at)
+
+
+def _message(request: Mapping[str, Any]) -> memoryview:
+    """Return a request with its size before it; its arrays, which may be large, are copied once."""
+    file = io.BytesIO()
+    file.write(b"%*d\n" % (DIGITS, 0))
+    pickle.dump(request, file, protocol=5)
+    size = file.tell() - DIGITS - 1
+    file.seek(0)
+    file.write(b"%*d" % (DIGITS, size))
+    return file.getbuffer()
 
 
 def _main() -> None:

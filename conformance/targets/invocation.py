@@ -120,6 +120,18 @@ def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     return all(a[start : start + PIECE].tobytes() == b[start : start + PIECE].tobytes() for start in starts)
 
 
+Bits = tuple[str, tuple[int, ...], tuple[bytes | int, ...]]
+
+
+def bits(x: npt.NDArray[Any]) -> Bits:
+    """Return the dtype, the shape and the bits of an array; of a large one the hashes of its pieces, which take no memory."""
+    if x.size <= PIECE:
+        return x.dtype.str, x.shape, (x.tobytes(),)
+    values = x.reshape(-1)
+    starts = range(0, x.size, PIECE)
+    return x.dtype.str, x.shape, tuple(hash(values[start : start + PIECE].tobytes()) for start in starts)
+
+
 def expect_same(first: Arrays, second: Arrays) -> None:
     """Raise `Failure` unless two calls gave the same bits."""
     for name, value in first.items():
@@ -274,17 +286,17 @@ class Kept:
     """The results of an implementation's last calls, as they were: a later call must not overwrite them."""
 
     def __init__(self) -> None:
-        self._results: deque[tuple[Any, Callable[[Any], Collected], Collected]] = deque(maxlen=KEPT)
+        self._results: deque[tuple[Any, Callable[[Any], Collected], dict[str, Bits]]] = deque(maxlen=KEPT)
 
     def add(self, result: Any, read: Callable[[Any], Collected], found: Collected) -> None:
         """Keep a result, with what reads it, and what was read."""
-        self._results.append((result, read, {name: (np.array(host), dtype) for name, (host, dtype) in found.items()}))
+        self._results.append((result, read, {name: bits(host) for name, (host, _) in found.items()}))
 
     def expect_unchanged(self) -> None:
         """Raise `Overwritten` if a result is no longer what it was; then none is kept any more."""
         for result, read, before in self._results:
             now = read(result)
-            changed = [name for name, (host, _) in before.items() if not same_bits(host, now[name][0])]
+            changed = [name for name, known in before.items() if bits(now[name][0]) != known]
             if changed:
                 self._results.clear()
                 raise Overwritten(OVERWRITTEN.format(changed[0]))
@@ -295,10 +307,10 @@ class ValueCall:
     One call of an implementation, with arrays of its own.
 
     An implementation may state that it overwrites an argument (`in_place`), if the result has its shape: then what is left
-    there is the result.
+    there is the result. Only of a call that is `watched` is it known which inputs it changes.
     """
 
-    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
+    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str, *, watched: bool = True) -> None:
         op, flags = case.op, case.flags
         self.target, self.op = target, op
         self.keeps = case.kind == "sequence" or case.tier in OVERWRITING
@@ -309,7 +321,8 @@ class ValueCall:
             array = to_array(target, op, self.overwritten, call.inputs[self.overwritten], dtype, plain)
             (self.positional if self.overwritten in self.positional else self.keywords)[self.overwritten] = array
         self.arrays = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
-        self.before = {n: target.backend.to_numpy(a) for n, a in self.arrays.items() if n != self.overwritten}
+        given = [n for n in self.arrays if watched and n != self.overwritten]
+        self.before = {n: bits(target.backend.to_numpy(self.arrays[n])) for n in given}
         self.around = self._around()
         self.asked = False  # once, of the same call
 
@@ -334,7 +347,7 @@ class ValueCall:
     def changed(self) -> list[str]:
         """Return the names of inputs that are no longer as they were given."""
         host = self.target.backend.to_numpy
-        return [n for n, value in self.before.items() if not same_bits(value, host(self.arrays[n]))]
+        return [n for n, known in self.before.items() if bits(host(self.arrays[n])) != known]
 
     def _around(self) -> dict[str, bytes]:
         if not hasattr(self.target.backend, "around"):
@@ -383,7 +396,7 @@ def call_with_others(target: InProcess, case: LoadedCase, call: Call, dtype: str
     reals = [name for name in call.inputs if arrays[name].kind in ("real", "wide")]
     moved = {n: _moved(x, ordered=arrays[n].ordered) if n in reals or not reals else x for n, x in call.inputs.items()}
     try:
-        ValueCall(target, case, replace(call, inputs=moved), dtype).collected()
+        ValueCall(target, case, replace(call, inputs=moved), dtype, watched=False).collected()
     except (Overwritten, KeyboardInterrupt):
         raise
     except BaseException:  # a refusal, for one: the call itself was answered

@@ -67,14 +67,14 @@ class Child:
         self._buffer, self._searched = bytearray(), 0
         self._others = _children()
 
-    def ask(self, message: bytes, *, seconds: float, limit: int) -> bytes:
+    def ask(self, message: bytes | memoryview, *, seconds: float, limit: int) -> bytes:
         """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
         if self._asked:
             self._refuse_more(limit)
         self._asked = True
         return self.hear(message, seconds=seconds, limit=limit)
 
-    def hear(self, message: bytes = b"", *, seconds: float | None, limit: int, of: float | None = None) -> bytes:
+    def hear(self, message: bytes | memoryview = b"", *, seconds: float | None, limit: int, of: float | None = None) -> bytes:
         """
         Send a line, if any, and return the next line that begins with a brace, whether or not it was asked for.
 
