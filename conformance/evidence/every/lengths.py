@@ -31,7 +31,7 @@ from .second_cases import rotates_alone, with_scaling
 FLAGS = {
     "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
     "many-keys": Flag("keys or queries beyond a tile of 32, 64 or 128 dropped, or joined without rescaling"),
-    "distant": Flag("positions cut to 17 bits, or read past a table of 131072 rows", "million-token models"),
+    "distant": Flag("positions cut to 17 bits, or read past a table of 131072 rows", "sglang #10788"),
 }
 
 TWENTY = 2**20
