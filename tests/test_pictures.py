@@ -1,4 +1,4 @@
-"""Every operation has a picture that shows a stated property, differs from all others, and is not constant."""
+"""Pictures differ, and are not constant. That each shows its property is a part of tests/every_encoding."""
 
 import hashlib
 from dataclasses import replace
@@ -26,16 +26,13 @@ def test_every_operation_states_what_its_picture_shows() -> None:
     assert len({picture.says for picture in PICTURES.values()}) == len(PICTURES)
 
 
-def test_pictures_show_their_property_and_differ() -> None:
+def test_pictures_differ_and_are_not_constant() -> None:
     seen: dict[str, str] = {}
     wrong = []
-    for op, picture in PICTURES.items():
-        chart = plots.chart(op)
-        drawn = numbers(chart)
+    for op in PICTURES:
+        drawn = numbers(plots.chart(op))
         if np.nanmin(drawn) == np.nanmax(drawn):
             wrong.append(f"{op}: constant")
-        if not picture.holds(chart):
-            wrong.append(f"{op}: does not show that {picture.says}")
         if (other := seen.setdefault(hashlib.sha256(drawn.tobytes()).hexdigest(), op)) != op:
             wrong.append(f"{op}: the picture of {other}")
     assert wrong == []

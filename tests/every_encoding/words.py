@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from posref import plots
 from posref.about import ABOUT, FAMILIES, Word
 from posref.cli import cli
+from posref.plots.pictures import PICTURES
 from posref.spec import OneOf
 
 from .encoding import Encoding, part
@@ -79,9 +80,12 @@ def row_of_the_page_of_vectors(encoding: Encoding) -> None:
 
 
 @part()
-def has_a_picture(encoding: Encoding) -> None:
+def has_a_picture_that_shows_its_property(encoding: Encoding) -> None:
+    places = f"posref/plots/pictures/{encoding.record.family}.py"
+    assert encoding.op in PICTURES, f"write a function of this name in {places}, which draws the picture of the operation"
     assert plots.kinds_of(encoding.op)
-    chart = plots.chart(encoding.op)
+    chart, picture = plots.chart(encoding.op), PICTURES[encoding.op]
+    assert picture.holds(chart), f"the picture does not show that {picture.says}"
     assert chart.title
     assert chart.x_label
     assert chart.y_label
