@@ -76,7 +76,7 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
     Check an implementation against the golden vectors.
 
     TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
-    operations. Exit code 0: conformant; 1: not; 2: could not run.
+    operations. Exit code 0: conformant; 1: not; 2: could not run, or was interrupted.
     """
     adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
