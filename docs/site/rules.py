@@ -35,6 +35,7 @@ from posref.backends.numbers import (
     matrices,
     storage,
 )
+from posref.backends.rounding import BITS, LARGEST, LEAST, SATURATING, saturated
 from posref.backends.roundoffs import CLASSES, ROUNDOFFS, Accuracy, growth
 from posref.conformance.accuracy import BASE
 from posref.conformance.calls import is_wide
@@ -59,6 +60,7 @@ def _units(name: str) -> str:
 
 
 ROUNDED = "u·(|z| + P)"
+NARROW = {name.removeprefix("float8_"): (BITS[name], LEAST[name], LARGEST[name]) for name in SATURATING}  # formats of 8 bits
 RULES = {
     "add": Rule("a + b", "E(a) + E(b)", ROUNDED),
     "multiply": Rule("a · b", "|a|·E(b) + |b|·E(a) + E(a)·E(b)", ROUNDED),
@@ -87,6 +89,10 @@ RULES = {
     "max": Rule("max of a", "max(E(a))", "0"),
     "chosen": Rule("a, the larger or smaller of two", "E(a)", "0"),
     "either": Rule("a, or by another formula b", "max(E(a), E(b))", "0"),
+    **{
+        name: Rule(f"a, limited and rounded to {name}", "0", f"max({name}(a + E(a)) - z, z - {name}(a - E(a)))")
+        for name in NARROW
+    },
     "exponential": Rule(
         "exp of the matrix a",
         "min(norm(E(a)), 2)",
@@ -257,6 +263,11 @@ class Trace(NumberSystem):
     def either(self, a: Array, b: Callable[[], Array]) -> Array:
         """Return the first of two formulas."""
         return self._of("either", a.parts[0], a.dtype, a, b())
+
+    def saturated(self, x: Array, bits: int, least: int, largest: float, dtype: Label) -> Array:
+        """Return the nearest number of a narrow format, in a dtype that has all of them."""
+        name = next(name for name, known in NARROW.items() if known == (bits, least, largest))
+        return self._of(name, saturated(x.parts[0], bits, least, largest), dtype, x)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product."""
@@ -549,6 +560,7 @@ def _functions() -> dict[str, Any]:
         "max": folded(np.max, np.maximum),
         "min": folded(np.min, np.minimum),
         "norm": lambda x: np.sqrt(np.sum(np.square(x), axis=-1)),
+        **{name: (lambda x, known=known: saturated(x, *known)) for name, known in NARROW.items()},
     }
 
 
@@ -585,7 +597,8 @@ def bound(derivation: Derivation, printed: dict[str, tuple[str, str]], name: str
         with np.errstate(all="ignore"):
             known["P"] = p = np.broadcast_to(eval(as_code(propagated), known), z.shape)
             own = np.broadcast_to(eval(as_code(introduced), known), z.shape)
-        own = np.where((p == 0) & _free(line.kind, z, given, bits_of(accuracy, line.dtype)), 0.0, own + accuracy.floor)
+        free = own == 0 if line.kind in NARROW else _free(line.kind, z, given, bits_of(accuracy, line.dtype))
+        own = np.where((p == 0) & free, 0.0, own + accuracy.floor)
         error[here] = np.where(np.isfinite(z), p + own, 0.0)
     last = derivation.lines[-1].numbers[0]
     stored_value = 2.0**-53 * abs(value[last]) if error[last] else 0.0  # it is rounded once itself
