@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample import stored
 
-from posref import alibi, apply_rope, axial_rope, rope, rope_frequencies, rope_table, t5_bias
+from posref import alibi, apply_rope, attention, axial_rope, rope, rope_frequencies, rope_table, t5_bias
 from posref.core import blocks, strips
 from posref.core.once import once
 from posref.scaling import YaRN
@@ -92,6 +92,14 @@ def same(function: Callable[..., Any], *arrays: Any, **options: Any) -> None:
     assert found(function) == found(inspect.unwrap(function))
 
 
+def same_when_off(function: Callable[..., Any], *arrays: Any, **options: Any) -> None:
+    """Assert that blocks give the bits that a definition has without them, where only its helpers are divided."""
+    found = bits(function(*arrays, **options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "ON", False)
+        assert found == bits(function(*arrays, **options))
+
+
 def test_what_is_divided() -> None:
     assert {"apply_rope", "rope", "rope_table", "sinusoidal", "axial_rope", "mrope"} <= set(DIVIDED)
     assert {"alibi", "t5_bias"} <= set(UNROLLED)
@@ -130,6 +138,57 @@ def _tensor(x: Any, kind: str) -> Any:
     if not isinstance(x, np.ndarray):
         return x
     return torch.as_tensor(x).to(torch.bfloat16) if kind == "real" else torch.as_tensor(x)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("op", ["attention", "attention_logits"])
+def test_every_vector_of_attention_has_the_same_bits(op: str, count: list[int]) -> None:
+    """The rows of its softmax are divided, with the bias, the mask and the sinks. The products are not: sums may differ."""
+    for case in stored(op):
+        for call in case.calls if case.kind == "value" else ():
+            arrays = {name: np.asarray(x) for name, x in call.inputs.items()}
+            for make in (np.asarray, torch.as_tensor):
+                given = [make(arrays[name]) for name in _given(op)]
+                others = {name: make(x) for name, x in arrays.items() if name not in _given(op)}
+                same_when_off(REGISTRY[op].function, *given, **others, **call.params)
+    assert max(count) > 0
+
+
+@pytest.mark.thorough
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_drawn_attention_has_the_same_bits(data: st.DataObject, count: list[int]) -> None:
+    """Of heads that share keys, with a bias, a mask and sinks that broadcast, or without them. Arguments keep their values."""
+    rng, sizes = np.random.default_rng(data.draw(st.integers(0, 9))), st.integers(1, 40)
+    q_count, k_count, batch = data.draw(sizes), data.draw(sizes), data.draw(st.integers(1, 3))
+    q, k, v = (rng.standard_normal((batch, h, n, 8)).astype(np.float32) for h, n in ((4, q_count), (2, k_count), (2, k_count)))
+    cut = st.sampled_from([(batch, 4, q_count, k_count), (4, 1, k_count), (q_count, 1), (k_count,), ()])
+    bias = data.draw(st.none() | cut.map(lambda shape: np.asarray(rng.standard_normal(shape), dtype=np.float32)))
+    mask = data.draw(st.none() | cut.map(lambda shape: np.asarray(rng.random(shape) < 0.6)))
+    sinks = data.draw(st.none() | st.just(rng.standard_normal(4).astype(np.float32)))
+    for make in (np.asarray, lambda x: torch.as_tensor(x).clone()):
+        given = [make(x) for x in (q, k, v)]
+        options = {name: make(x) for name, x in (("bias", bias), ("mask", mask), ("sinks", sinks)) if x is not None}
+        before = [bits(x) for x in (*given, *options.values())]
+        same_when_off(attention, *given, **options, scale=data.draw(st.none() | st.just(0.3)))
+        assert [bits(x) for x in (*given, *options.values())] == before
+
+
+@pytest.mark.parametrize("of", ["q", "k", "v", "bias", "sinks"])
+def test_gradients_of_attention_are_of_the_definition(of: str, count: list[int]) -> None:
+    drawn = torch.Generator().manual_seed(0)
+    shapes = {"q": (4, 20, 8), "k": (4, 9, 8), "v": (4, 9, 8), "bias": (20, 9), "sinks": (4,)}
+    given = {name: torch.randn(shape, generator=drawn) for name, shape in shapes.items()}
+    mask, found = torch.rand(20, 9, generator=drawn) < 0.6, []
+    for on in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocks, "ON", on)
+            leaf = given[of].clone().requires_grad_()
+            q, k, v, bias, sinks = (given | {of: leaf}).values()
+            (attention(q, k, v, bias=bias, mask=mask, sinks=sinks) ** 2).sum().backward()
+            found.append(bits(leaf.grad))
+    assert found[0] == found[1]
+    assert bool(count) == (of in ("v", "sinks"))
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,7 @@
 
 from posref.attention.attention_logits import LOGITS, SCALED, attention_logits, check_logits
 from posref.core.arrays import Array, beside, cast, library, namespace, repeat_heads, wide
+from posref.core.blocks import in_blocks
 from posref.core.checks import check_broadcast, check_real
 from posref.spec import Axes, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -113,6 +114,13 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
         return xp.matmul(logits, values)
     if mask is not None and mask.ndim == 0:
         mask = mask[None]  # the same for all keys
+    return xp.matmul(_weights(logits, mask, column), values)
+
+
+@in_blocks(over="logits", logits=(0, 1), mask=(0, 1), column=(0, 1))
+def _weights(logits: Array, mask: Array | None, column: Array | None, /) -> Array:
+    """Return the softmax of each row of logits and of its sink, without the weight of the sink."""
+    xp = namespace(logits)
     largest = xp.max(logits, axis=-1, keepdims=True) if mask is None else _largest_allowed(logits, mask)
     largest = largest if column is None else xp.maximum(largest, column)
     exps = xp.exp(logits - largest) if mask is None else _masked_exps(logits, mask, largest)
@@ -120,7 +128,7 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
     total = total if column is None else total + xp.exp(column - largest)
     if mask is not None:
         total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, logits, total.dtype))
-    return xp.matmul(exps / total, values)
+    return exps / total
 
 
 def _column(logits: Array, sinks: Array) -> Array:

@@ -14,6 +14,7 @@ from posref.core.arrays import (
     repeat_heads,
     wide,
 )
+from posref.core.blocks import in_blocks
 from posref.core.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -86,7 +87,12 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     [[6.0]]
     """
     check_logits("attention_logits", q, k, bias, scale)
-    scores = products("attention_logits", q, k)
+    return cast(_scaled(products("attention_logits", q, k), bias, q=q, k=k, scale=scale), q.dtype)
+
+
+@in_blocks(over="scores", scores=(0, 1), bias=(0, 1))
+def _scaled(scores: Array, bias: Array | None, /, *, q: Array, k: Array, scale: float | None) -> Array:
+    """Return products of queries and keys times the scale, plus a bias."""
     work = scores.dtype
     logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
     system = number_system(namespace(q))
@@ -94,7 +100,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
         # error bounds also cover the root of the scale on q and on k, as in PyTorch's math kernel
         root = sqrt(1 / sqrt(q.shape[-1]) if scale is None else abs(scale))
         logits = system.either(logits, lambda: products("attention_logits", cast(q, work) * root, cast(k, work) * root))
-    return cast(logits if bias is None else logits + cast(bias, work), q.dtype)
+    return logits if bias is None else logits + cast(bias, work)
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:

@@ -33,31 +33,34 @@ class Rows(NamedTuple):
     total: int
 
 
-def in_blocks(**around: tuple[int, int]) -> Callable[[F], F]:
+def in_blocks(*, over: str | None = None, **around: tuple[int, int]) -> Callable[[F], F]:
     """
     Evaluate a definition in blocks of rows.
 
     `around` names the array arguments that have row axes, and the numbers of axes before and after these. The row axes of all
     of them broadcast, aligned from the right. In every result one axis comes after the row axes. A row of the results depends
     only on the same row of the named arguments, and on all of the others. A block is a range of the longest row axis, or of the
-    last one if an array that is not named has several axes, which may be rows too.
+    last one if an array that is not named has several axes, which may be rows too. A named array may be None, except the first.
+
+    `over` names an array that the caller made for this call alone. A result of its shape and dtype is written over it.
     """
 
     def decorated(function: F) -> F:
         names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
-        places = {names.index(name): axes for name, axes in around.items()}
-        first = min(places)
-        has_channels = places[first] != (0, 0)
+        named = {names.index(name): axes for name, axes in around.items()}
+        first, target = min(named), None if over is None else names.index(over)
+        has_channels = named[first] != (0, 0)
 
         @wraps(function)
         def evaluated(*arrays: Any, **options: Any) -> Any:
             least = BLOCKS * CACHE // 4 if has_channels else ROWS
             if not ON or len(arrays) != len(names) or not is_large(arrays[first], least) or not are_plain(arrays):
                 return function(*arrays, **options)
+            places = {k: axes for k, axes in named.items() if arrays[k] is not None}
             rows = _rows(arrays, places)
             if rows is None or rows.total < ROWS or rows.size <= SEEN:
                 return function(*arrays, **options)
-            return _joined(function, arrays, options, places, rows)
+            return _joined(function, arrays, options, places, rows, None if target is None else arrays[target])
 
         return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
 
@@ -75,10 +78,10 @@ def is_large(array: Any, least: int) -> bool:
 
 
 def are_plain(arrays: tuple[Any, ...]) -> bool:
-    """Return whether all are numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
+    """Return whether all are None, numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
     kind = type(arrays[0])
     if kind.__module__ != "torch" or kind.__name__ != "Tensor":
-        return all(are_numpy(type(array)) or isinstance(array, int) for array in arrays)
+        return all(are_numpy(type(array)) or isinstance(array, int | None) for array in arrays)
     import torch
 
     if not is_eager():
@@ -87,7 +90,7 @@ def are_plain(arrays: tuple[Any, ...]) -> bool:
         if type(array) is kind or type(array) is torch.nn.Parameter:
             if not array.is_cpu or (array.requires_grad and torch.is_grad_enabled()):
                 return False
-        elif not are_numpy(type(array)) and not isinstance(array, int):
+        elif not are_numpy(type(array)) and not isinstance(array, int | None):
             return False
     return True
 
@@ -124,8 +127,9 @@ def _joined(
     options: Mapping[str, Any],
     around: Mapping[int, tuple[int, int]],
     rows: Rows,
+    over: Array | None,
 ) -> Any:
-    """Return the results of all blocks in one. A first block of few indices tells how many fill the cache."""
+    """Return the results of all blocks in one, over an array if it fits. A first block tells how many fill the cache."""
 
     def of_block(start: int, stop: int) -> Any:
         parts = [
@@ -142,7 +146,7 @@ def _joined(
     size = max(SEEN, SEEN * CACHE // max(1, *(f.nbytes for f in found)))
     if rows.size < BLOCKS * size or any(f.shape[f.ndim - 1 - rows.from_the_right] != SEEN for f in found):
         return function(*arrays, **options)  # it is small, or the result is not divided as the arguments are
-    results = [_empty(f, rows) for f in found]
+    results = [over] if over is not None and _fits(over, found, rows) else [_empty(f, rows) for f in found]
     starts = range(0, rows.size - 1, size)  # the last block takes a single index that is left
     for start, stop in zip(starts, (*starts[1:], rows.size), strict=True):
         block = of_block(start, stop)
@@ -159,10 +163,20 @@ def _taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
+def _fits(over: Array, found: tuple[Array, ...], rows: Rows) -> bool:
+    """Return whether the whole of the only result has the shape and dtype of an array."""
+    return len(found) == 1 and found[0].dtype == over.dtype and _whole(found[0], rows) == tuple(over.shape)
+
+
 def _empty(first: Array, rows: Rows) -> Array:
-    """Return an uninitialised array for the whole of a result whose first index of the divided axis is given."""
+    """Return an uninitialised array for the whole of a result."""
+    return empty(_whole(first, rows), first)
+
+
+def _whole(first: Array, rows: Rows) -> tuple[int, ...]:
+    """Return the shape of the whole of a result whose first indices of the divided axis are given."""
     axis = first.ndim - rows.from_the_right - 1
-    return empty((*first.shape[:axis], rows.size, *first.shape[axis + 1 :]), first)
+    return (*first.shape[:axis], rows.size, *first.shape[axis + 1 :])
 
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
