@@ -426,7 +426,26 @@ def test_two_passing_cases_among_many_failing_ones_are_named_and_no_number_of_th
 
     text = told(decomposed_bias, "decomposed_bias")["text"]
     assert "odd number" not in text
-    assert "All cases but decomposed_bias/" in text
+    assert "Of the cases that have values, only decomposed_bias/" in text
+
+
+def test_each_wrong_call_of_a_sequence_is_counted() -> None:
+    """Calls are counted from 1, as the lines of failures count them, and none is left out."""
+
+    def wrong_in(*counts: int) -> str:
+        def shaw_scores(q: Any, *arrays: Any, **options: Any) -> Any:
+            out = posref.shaw_scores(q, *arrays, **options)
+            return out + np.sin(np.arange(out.size)).reshape(out.shape).astype(out.dtype) if q.shape[-2] in counts else out
+
+        shaw_scores.dtypes = ("float32",)  # type: ignore[attr-defined]
+        report = check_call(shaw_scores, op="shaw_scores", case="shaw_scores/sequence/decode")
+        found = report.operations[0].diagnosis
+        assert found is not None
+        return str(found["text"])
+
+    assert "In shaw_scores/sequence/decode, 2 of 3 calls are wrong: 1 and 3." in wrong_in(4)
+    assert "1 of 3 calls is wrong: 2." in wrong_in(1)
+    assert "of 3 calls" not in wrong_in(1, 4)
 
 
 @pytest.mark.thorough
@@ -437,7 +456,7 @@ def test_a_number_of_the_one_passing_case_is_no_trait_of_the_others() -> None:
         wrong = np.arange(heads) / np.arange(1, heads + 1)
         return (posref.sandwich(q, k, heads=heads, **options) * wrong[:, None, None]).astype(np.float32)
 
-    assert "All cases but sandwich/cosines/two-channels fail." in told(sandwich, "sandwich")["text"]
+    assert "Of the cases that have values, only sandwich/cosines/two-channels passes." in told(sandwich, "sandwich")["text"]
 
 
 def test_a_place_that_few_units_have_by_chance_is_not_said() -> None:

@@ -75,7 +75,8 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     if len(failing) < LEAST or not passing:
         return ""
     if _are_few(passing, failing):
-        return f" All cases but {' and '.join(case.id for case in passing)} fail."
+        verb = "passes" if len(passing) == 1 else "pass"
+        return f" Of the cases that have values, only {' and '.join(case.id for case in passing)} {verb}."
     found = features([*failing, *passing])
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}

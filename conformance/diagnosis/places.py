@@ -106,7 +106,8 @@ def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
             line = min(few, key=lambda line: line.size)
             numbers = [f"{v:g}" for v in line.values[line.wrong]]
             verb = "is" if len(numbers) == 1 else "are"
-            more = "" if len({line.case for line in few}) == 1 else ", and one or two in each other failing case"
+            others = len({line.case for line in few}) - 1
+            more = f", and one or two in {'the' if others == 1 else 'each'} other failing case" if others else ""
             count = f"{len(numbers)} of {line.size} {_plural(kind)} {verb} wrong"
             return f" In {line.case}, {count}: {' and '.join(numbers)}{more}."
     return ""
@@ -203,17 +204,18 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
     """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
     found: dict[str, list[UnitCounts]] = {}
     for question in (q.whole for q in questions):
+        wrong_calls = np.zeros(len(question.calls), dtype=bool)
         for observation in question.found:
             wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
             call = question.calls[observation.call]
             told, mask = wrong | ~_trivial(call, observation), REGISTRY[question.op].returns == "mask"
             for kind, values, size, bad in _units(question, call, observation.name, wrong, told):
                 found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad, mask))
-            if len(question.calls) > 1:
-                line = UnitCounts(
-                    question.id, question.failed, np.array([observation.call]), len(question.calls), np.array([np.any(wrong)])
-                )
-                found.setdefault("call", []).append(line)
+            wrong_calls[observation.call] |= np.any(wrong)
+        if len(wrong_calls) > 1:  # they are counted from 1, as in the lines of failures
+            numbers = np.arange(1, len(wrong_calls) + 1)
+            line = UnitCounts(question.id, question.failed, numbers, len(wrong_calls), wrong_calls)
+            found.setdefault("call", []).append(line)
     return found
 
 
@@ -466,5 +468,5 @@ def _said(places: Sequence[Found]) -> str:
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
     also = f", and only {same[0].words}" if same else ""
-    one = best.words.startswith("the ") or re.match(r"[a-z ]+ \d+( of axis -\d)?$", best.words)
+    one = best.words.startswith("the ") or re.match(r"(?!.* up to )[a-z ]+ \d+( of axis -\d)?$", best.words)
     return f"{best.words}{count} {'is' if one else 'are'} wrong{also}"

@@ -113,6 +113,7 @@ UNBIASED = "torch.var divides by D - 1 unless correction=0 is passed: the mean d
 ROOT = "eps is added to the mean of the squares, under the root."
 OFFSET = "Gemma's weights are stored less 1: look at what the model's own class does with its weight."
 NO_MEAN = "RMS normalization does not subtract the mean: this is LayerNorm."
+NO_VARIANCE = "torch.var subtracts a mean first. RMS normalization divides by the root of the mean of x squared."
 
 
 def _normed(inverse: Callable[[Real, float], Real]) -> Wrap:
@@ -219,9 +220,9 @@ _deviation = deviations_of(OP)
 DEVIATIONS = (
     _deviation("norm-layer-norm", "the mean of x is subtracted, as in LayerNorm", _layer_norm, hint=NO_MEAN),
     _deviation("norm-variance", "x is divided by the root of its variance, not of the mean of its squares", _normed(_variance),
-               hint=NO_MEAN),
+               hint=NO_VARIANCE),
     _deviation("norm-variance-unbiased", "x is divided by the root of its variance over D - 1, not of the mean of its squares",
-               _normed(lambda x, eps: 1 / np.sqrt(_unbiased((x - _mean_of(x)) ** 2) + eps)), hint=NO_MEAN),
+               _normed(lambda x, eps: 1 / np.sqrt(_unbiased((x - _mean_of(x)) ** 2) + eps)), hint=NO_VARIANCE),
     _deviation("norm-unbiased", "the sum of the squares is divided by D - 1, not by D",
                _normed(lambda x, eps: 1 / np.sqrt(_unbiased(x * x) + eps)), hint=UNBIASED),
     _deviation("norm-over-rows", "the mean is over rows (tokens or heads), not over channels", _normed(_rows), hint=AXIS),
