@@ -10,16 +10,27 @@ What modules do while they are imported does not count, nor does what runs in ot
 import sys
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+from posref import backends, conformance, spec
 from posref.cli import main
 from posref.conformance import check
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = tuple(f"{ROOT / folder}/" for folder in ("posref", "backends", "conformance"))
+BROKEN = Path(__file__).parents[1] / "examples" / "broken_rope.py"
+FOLDERS = {
+    f"{Path(str(module.__file__)).parent}/": name  # of a checkout, or as it is installed
+    for name, module in (("conformance", conformance), ("backends", backends), ("posref", spec))
+}
+
+
+@cache
+def name_of(file: str) -> str:
+    """Return the path of a file in the repository; nothing if it is not posref's."""
+    return next((f"{name}/{file.removeprefix(folder)}" for folder, name in FOLDERS.items() if file.startswith(folder)), "")
 
 
 class Walk:
@@ -33,8 +44,8 @@ class Walk:
         """Count a call of a function."""
         if frame.f_code.co_name == "<module>":
             self.imports += (event == "call") - (event == "return")
-        elif event == "call" and not self.imports and (file := frame.f_code.co_filename).startswith(FOLDERS):
-            self.calls[str(Path(file).resolve().relative_to(ROOT))] += 1
+        elif event == "call" and not self.imports and (name := name_of(frame.f_code.co_filename)):
+            self.calls[name] += 1
 
     def __enter__(self) -> Counter[str]:
         sys.setprofile(self)
@@ -47,7 +58,7 @@ class Walk:
 def walk_of_check() -> Counter[str]:
     """Check the example with a wrong stage."""
     with Walk() as calls:
-        report = check(str(ROOT / "examples" / "broken_rope.py"), op="rope_table")
+        report = check(str(BROKEN), op="rope_table")
     assert report.operations[0].diagnosis["names"] == ["positions-float16"]
     return calls
 

@@ -33,7 +33,7 @@ def called(library: Library, case: LoadedCase, dtype: str = "float32") -> tuple[
         if name not in HOST:
             real = "float32" if REGISTRY[case.op].arrays[name].kind in ("position", "wide") else dtype
             arrays[name] = library.array(x, real if x.dtype.kind == "f" else None)
-    kept = {n: x for n, x in call.inputs.items() if n in HOST}
+    kept = {n: np.array(x) for n, x in call.inputs.items() if n in HOST}  # Dynamo refuses a view that cannot be written
     options = {"dtype": library.dtype(dtype)} if takes_dtype(case.op) else {}
 
     positional, keywords = bind(case.op, {n: n for n in kept | arrays}, call.params)  # outside of what is compiled

@@ -203,6 +203,7 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     path = f"PATH={Path(sys.executable).parent}:$PATH"
     assert lines.pop(0) == "posref check examples/broken_rope.py"  # which test_cli.py looks at
+    lines = [line for line in lines if "examples/larger" not in line]  # which test_larger.py runs
     for line in lines:
         done = run("sh", "-c", f"{path} {line}", folder=tmp_path)
         assert done.returncode == 0, (line, done.stdout, done.stderr)
