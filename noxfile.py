@@ -37,6 +37,7 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "torchtune": [TORCH, "torchtune==0.6.1", ["torchao==0.9.0"]],
     "transformers": [TORCH, "transformers==5.23.0"],
     "vllm": [TORCH, "transformers==5.23.0", ["vllm==0.33.0"]],
+    "vllm_triton": [TORCH, TRITON, ["vllm==0.33.0"]],
     "x_transformers": [TORCH, "x-transformers==2.31.10"],
 }
 
