@@ -88,9 +88,10 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
     def axes(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         third = pairs // 3
         three = (torch.stack(3 * [t]) for t in tables)
-        return multimodal.triton_mrope(
+        q, k = multimodal.triton_mrope(
             q, k, *three, [pairs - 2 * third, third, third], head, 2 * pairs, False, layout == "half"
         )  # fmt: skip
+        return q, k
 
     return of_flat(x, neighbours if layout == "interleaved" and 2 * pairs == head else axes)
 
@@ -159,10 +160,11 @@ def _normed(
     def rotate(q: Tensor, k: Tensor, q_weight: Tensor, k_weight: Tensor) -> tuple[Tensor, Tensor]:
         gated = q.unflatten(1, (-1, head))
         gated = torch.cat((gated, -gated), -1).flatten(1)
-        return fused.fused_qk_rmsnorm_rope_gate(
+        q, k, *_ = fused.fused_qk_rmsnorm_rope_gate(
             gated, k, q_weight, k_weight, cache.contiguous(), where, eps, 3, 2, head, cache.shape[-1],
             mrope_section=sections, norm_beta=float(offset),
-        )[:2]  # fmt: skip
+        )  # fmt: skip
+        return q, k
 
     return of_weighted(x, weight, rotate)
 
@@ -172,8 +174,8 @@ NOTES = (
     "The kernels run in Triton's interpreter (TRITON_INTERPRET=1), not compiled. It truncates to bfloat16, so bfloat16 is not "
     "asked: models/flint/ops/qk_norm_rope.py rounds to bfloat16 whatever it is given, and is left out. So is "
     "models/common/ops/fused_qk_rmsnorm.py, whose launcher needs the engine's warmup. Storage in 8 bits is not asked.",
-    "triton_mrope computes in the dtype of the tables (model_executor/layers/rotary_embedding/mrope.py:147), which the module "
-    "casts to that of the queries: in half precision every product is rounded.",
+    "triton_mrope computes in the dtype of the tables (model_executor/layers/rotary_embedding/mrope.py:109 for halves, 147 for "
+    "neighbours), which the module casts to that of the queries: in half precision every product is rounded.",
     "fused_qk_rmsnorm_rope_gate rounds to half precision between norm and rotation (model_executor/layers/"
     "fused_qk_norm_rope.py:98).",
     "The kernels of mRoPE do not compare the sections with the width of a head. More pairs than a head has are written "
