@@ -183,6 +183,7 @@ def by_cupy(small: bool, *, one_kernel: bool) -> Work:
     x, cos, sin = (cp.asarray(t.cpu().numpy()) for t in given(small, F32))
     function = kernel(cp) if one_kernel else lambda *arrays: apply_rope(*arrays, layout="half")
     right = apply_rope(x[:1, :1], cos, sin, layout="half")
+    # two products and a sum of numbers up to the largest, each rounded once or not at all
     if not cp.allclose(function(x[:1, :1], cos, sin), right, rtol=0.0, atol=4 * 2.0**-24 * float(abs(x[:1, :1]).max())):
         msg = "the kernel made from the definition gives other values"
         raise ArithmeticError(msg)

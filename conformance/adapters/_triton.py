@@ -1,4 +1,4 @@
-"""What adapters of Triton kernels share: Triton's interpreter, which runs them on a CPU, and calls with several heads."""
+"""The common part of adapters of Triton kernels: the interpreter, which runs them on a CPU, and calls with several heads."""
 
 import os
 from collections.abc import Callable

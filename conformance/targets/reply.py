@@ -1,4 +1,4 @@
-"""What an implementation that computes elsewhere states of itself and replies: in another process, a program, or a folder."""
+"""Replies of implementations that compute elsewhere (another process, a program, a folder), and what these state."""
 
 from __future__ import annotations
 
