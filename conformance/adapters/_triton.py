@@ -50,7 +50,8 @@ def of_flat(x: Tensor, rotate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
     def flat(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         q, k = rotate(*(t[0].transpose(0, 1).flatten(1) for t in (q, k)))
-        return tuple(t.unflatten(1, (-1, x.shape[-1])).transpose(0, 1)[None] for t in (q, k))  # type: ignore[return-value]
+        q, k = (t.unflatten(1, (-1, x.shape[-1])).transpose(0, 1)[None] for t in (q, k))
+        return q, k
 
     with torch.no_grad():
         return of_both(x.detach(), flat)
