@@ -175,12 +175,13 @@ class Bounds(NumberSystem):
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, u), (q, f, w) = a.parts, b.parts
-        room = np.abs(q) - f
+        with np.errstate(invalid="ignore"):  # a divisor that overflowed: its bound is not a number
+            room = np.abs(q) - f
         if np.any(room <= 0):
             msg = "division by a number that may be zero"
             raise Undecided(msg)
         quotient = np.asarray(p / q)
-        with np.errstate(invalid="ignore"):  # a divisor that overflowed: its bound is not a number
+        with np.errstate(invalid="ignore"):
             exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
             error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
         divisor = np.broadcast_to(q, quotient.shape)

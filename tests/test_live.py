@@ -1,5 +1,6 @@
 """Live judging: the same verdicts as stored vectors, from rows whose bits are those of the whole, and never a silent pass."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -238,3 +239,13 @@ def _slope(backend: str, logit: float, q: Any, table: Any, mask: Any) -> float:
         return posref.cope(jnp.asarray(q, dtype="float32"), x, jnp.asarray(table, dtype="float32"), jnp.asarray(mask)).sum()
 
     return float(jax.grad(bias)(jnp.full((1, 1), logit, dtype="float32"))[0, 0])
+
+
+def test_a_divisor_that_overflowed_has_no_bound_and_no_warning() -> None:
+    """Infinity less an infinite error is not a number, and neither is the bound: said by the bound alone."""
+    system = bounds("angle32")
+    one, over = (system.array(np.asarray([x]), np.asarray([e]), system.float64) for x, e in ((1.0, 0.0), (np.inf, np.inf)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (bound,) = system.real_divide(one, over, system.float64).parts[1]
+    assert np.isnan(bound)
