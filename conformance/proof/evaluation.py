@@ -158,6 +158,12 @@ def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arra
     return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
 
 
+def widths_of(errors: Arrays, expected: Arrays) -> Arrays:
+    """Return half-widths of results by their error bounds, as float32 rounded up; `expected` itself is rounded once."""
+    own = {n: np.where(error > 0, 2.0**-53 * np.abs(expected[n]), 0.0) for n, error in errors.items()}
+    return {n: rounded_up(np.broadcast_to(error + own[n], expected[n].shape)) for n, error in errors.items()}
+
+
 def wide(arrays: Arrays) -> Arrays:
     """Return arrays with their reals in float64."""
     return {n: x.astype(np.float64) if x.dtype.kind == "f" and x.dtype != np.float64 else x for n, x in arrays.items()}
@@ -198,12 +204,7 @@ def _computed(op: str, call: Call, system: Bounds) -> Arrays:
         results = decided(system, lambda system: results_of(system, op, call.inputs, call.params, pullback))
     except Undecided:
         return {name: np.full(value.shape, np.nan) for name, value in expected.items()}
-    found = {}
-    for name, value in expected.items():
-        error = as_reals(results[name], system).parts[1]
-        own = np.where(error > 0, 2.0**-53 * np.abs(value), 0.0)  # expected itself is rounded once
-        found[name] = rounded_up(np.broadcast_to(error + own, value.shape))
-    return found
+    return widths_of({name: as_reals(results[name], system).parts[1] for name in expected}, expected)
 
 
 def moved_by_trigonometry(op: str, call: Call) -> dict[str, Arrays]:

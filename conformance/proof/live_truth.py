@@ -26,7 +26,7 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from .evaluation import Pullback, as_reals, decided, enclosed, results_of, wide
+from .evaluation import Pullback, as_reals, decided, enclosed, results_of, wide, widths_of
 from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
 
 Mask = npt.NDArray[np.bool_]
@@ -132,8 +132,7 @@ class Truth:
 
     def _widths(self, selection: Selection, errors: Arrays, expected: Arrays) -> dict[str, Arrays]:
         """Return the half-widths of the claimed class, made as those that are stored."""
-        own = {n: np.where(error > 0, 2.0**-53 * np.abs(expected[n]), 0.0) for n, error in errors.items()}
-        widths = {self.base: {n: rounded_up(np.broadcast_to(e + own[n], expected[n].shape)) for n, e in errors.items()}}
+        widths = {self.base: widths_of(errors, expected)}
         if TRIG.search(self.accuracy):
             moved = {n: e / LiveSensitivity.SMALL for n, (_, e) in self._run(LiveSensitivity(), selection).items()}
             widths["trig"] = {n: rounded_up(np.broadcast_to(e, expected[n].shape)) for n, e in moved.items()}

@@ -29,7 +29,7 @@ from ..accuracy import BASE
 from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
-from .evaluation import Pullback, as_reals, call_of, decided, encoding_of, golden, plain, results_of
+from .evaluation import Pullback, as_reals, call_of, decided, encoding_of, golden, plain, results_of, widths_of
 from .rows import LEAST, Rows, Selection, cost, rows_of
 
 WITNESS_BITS = (256, 4096)
@@ -102,10 +102,7 @@ def half_widths(
     except Undecided as error:
         msg = f"{record.name}: a decision lies within the error of class {accuracy}: {error}."
         raise BuildError(msg) from error
-    own = {name: np.where(error > 0, 2.0**-53 * np.abs(expected[name]), 0.0) for name, error in found.items()}
-    return {  # expected itself is rounded once
-        name: rounded_up(np.broadcast_to(error + own[name], expected[name].shape)) for name, error in found.items()
-    }
+    return widths_of(found, expected)
 
 
 def sensitivity(
