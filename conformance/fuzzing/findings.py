@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,7 @@ class Findings:
 
 def opened(options: LoadOptions) -> Asking:
     """Return a target that can be opened again."""
-
-    def opener() -> Target:
-        return load(**options)
-
-    return Asking(opener, opener())
+    return Asking(partial(load, **options), load(**options))
 
 
 def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
