@@ -33,6 +33,7 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2"],
     "rotary_embedding_torch": [TORCH, "rotary-embedding-torch==0.9.1"],
     "sglang": [TORCH, "transformers==5.23.0", ["sglang==0.5.23"]],
+    "sglang_triton": [TORCH, "transformers==5.23.0", TRITON, ["sglang==0.5.23"]],
     "timm": [TORCH, ["timm==1.0.31"]],
     "torchtune": [TORCH, "torchtune==0.6.1", ["torchao==0.9.0"]],
     "transformers": [TORCH, "transformers==5.23.0"],

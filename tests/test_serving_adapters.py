@@ -74,7 +74,17 @@ def triton_mrope(q, k, cos, sin, sections, head, width, interleaved, neox):
         return SIGN * torch.cat((u * c - v * s, v * c + u * s), -1).flatten(1)
     return rotate(q), rotate(k)
 """
+MROPE_IN_PLACE = """
+import torch
+triton_ernie45_rope_fused_inplace = None
+def triton_mrope_fused(q, k, cache, positions, sections, head, width, interleaved, in_turn, neox, axes):
+    cos, sin = cache[positions[2]][:, None].chunk(2, -1)
+    for x in (q, k):
+        u, v = x.unflatten(1, (-1, head)).chunk(2, -1)
+        x.copy_(SIGN * torch.cat((u * cos - v * sin, v * cos + u * sin), -1).flatten(1))
+"""
 VLLM_ROPE = "vllm/model_executor/layers/rotary_embedding"
+SGLANG_KERNELS = "sglang/kernels/ops/attention"
 EMBEDDINGS = "megatron/core/models/common/embeddings"
 TREES = {  # what the adapter imports
     "vllm": {
@@ -96,6 +106,14 @@ TREES = {  # what the adapter imports
         "vllm/v1/attention/ops/triton_reshape_and_cache_flash.py": "",
         "triton/__init__.py": "",
         "triton/language.py": "",
+    },
+    "sglang_triton": {
+        "sglang/srt/layers/rotary_embedding/factory.py": "",
+        "sglang/srt/layers/rotary_embedding/mrope.py": "",
+        f"{SGLANG_KERNELS}/rotary_triton.py": MROPE_IN_PLACE,
+        f"{SGLANG_KERNELS}/fused_qk_rmsnorm_rope_gate.py": "",
+        f"{SGLANG_KERNELS}/dsv4/rope.py": "",
+        f"{SGLANG_KERNELS}/fused_qk_rope_reshape_and_cache.py": "",
     },
     "megatron_core": {
         f"{EMBEDDINGS}/rope_utils.py": ROTATE + MEGATRON,
@@ -139,7 +157,7 @@ def test_the_adapter_asks_a_source_tree_on_the_path(
     monkeypatch.syspath_prepend(tmp_path)
     adapter = import_module(f"posref.conformance.adapters.{name}")
     x, positions = torch.linspace(-2, 2, 3 * 8).reshape(3, 8), torch.tensor([0, 5, 9])
-    if name in ("timm", "flash_attn_triton", "vllm_triton"):
+    if name in ("timm", "flash_attn_triton", "vllm_triton", "sglang_triton"):
         tables = posref.rope_cos_sin(positions, 8, base=1e4)
         found = adapter.apply_rope(x, *tables, layout="half")
     else:
