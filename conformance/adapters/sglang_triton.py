@@ -151,9 +151,10 @@ def _normed(x: Tensor, weight: Tensor, cache: Tensor, where: Tensor, eps: float,
     def rotate(q: Tensor, k: Tensor, q_weight: Tensor, k_weight: Tensor) -> tuple[Tensor, Tensor]:
         gated = q.unflatten(1, (-1, head))
         gated = torch.cat((gated, -gated), -1).flatten(1)
-        return fused.fused_qk_gemma_rmsnorm_rope_gate(
+        q, k, *_ = fused.fused_qk_gemma_rmsnorm_rope_gate(
             gated, k, q_weight, k_weight, cache.contiguous(), where, eps, 3, 2, head, cache.shape[-1], mrope_axis_map=axes
-        )[:2]  # fmt: skip
+        )  # fmt: skip
+        return q, k
 
     return of_weighted(x, weight, rotate)
 
