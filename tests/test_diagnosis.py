@@ -210,6 +210,13 @@ def test_wrong_masks_and_integers_have_words_of_their_own() -> None:
     assert "The wrong values are the right ones modulo 3." in told(packed_documents, "packed_documents")["text"]
 
 
+def test_integers_are_equal_to_the_definition_and_not_within_a_class() -> None:
+    def t5_buckets(relative_positions: Any, /, **options: Any) -> Any:
+        return posref.t5_buckets(-relative_positions, **options)
+
+    assert told(t5_buckets, "t5_buckets")["text"].startswith("your output equals the definition if ")
+
+
 @pytest.mark.thorough
 def test_siblings_and_exchanged_arguments_are_tried() -> None:
     def chunked_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:

@@ -31,6 +31,7 @@ Judged = tuple["Answer", bool]  # an answer, and whether it fails
 Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
 AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
+FAR = 1e12  # from here on how many times worse an explanation is says nothing more
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
@@ -100,6 +101,8 @@ def diagnose(
     with quiet():
         told = _Known(known or {}, first, others, messages or {}, budget or Budget(), earlier if earlier is not None else [])
         found = _diagnose(op, answers, claim, told)
+    if all(e.dtype.kind != "f" for a, _ in answers for call in a.case.calls for e in call.expected.values()):
+        found["text"] = found["text"].replace(f", within {claim},", "")  # integers and masks have no accuracy
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -252,7 +255,8 @@ def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explana
     if not single:
         return _of_a_part(questions, claim, found)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
-    lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
+    worse = f"{ahead:.0e} times worse" if ahead < FAR else "far from it"
+    lead = f" The next best explanation is {worse}." if np.isfinite(ahead) else ""
     return Explanation(
         _equals(single, claim) + lead + _first_position(known.first, questions, single), single, next_best=ahead, whole=True
     )
