@@ -1,9 +1,6 @@
 """The numbers behind every tolerance: roundoffs of elementary operations, with sources, and the accuracy classes."""
 
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 
 class Roundoff(NamedTuple):
@@ -76,9 +73,3 @@ CLASSES = {
     "low-bfloat16": Accuracy(24, 8, 8, 2.0**-126),
     "low-float16": Accuracy(24, 11, 11, 2.0**-25, 2.0**-14),
 }
-
-
-def growth(change: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an upper bound of ``exp(change) - 1``."""
-    with np.errstate(over="ignore"):
-        return np.where(change < 1, change * (1 + change), np.where(change < 700, np.exp2(1.5 * np.ceil(change)), np.inf))
