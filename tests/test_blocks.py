@@ -18,7 +18,7 @@ from sample import stored
 
 from posref import alibi, apply_rope, attention, axial_rope, rope, rope_frequencies, rope_table, t5_bias
 from posref.core import blocks, strips
-from posref.core.once import once
+from posref.core.arrays import once
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
 

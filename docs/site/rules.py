@@ -43,7 +43,7 @@ from posref.conformance.model import Call
 from posref.conformance.proof.evaluation import call_of
 
 PACKAGE = str(Path(posref.__file__).parent)
-MACHINERY = tuple(f"{PACKAGE}/{name}" for name in ("backends", "core/arrays.py", "core/once.py", "spec.py"))
+MACHINERY = tuple(f"{PACKAGE}/{name}" for name in ("backends", "core/arrays.py", "spec.py"))
 UNITS = {float64: "u64", float32: "u32", storage: "us", matrices: "um", frequencies: "uf", angles: "ua"}
 
 

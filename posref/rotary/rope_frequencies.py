@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, DType, Namespace, constants, created
+from posref.core.arrays import Array, DType, Namespace, constants, created, once
 from posref.core.checks import check_integer, check_positive
-from posref.core.once import once
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
     DynamicNTK,
