@@ -12,24 +12,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from posref.core import blocks
-from posref.core.arrays import Array, DType, Namespace
+from posref.core.arrays import Array
 
 BITS = 7
 STEP = 1 << BITS
 KEPT = 16  # tables of 128 positions, each for a row of frequencies
-
-
-def is_by_addition(positions: Array, frequencies: Array, work: DType, xp: Namespace) -> bool:
-    """Return whether `cos_sin_by_addition` is for these: not where a gradient is recorded, a graph is made, or in float64."""
-    return (
-        blocks.ON
-        and work == xp.float32
-        and blocks.is_large(positions, 1)
-        and positions.shape[-1] == 1
-        and xp.isdtype(positions.dtype, "signed integer")
-        and blocks.are_plain((positions, frequencies))
-    )
 
 
 def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Array]:

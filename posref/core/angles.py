@@ -13,7 +13,8 @@ multiplied in float32.
 from fractions import Fraction
 from functools import reduce
 
-from posref.core.addition import cos_sin_by_addition, is_by_addition
+from posref.core import blocks
+from posref.core.addition import cos_sin_by_addition
 from posref.core.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
 
 LIMBS, BITS = 6, 12
@@ -40,7 +41,7 @@ def cos_sin_of_pairs(
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
-        if phases is None and is_by_addition(positions, frequencies, work, xp):
+        if phases is None and _is_by_addition(positions, frequencies, work, xp):
             return cos_sin_by_addition(positions, frequencies)
         frequency, angle = _dtypes(xp)
         angles = cast(positions, angle) * beside(frequencies, positions, frequency)
@@ -128,6 +129,18 @@ def cos_sin_of_running_sums(terms: Array, start: Array, /, *, dtype: DType) -> t
     quarters, quadrant = _quarters(turns)
     angle = quarters * (xp.pi / 2) + (sum(_multiples(numbers)[2:]) + rest)
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+
+
+def _is_by_addition(positions: Array, frequencies: Array, work: DType, xp: Namespace) -> bool:
+    """Return whether `cos_sin_by_addition` takes these: not if a gradient is recorded, a graph is made, or in float64."""
+    return (
+        blocks.ON
+        and work == xp.float32
+        and blocks.is_large(positions, 1)
+        and positions.shape[-1] == 1
+        and xp.isdtype(positions.dtype, "signed integer")
+        and blocks.are_plain((positions, frequencies))
+    )
 
 
 def angle_dtype(x: Array) -> DType:

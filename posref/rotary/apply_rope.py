@@ -2,9 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.core.adjoint import inverse_is_adjoint
 from posref.core.arrays import Array, cast, library, paired, wide
-from posref.core.blocks import in_blocks
+from posref.core.blocks import in_blocks, inverse_is_adjoint
 from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
