@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from posref.scaling import RECORDS
+from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, MOST_TRIG, OF_DTYPE, with_trig
-from ..errors import TargetError, VectorError
+from ..errors import TargetError, Unsupported, VectorError, shown
 from ..model import Arrays, Call, LoadedCase
 from ..suite.schemas import validate_once
 
@@ -146,3 +147,34 @@ def settle_claims(
         constants = chosen["float32"] if chosen["float32"] in OF_DTYPE["float32"] else "angle32"
         claims["float32"] = with_trig(constants, declared)
     return claims
+
+
+def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | None, trig: float | None) -> dict[str, Any]:
+    """Return the fields of a target that an implementation states of itself, or raise `TargetError`."""
+    who, operations = stated["implementation"], stated["operations"]
+    dtypes = tuple(stated.get("dtypes", ("float32",)))
+    if dtype is not None and dtype not in dtypes:
+        msg = f"{name}: --dtype must be one that it states, of {', '.join(dtypes)}; got {dtype!r}."
+        raise TargetError(msg)
+    unknown = [op for op in operations if op not in REGISTRY]
+    if len(unknown) == len(operations):
+        msg = f"{name}: must state at least one operation of {', '.join(REGISTRY)}; got {', '.join(operations)}."
+        raise TargetError(msg)
+    notes = [shown(note) for note in stated.get("notes", ())]
+    if unknown:
+        notes.append(f"states operations that this version of posref does not know, and did not ask: {', '.join(unknown)}")
+    dtypes = (dtype,) if dtype else dtypes
+    own = {who["name"]: who["version"]} if "version" in who else {}
+    return {
+        "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
+        "claims": settle_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
+        "scalings": settle_scalings(name, stated.get("scalings", SCALINGS)),
+        "supports": settle_supports(name, stated.get("supports")),
+        "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
+    }  # fmt: skip
+
+
+def expect_stated(op: str, stated: Mapping[str, Any]) -> None:
+    """Raise `Unsupported` unless an implementation states that it has the gradients of an operation."""
+    if op not in stated.get("vjp", ()):
+        raise Unsupported(shown(stated.get("no_vjp", f"states no vjp of {op}")))

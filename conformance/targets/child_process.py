@@ -17,8 +17,7 @@ from posref.spec import REGISTRY
 from ..errors import Failure, PosrefError, Stopped, Unsupported, shown
 from ..suite.safe_files import Exchange
 from . import invocation
-from .gradients import GradientCall
-from .invocation import Collected, ValueCall, same_bits
+from .invocation import Collected, same_bits
 from .python import PythonTarget, load_python
 
 LONGEST = 2000  # characters of a message
@@ -101,18 +100,15 @@ def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
     """Return what a call gives, which inputs it changes, and whether it gives the same bits the second time."""
     case, dtype = request["case"], request["dtype"]
     [call] = case.calls
-    kind: type[GradientCall | ValueCall] = GradientCall if call.cotangents else ValueCall
-    asked = kind(target, case, call, dtype)
+    asked = invocation.call_of(target, case, call, dtype)
     first = asked.collected()
     changed = asked.changed()
     second: dict[str, Any] = {"status": "ok", "other": []}
     if not changed:
         try:
-            again = asked if asked.overwritten is None else kind(target, case, call, dtype)
-            found = again.collected()
+            found = asked.again().collected()
             second["other"] = [name for name, (host, _) in first.items() if not same_bits(host, found[name][0])]
-            if not call.cotangents:
-                invocation.call_with_others(target, case, call, dtype)
+            invocation.call_with_others(target, case, call, dtype)
         except BaseException as error:
             second = _raised(error)
     return {"status": "ok", "outputs": _written(first, request["file"]), "changed": changed, "second": second}

@@ -1,10 +1,18 @@
-"""Invocation of an implementation in this process: the arrays of one call, the call, and the results on the host."""
+"""
+Invocation of an implementation in this process: the arrays of one call, the call, and the results on the host.
+
+For gradients an implementation that has a function ``vjp(op, inputs, params, cotangents, wrt)`` is asked that, and held to it:
+arrays by the name of the argument, options as the case has them, cotangents by the name of the output; it returns the gradients
+of the inputs `wrt` by name. Otherwise its library differentiates the operation; what then raises or stops the gradient is
+unsupported.
+"""
 
 from __future__ import annotations
 
 import inspect
+import operator
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
@@ -29,24 +37,8 @@ def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(a for a in axes if value.shape[a] > 1 and np.all(value == np.take(value, [0], axis=a)))
 
 
-def made(backend: Any, value: npt.NDArray[Any], dtype: str | None, device: Any, flags: tuple[str, ...]) -> Any:
-    """
-    Return a NumPy array in a backend's library, in the form that a case's flags ask for where the library has it.
-
-    Around the values lies memory that is none of theirs, where the library can tell whether that was written to.
-    """
-    if "broadcast-view" in flags:
-        axes = broadcast_axes(value)
-        row = value[tuple(slice(1) if a in axes else slice(None) for a in range(value.ndim))]
-        xp = np if backend.name == "numpy" else backend.namespace()  # the namespace of NumPy takes long to load
-        return xp.broadcast_to(backend.from_numpy(row, dtype, device), value.shape)
-    array = backend.from_numpy(value, dtype, device)
-    if "non-contiguous" in flags and hasattr(backend, "strided"):
-        return backend.strided(array)
-    return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array
-
-
-Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
+Result = tuple[npt.NDArray[Any], str | None]  # on the host, with the name of its dtype
+Collected = dict[str, Result]
 
 NAME = type.__dict__["__name__"]  # of a class, whatever its metaclass says
 
@@ -96,9 +88,23 @@ def arguments(
 
 
 def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
-    """Return an input in the implementation's arrays; positions and frequencies are never narrower than float32."""
-    narrow = given_dtype(op, name, dtype, flags)
-    return made(target.backend, value, narrow if value.dtype.kind == "f" else None, target.device, flags)
+    """
+    Return an input in the implementation's arrays, in the form that a case's flags ask for where its library has it.
+
+    Positions and frequencies are never narrower than float32. Around the values lies memory that is none of theirs, where the
+    library can tell whether that was written to.
+    """
+    backend = target.backend
+    narrow = given_dtype(op, name, dtype, flags) if value.dtype.kind == "f" else None
+    if "broadcast-view" in flags:
+        axes = broadcast_axes(value)
+        row = value[tuple(slice(1) if a in axes else slice(None) for a in range(value.ndim))]
+        xp = np if backend.name == "numpy" else backend.namespace()  # the namespace of NumPy takes long to load
+        return xp.broadcast_to(backend.from_numpy(row, narrow, target.device), value.shape)
+    array = backend.from_numpy(value, narrow, target.device)
+    if "non-contiguous" in flags and hasattr(backend, "strided"):
+        return backend.strided(array)
+    return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array
 
 
 CHANGED = "changed its input {}"
@@ -106,18 +112,20 @@ OVERWRITTEN = "overwrote the result of an earlier call ({}): results must not sh
 KEPT = 4  # results: so many calls a sequence has
 OVERWRITING = ("smoke", "kernel")  # tiers whose calls are made once more, with other numbers
 PIECE = 1 << 16  # numbers that are compared at once
+AROUND = "wrote to the memory around its input {}"
 OTHER_BITS = "the same call gave other bits the second time ({})"
+
+
+def _pieces(x: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield the bytes of an array in pieces: a copy of a whole large array would take new memory each time."""
+    values = x.reshape(-1)
+    for start in range(0, x.size, PIECE):
+        yield values[start : start + PIECE].tobytes()
 
 
 def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     """Return whether two arrays have the same bits."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.size <= PIECE:
-        return a.tobytes() == b.tobytes()
-    a, b = a.reshape(-1), b.reshape(-1)
-    starts = range(0, a.size, PIECE)  # a copy of a whole large array would take new memory each time
-    return all(a[start : start + PIECE].tobytes() == b[start : start + PIECE].tobytes() for start in starts)
+    return a.dtype == b.dtype and a.shape == b.shape and all(map(operator.eq, _pieces(a), _pieces(b)))
 
 
 Bits = tuple[str, tuple[int, ...], tuple[bytes | int, ...]]
@@ -125,11 +133,7 @@ Bits = tuple[str, tuple[int, ...], tuple[bytes | int, ...]]
 
 def bits(x: npt.NDArray[Any]) -> Bits:
     """Return the dtype, the shape and the bits of an array; of a large one the hashes of its pieces, which take no memory."""
-    if x.size <= PIECE:
-        return x.dtype.str, x.shape, (x.tobytes(),)
-    values = x.reshape(-1)
-    starts = range(0, x.size, PIECE)
-    return x.dtype.str, x.shape, tuple(hash(values[start : start + PIECE].tobytes()) for start in starts)
+    return x.dtype.str, x.shape, tuple(_pieces(x) if x.size <= PIECE else map(hash, _pieces(x)))
 
 
 def expect_same(first: Arrays, second: Arrays) -> None:
@@ -189,7 +193,7 @@ def collected(target: InProcess, op: str, result: Any) -> Collected:
     return {n: to_host(target, n, r) for n, r in zip(names, results, strict=True)}
 
 
-def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any], str | None]:
+def to_host(target: InProcess, name: str, result: Any) -> Result:
     """Return a result as NumPy, reals widened to float64, and the name of its dtype; None for a Python number."""
     if result is None:
         msg = f"{name} must be an array of {target.backend.name}; got None"
@@ -253,6 +257,31 @@ def accept(
     return host
 
 
+def _accept_gradient(op: str, name: str, host: npt.NDArray[Any], found: str | None, call: Call, dtype: str) -> npt.NDArray[Any]:
+    """Return a gradient, or raise `Failure` unless it has the shape and dtype of its input."""
+    shape, of_input = call.inputs[name].shape, given_dtype(op, name, dtype)
+    if host.shape != shape:
+        msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
+        raise Failure(msg)
+    if found != of_input:
+        msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
+        raise Failure(msg)
+    return host
+
+
+def accepted(
+    case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, Result], *, asked: bool, message: str = ""
+) -> Arrays:
+    """Return outputs by name; `Failure`, with `message` if one is missing, for what is wrong whatever their values."""
+    missing = [name for name in call.expected if name not in outputs]
+    if missing:
+        raise Failure(message or f"returned no {', '.join(missing)}")
+    found = {name: outputs[name] for name in call.expected}
+    if call.cotangents:
+        return {n: _accept_gradient(case.op, n, *result, call, dtype) for n, result in found.items()}
+    return {n: accept(case.op, n, *result, call, dtype, asked=asked, flags=case.flags) for n, result in found.items()}
+
+
 def keywords_of(function: Any) -> frozenset[str] | None:
     """Return the keywords that a function takes, or None for any."""
     try:
@@ -307,78 +336,149 @@ class ValueCall:
     One call of an implementation, with arrays of its own.
 
     An implementation may state that it overwrites an argument (`in_place`), if the result has its shape: then what is left
-    there is the result. Only of a call that is `watched` is it known which inputs it changes.
+    there is the result. Only of a call that is `watched` is it known which arrays it changes.
     """
 
     def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str, *, watched: bool = True) -> None:
-        op, flags = case.op, case.flags
-        self.target, self.op = target, op
-        self.keeps = case.kind == "sequence" or case.tier in OVERWRITING
-        self.positional, self.keywords = arguments(target, op, call, dtype, flags)
-        self.overwritten = next((n for n in target.in_place if REGISTRY[op].result == (f"={n}",) and n in call.inputs), None)
-        if self.overwritten is not None and "broadcast-view" in flags:  # whose rows share memory: nothing can be written there
-            plain = tuple(flag for flag in flags if flag != "broadcast-view")
-            array = to_array(target, op, self.overwritten, call.inputs[self.overwritten], dtype, plain)
-            (self.positional if self.overwritten in self.positional else self.keywords)[self.overwritten] = array
-        self.arrays = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
-        given = [n for n in self.arrays if watched and n != self.overwritten]
-        self.before = {n: bits(target.backend.to_numpy(self.arrays[n])) for n in given}
+        self.target, self.case, self.call, self.dtype = target, case, call, dtype
+        self.positional, self.keywords = arguments(target, case.op, call, dtype, case.flags)
+        self.overwritten = self._overwritten()
+        self.inputs = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
+        self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.flags) for n, x in call.cotangents.items()}
+        given = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
+        self.watched = {n: array for n, array in given.items() if watched and n != self.overwritten}
+        self.before = {n: bits(target.backend.to_numpy(array)) for n, array in self.watched.items()}
         self.around = self._around()
         self.asked = False  # once, of the same call
 
     def collected(self) -> Collected:
         """Return the results by name, on the host; `Failure` if memory that is none of this call was written to."""
-        function = self.target.function(self.op)
+        target, op = self.target, self.case.op
+        function = target.function(op)
         assert function is not None
         with np.errstate(all="ignore"):
             found = function(*self.positional.values(), **self.keywords)
-        found = found if self.overwritten is None else self.arrays[self.overwritten]
-        kept = collected(self.target, self.op, found)
+        found = found if self.overwritten is None else self.inputs[self.overwritten]
+        results = collected(target, op, found)
         for name, memory in self._around().items():
             if memory != self.around[name]:
                 raise Failure(AROUND.format(name))
-        if self.keeps:
-            self.target.kept.expect_unchanged()
+        if self.case.kind == "sequence" or self.case.tier in OVERWRITING:
+            target.kept.expect_unchanged()
             if self.overwritten is None and not self.asked:
-                self.target.kept.add(found, partial(collected, self.target, self.op), kept)
+                target.kept.add(found, partial(collected, target, op), results)
         self.asked = True
-        return kept
+        return results
 
     def changed(self) -> list[str]:
-        """Return the names of inputs that are no longer as they were given."""
+        """Return the names of arrays that are no longer as they were given."""
         host = self.target.backend.to_numpy
-        return [n for n, known in self.before.items() if bits(host(self.arrays[n])) != known]
+        return [n for n, known in self.before.items() if bits(host(self.watched[n])) != known]
+
+    def again(self) -> ValueCall:
+        """Return the call to make once more: of an overwritten argument there must be another."""
+        return self if self.overwritten is None else type(self)(self.target, self.case, self.call, self.dtype)
+
+    def _overwritten(self) -> str | None:
+        """Return the argument that is overwritten; then it is no view whose rows share memory, where nothing can be written."""
+        case, inputs = self.case, self.call.inputs
+        name = next((n for n in self.target.in_place if REGISTRY[case.op].result == (f"={n}",) and n in inputs), None)
+        if name is not None and "broadcast-view" in case.flags:
+            plain = tuple(flag for flag in case.flags if flag != "broadcast-view")
+            array = to_array(self.target, case.op, name, inputs[name], self.dtype, plain)
+            (self.positional if name in self.positional else self.keywords)[name] = array
+        return name
 
     def _around(self) -> dict[str, bytes]:
         if not hasattr(self.target.backend, "around"):
             return {}
-        return {name: self.target.backend.around(array) for name, array in self.arrays.items()}
+        return {name: self.target.backend.around(array) for name, array in self.inputs.items()}
+
+
+class GradientCall(ValueCall):
+    """A call for gradients: no input is overwritten with one."""
+
+    def collected(self) -> Collected:
+        """Return the gradients by name, on the host; `Unsupported` if neither the implementation nor its library has them."""
+        own = getattr(self.target.implementation, "vjp", None)
+        wrt = tuple(self.call.expected)
+        with np.errstate(all="ignore"):
+            if callable(own):
+                found = own(self.case.op, dict(self.inputs), dict(self.call.params), dict(self.cotangents), wrt)
+                _expect_all(found, wrt)
+            else:
+                found = self._differentiated(wrt)
+        return {name: to_host(self.target, name, found[name]) for name in wrt}
+
+    def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
+        """Return the gradients that the library's automatic differentiation gives."""
+        library, op, function = self.target.backend, self.case.op, self.target.function(self.case.op)
+        assert function is not None
+
+        def outputs(*arrays: Any) -> tuple[Any, ...]:
+            moved = dict(zip(wrt, arrays, strict=True))
+            positional = [moved.get(name, value) for name, value in self.positional.items()]
+            result = function(*positional, **{name: moved.get(name, value) for name, value in self.keywords.items()})
+            return tuple(result) if len(REGISTRY[op].outputs) > 1 else (result,)
+
+        try:
+            cotangents = [self.cotangents[name] for name in REGISTRY[op].outputs]
+            found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
+        except Exception as error:  # nothing was promised, and nobody is misled
+            msg = f"no gradient by {library.name}: {in_one_line(error)}"
+            raise Unsupported(msg) from error
+        gradients = dict(zip(wrt, found, strict=True))
+        stopped = [name for name, gradient in gradients.items() if gradient is None]
+        if stopped:
+            msg = f"no gradient by {library.name}: it finds no dependence of the result on {', '.join(stopped)}"
+            raise Unsupported(msg)
+        return gradients
+
+    def _overwritten(self) -> None:
+        return None
+
+    def _around(self) -> dict[str, bytes]:
+        return {}
+
+
+def _expect_all(given: Any, wrt: tuple[str, ...]) -> None:
+    """Raise `Failure` unless what an implementation's `vjp` gave is a dict with every gradient."""
+    if not isinstance(given, Mapping):
+        msg = f"vjp must return a dict of gradients by the name of the input; got {type(given).__name__}"
+        raise Failure(msg)
+    missing = [name for name in wrt if given.get(name) is None]
+    if missing:
+        msg = f"vjp returned no gradient of {', '.join(missing)}"
+        raise Failure(msg)
+
+
+def no_gradients(library: str) -> str:
+    """Return why an implementation has no gradients whose library does not differentiate."""
+    return f"{library} has no automatic gradients: define vjp()"
+
+
+def call_of(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> ValueCall:
+    """Return a call for values, or for gradients if it has cotangents, with its arrays made."""
+    return (GradientCall if call.cotangents else ValueCall)(target, case, call, dtype)
 
 
 def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     """
-    Return an implementation's outputs by name, as NumPy, after calling it twice.
+    Return an implementation's outputs or gradients by name, as NumPy, after calling it twice.
 
     Raises
     ------
+    Unsupported
+        If it does not take what the call has, or neither it nor its library has gradients.
     Failure
         If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
     """
-    op = case.op
-    attempt = ValueCall(target, case, call, dtype)
-
-    def once() -> Arrays:
-        found = attempt.collected()
-        told = "dtype" in attempt.keywords
-        return {n: accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
-
-    first = once()
-    changed = attempt.changed()
-    if changed:
-        raise Failure(CHANGED.format(changed[0]))
-    if attempt.overwritten is not None:
-        attempt = ValueCall(target, case, call, dtype)
-    expect_same(first, once())
+    asked = call_of(target, case, call, dtype)
+    told = "dtype" in asked.keywords
+    first = accepted(case, call, dtype, asked.collected(), asked=told)
+    for name in asked.changed():
+        raise Failure(CHANGED.format(name))
+    expect_same(first, accepted(case, call, dtype, asked.again().collected(), asked=told))
     call_with_others(target, case, call, dtype)
     return first
 
@@ -390,7 +490,7 @@ def call_with_others(target: InProcess, case: LoadedCase, call: Call, dtype: str
     These are the numbers of the call, moved by one along the first axis that has two: reals, or positions if there are none.
     Whatever else comes of it decides nothing.
     """
-    if case.tier not in OVERWRITING:  # a sequence has other calls of the same shapes
+    if case.tier not in OVERWRITING or call.cotangents:  # a sequence has other calls of the same shapes
         return
     arrays = REGISTRY[case.op].arrays
     reals = [name for name in call.inputs if arrays[name].kind in ("real", "wide")]
@@ -407,9 +507,6 @@ def _moved(x: npt.NDArray[Any], *, ordered: bool) -> npt.NDArray[Any]:
     """Return an array whose values are moved along its first axis with several; the last axis of an `ordered` one stays."""
     axis = next((k for k, size in enumerate(x.shape[: x.ndim - ordered]) if size > 1), None)
     return x if axis is None else np.roll(x, 1, axis)
-
-
-AROUND = "wrote to the memory around its input {}"
 
 
 def settle_in_place(name: str, stated: Any) -> tuple[str, ...]:

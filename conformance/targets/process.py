@@ -14,11 +14,10 @@ from .. import errors
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
 from . import invocation
-from .base import Target
+from .base import Target, about, expect_stated
 from .connection import Connection, unreadable
 from .limits import RESTARTS, START_GRACE
 from .remote import plain_process
-from .reply import Reply, about, accepted, expect_stated
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark
@@ -141,8 +140,7 @@ class ProcessTarget(Target):
         most = {n: (call.inputs[n] if call.cotangents else value).size for n, value in call.expected.items()}
         given = dict(reply["outputs"])
         outputs = {name: self.connection.tensor(given[name], most[name]) for name in call.expected if name in given}
-        told = case.op not in self.stated["own_dtype"]
-        found = accepted(case, call, dtype, Reply("ok", "", outputs), told=told)
+        found = invocation.accepted(case, call, dtype, outputs, asked=case.op not in self.stated["own_dtype"])
         for name in reply["changed"]:
             raise Failure(invocation.CHANGED.format(shown(name)))
         _raise_for(reply["second"])

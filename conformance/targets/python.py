@@ -30,7 +30,7 @@ from ..accuracy import OF_DTYPE, TRIG
 from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-from . import gradients, invocation
+from . import invocation
 from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
 
 FOLDER = Path(__file__).parents[1] / "adapters"
@@ -89,7 +89,7 @@ class PythonTarget(Target):
         return {
             "implementation": {"name": self.name, "language": f"Python, {self.library}"},
             "operations": operations, "dtypes": list(self.dtypes),
-            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": gradients.none_by(self.library)}),
+            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": invocation.no_gradients(self.library)}),
             "claims": claims | ({"trig": max(declared)} if declared else {}),
             "scalings": list(self.scalings), **({} if self.supports is None else {"supports": self.supports}),
             "own_dtype": own_dtype, "notes": list(self.notes), "versions": dict(self.versions),
@@ -111,10 +111,8 @@ class PythonTarget(Target):
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Call it twice in this process."""
-        if call.cotangents:
-            if not self.has_gradients(case.op):
-                raise Unsupported(gradients.none_by(self.backend.name))
-            return _stopping(gradients.run, self, case, call, dtype)
+        if call.cotangents and not self.has_gradients(case.op):
+            raise Unsupported(invocation.no_gradients(self.backend.name))
         return _stopping(invocation.run, self, case, call, dtype)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:

@@ -19,9 +19,8 @@ from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import invocation
-from ..base import Target
+from ..base import Target, about, expect_stated
 from ..limits import BYTES_PER_VALUE
-from ..reply import Reply, about, accepted, expect_stated
 from . import protocol
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
@@ -140,8 +139,8 @@ class Outputs(Target):
             group = case.id.rsplit("/", maxsplit=1)[0]
             where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
             raise Stopped(verdict="not-run", message=where)
-        reply = Reply("ok", "", {n: tensor for n, tensor in outputs.items() if tensor is not None})
-        return accepted(case, call, dtype, reply, told=case.op not in self.stated.get("own_dtype", ()))
+        found = {n: tensor for n, tensor in outputs.items() if tensor is not None}
+        return invocation.accepted(case, call, dtype, found, asked=case.op not in self.stated.get("own_dtype", ()))
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return that it was rejected."""

@@ -18,10 +18,10 @@ from ...errors import Failure, Stopped, TargetError, shown
 from ...model import LoadedCase
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
+from ..base import about
 from ..limits import GOODBYE
-from ..reply import Reply, about, accepted
 from . import protocol
-from .program import CannotRun, Session
+from .program import CannotRun, Reply, Session
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')
@@ -161,9 +161,8 @@ class Talk:
             return f"status: must be {wanted}; got {reply.status}{': ' * bool(reply.message)}{reply.message}"
         if wanted != "ok":
             return ""
-        told = case.op not in self.session.stated.get("own_dtype", ())
         try:
-            outputs = accepted(case, case.calls[step], probe.dtype, reply, told=told)
+            outputs = self.session.accepted(case, step, probe.dtype, reply)
             if first is not None:
                 invocation.expect_same({n: first.outputs[n][0] for n in outputs}, outputs)
         except Failure as failure:

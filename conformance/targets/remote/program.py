@@ -18,10 +18,9 @@ from ...errors import Failure, Stopped, TargetError, Unsupported, shown
 from ...model import Arrays, Call, LoadedCase
 from ...suite.reader import INSTALLED
 from .. import invocation
-from ..base import Target
+from ..base import Target, about, expect_stated
 from ..invocation import in_one_line
 from ..limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
-from ..reply import Reply, about, accepted, expect_stated
 from . import plain_process, protocol
 from .program_process import Child
 from .protocol import ProtocolError
@@ -29,6 +28,16 @@ from .protocol import ProtocolError
 
 class CannotRun(TargetError):
     """A program that says at start that it cannot run."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to one call."""
+
+    status: str
+    message: str
+    outputs: Mapping[str, protocol.Decoded] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -84,6 +93,13 @@ class Session:
             raise self._dropped(verdict="protocol", message=f"its reply cannot be read: {in_one_line(error)}") from error
         finally:
             protocol.remove_files(request.get("files", {}))
+
+    def accepted(self, case: LoadedCase, step: int, dtype: str, reply: Reply) -> Arrays:
+        """Return the outputs of a reply by name; `Failure` for what is wrong with them whatever their values."""
+        for name in reply.changed:
+            raise Failure(invocation.CHANGED.format(shown(name)))
+        asked = case.op not in self.stated.get("own_dtype", ())
+        return invocation.accepted(case, case.calls[step], dtype, reply.outputs, asked=asked, message=reply.message)
 
     def close(self) -> bool:
         """Tell the program to stop, leave nothing behind, and return whether it had ended by itself."""
@@ -267,9 +283,8 @@ class Program(Target):
         if reply.status != "ok":
             said = "rejected a valid call" if reply.status == "rejected" else "error"
             raise Stopped(verdict="error", message=f"{said}: {reply.message}" if reply.message else said)
-        told = case.op not in self.session.stated.get("own_dtype", ())
         try:
-            return accepted(case, case.calls[step], dtype, reply, told=told)
+            return self.session.accepted(case, step, dtype, reply)
         except Failure:
             raise
         except Exception as error:  # see Session.ask

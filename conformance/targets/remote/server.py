@@ -19,8 +19,7 @@ from ...accuracy import OF_DTYPE
 from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
-from .. import gradients, invocation
-from ..invocation import ValueCall
+from .. import invocation
 from ..python import PythonTarget, load_python
 from . import protocol
 
@@ -101,14 +100,9 @@ class Server:
         if request["step"] == 0 and self.asked != (request["case"], dtype):
             self.target.begin(case)
         self.asked = (request["case"], dtype)
-        if call.cotangents:
-            asked = gradients.GradientCall(self.target, case, call, dtype)
-            found = asked.collected()
-            changed = asked.changed()
-        else:
-            watched = ValueCall(self.target, case, call, dtype)
-            found, changed = watched.collected(), watched.changed()
-        return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
+        asked = invocation.call_of(self.target, case, call, dtype)
+        outputs = {name: _tensor(name, *result) for name, result in asked.collected().items()}
+        return {"status": "ok", "outputs": outputs, "changed": asked.changed()}
 
 
 def _call(request: Mapping[str, Any]) -> Call:
