@@ -16,6 +16,7 @@ from ..accuracy import DEFAULT_CLAIM, MOST_TRIG, OF_DTYPE, with_trig
 from ..errors import TargetError, Unsupported, VectorError, shown
 from ..model import Arrays, Call, LoadedCase
 from ..suite.schemas import validate_once
+from . import invocation
 
 # What an implementation that does not say knows: records are added to posref.scaling, and older code may not look at the type
 SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
@@ -84,6 +85,38 @@ class Target(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Leave nothing behind."""
+
+
+@dataclass
+class StatingTarget(Target):
+    """An implementation that computes elsewhere, and states what it has as the protocol's reply to start does."""
+
+    stated: Mapping[str, Any] = field(kw_only=True)
+
+    def has(self, op: str) -> bool:
+        """Return whether it states the operation."""
+        return op in self.stated["operations"]
+
+    def has_gradients(self, op: str) -> bool:
+        """Return whether it states that it has those of an operation."""
+        return op in self.stated.get("vjp", ())
+
+    def expect_gradients(self, case: LoadedCase) -> None:
+        """Raise `Unsupported` if a case asks for gradients that it does not state."""
+        if case.calls[0].cotangents and not self.has_gradients(case.op):
+            raise Unsupported(shown(self.stated.get("no_vjp", f"states no vjp of {case.op}")))
+
+    def accepted(
+        self, case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, invocation.Result], message: str = ""
+    ) -> Arrays:
+        """Return outputs by name; `Failure`, with `message` if one is missing, for what is wrong whatever their values."""
+        asked = case.op not in self.stated.get("own_dtype", ())
+        return invocation.accepted(case, call, dtype, outputs, asked=asked, message=message)
+
+
+def started_again(what: str, times: int) -> tuple[str, ...]:
+    """Return the remark that a process had to be started again so often, if it had."""
+    return (f"{what} had to be started again {'once' if times == 1 else f'{times} times'}",) if times else ()
 
 
 def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
@@ -172,9 +205,3 @@ def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | Non
         "supports": settle_supports(name, stated.get("supports")),
         "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
     }  # fmt: skip
-
-
-def expect_stated(op: str, stated: Mapping[str, Any]) -> None:
-    """Raise `Unsupported` unless an implementation states that it has the gradients of an operation."""
-    if op not in stated.get("vjp", ()):
-        raise Unsupported(shown(stated.get("no_vjp", f"states no vjp of {op}")))

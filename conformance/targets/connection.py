@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Stopped, TargetError, shown
 from ..suite.safe_files import Exchange
 from .limits import GOODBYE, REPLY
-from .remote import plain_process
+from .remote.program_process import Child, process_kind, run_program
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from .remote.program_process import Child
 
 MAIN = "posref.conformance.targets.child_process"  # the main program of the process
 OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
@@ -41,7 +39,7 @@ def ahead(memory: float) -> Connection | None:
     """
     if (
         sys.platform != "linux"
-        or not plain_process.limited()
+        or process_kind() != "limited"
         or sys.version_info >= (3, 12)
         or threading.active_count() > 1
         or "numpy" in sys.modules
@@ -60,13 +58,13 @@ class Connection:
     """
 
     def __init__(self, memory: float, *, copy: bool = False) -> None:
-        self._exchange = None if plain_process.limited() else Exchange()
+        self._exchange = None if process_kind() == "limited" else Exchange()
         self.file: int | str = str(self._exchange.path) if self._exchange else _unnamed_file()  # as the process is told
         shared = (self.file,) if isinstance(self.file, int) else ()
         command = _main if copy else [sys.executable, "-P", "-m", MAIN]
         self.child: Child | None = None
         try:
-            self.child = plain_process.run(command, memory=memory, aloud=True, shared=shared)
+            self.child = run_program(command, memory=memory, aloud=True, shared=shared)
         finally:
             if self.child is None:
                 self._let_go()

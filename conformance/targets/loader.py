@@ -52,10 +52,18 @@ def load(
 
         return Outputs.load(Path(outputs), suite, **stated)
     if command is not None:
-        from .remote.program import Program
+        from .remote.program import Program, Session
 
         words = shlex.split(command) if isinstance(command, str) else list(command)
-        return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
+        if not words:
+            msg = "check: --command must name a program; got nothing."
+            raise TargetError(msg)
+        session = Session(words, suite, timeout, memory)
+        try:
+            return Program.start(session, **stated)
+        except TargetError:
+            session.close()
+            raise
     if isinstance(target, str):
         from .process import ProcessTarget
 

@@ -14,17 +14,17 @@ from .. import errors
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
 from . import invocation
-from .base import Target, about, expect_stated
+from .base import StatingTarget, about, started_again
 from .connection import Connection, unreadable
 from .limits import RESTARTS, START_GRACE
-from .remote import plain_process
+from .remote.program_process import process_kind
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark
 
 
 @dataclass
-class ProcessTarget(Target):
+class ProcessTarget(StatingTarget):
     """
     A Python target in a process that only computes: no expected value ever is in its memory.
 
@@ -35,7 +35,6 @@ class ProcessTarget(Target):
     loading: Mapping[str, Any] = field(kw_only=True)  # the request to load it
     timeout: float = field(kw_only=True)
     memory: float = field(kw_only=True)
-    stated: dict[str, Any] = field(kw_only=True)
     connection: Connection | None = field(kw_only=True)
     ended: dict[tuple[str, str], str] = field(default_factory=dict)  # how, by operation and dtype
     restarts: int = 0
@@ -73,16 +72,8 @@ class ProcessTarget(Target):
         reproduce = f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else "")
         return cls(
             **fields, reproduce=reproduce, loading=loading, timeout=timeout, memory=memory, stated=stated,
-            connection=connection, process=plain_process.kind(),
+            connection=connection, process=process_kind(),
         )  # fmt: skip
-
-    def has(self, op: str) -> bool:
-        """Return whether there is a function of that name."""
-        return op in self.stated["operations"]
-
-    def has_gradients(self, op: str) -> bool:
-        """Return whether it has a `vjp`, or its library differentiates."""
-        return op in self.stated["vjp"]
 
     def begin(self, case: LoadedCase) -> None:
         """Let the next call be the first of its case."""
@@ -90,8 +81,7 @@ class ProcessTarget(Target):
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what two calls give there."""
-        if call.cotangents:
-            expect_stated(case.op, self.stated)
+        self.expect_gradients(case)
         reply = self._ask("run", case, call, dtype)
         try:
             return self._outputs(case, call, dtype, reply)
@@ -125,8 +115,7 @@ class ProcessTarget(Target):
                 notes = [shown(remark, LONGEST) for remark in said["remarks"]]
             except (Stopped, LookupError, TypeError, AttributeError):
                 notes = list(self.notes)
-        times = "once" if self.restarts == 1 else f"{self.restarts} times"
-        return (*notes, f"its process had to be started again {times}") if self.restarts else tuple(notes)
+        return (*notes, *started_again("its process", self.restarts))
 
     def close(self) -> None:
         """Leave nothing of its process behind."""
@@ -140,7 +129,7 @@ class ProcessTarget(Target):
         most = {n: (call.inputs[n] if call.cotangents else value).size for n, value in call.expected.items()}
         given = dict(reply["outputs"])
         outputs = {name: self.connection.tensor(given[name], most[name]) for name in call.expected if name in given}
-        found = invocation.accepted(case, call, dtype, outputs, asked=case.op not in self.stated["own_dtype"])
+        found = self.accepted(case, call, dtype, outputs)
         for name in reply["changed"]:
             raise Failure(invocation.CHANGED.format(shown(name)))
         _raise_for(reply["second"])

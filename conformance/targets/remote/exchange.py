@@ -19,7 +19,7 @@ from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import invocation
-from ..base import Target, about, expect_stated
+from ..base import StatingTarget, about
 from ..limits import BYTES_PER_VALUE
 from . import protocol
 
@@ -87,10 +87,9 @@ def label(case: LoadedCase, step: int) -> str:
 
 
 @dataclass
-class Outputs(Target):
+class Outputs(StatingTarget):
     """A folder of results."""
 
-    stated: Mapping[str, Any] = field(kw_only=True)
     found: Mapping[str, protocol.Decoded] = field(kw_only=True)  # by group and name of the tensor
     process = "none"
     kind = "outputs"
@@ -121,14 +120,6 @@ class Outputs(Target):
             **fields, notes=notes, reproduce=f"posref check --outputs {shlex.quote(str(folder))}", stated=stated, found=found
         )
 
-    def has(self, op: str) -> bool:
-        """Return whether its results are said to be there."""
-        return op in self.stated["operations"]
-
-    def has_gradients(self, op: str) -> bool:
-        """Return whether those of an operation are said to be there."""
-        return op in self.stated.get("vjp", ())
-
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what is in the folder."""
         self._stop_if_said(case, dtype)
@@ -140,7 +131,7 @@ class Outputs(Target):
             where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
             raise Stopped(verdict="not-run", message=where)
         found = {n: tensor for n, tensor in outputs.items() if tensor is not None}
-        return invocation.accepted(case, call, dtype, found, asked=case.op not in self.stated.get("own_dtype", ()))
+        return self.accepted(case, call, dtype, found)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return that it was rejected."""
@@ -156,8 +147,7 @@ class Outputs(Target):
 
     def _stop_if_said(self, case: LoadedCase, dtype: str) -> None:
         """Raise what the folder says instead of results."""
-        if case.kind == "vjp":
-            expect_stated(case.op, self.stated)
+        self.expect_gradients(case)
         unsupported, error = (_reason(self.stated.get(key, {}), case.id, dtype) for key in ("unsupported", "errors"))
         if unsupported is not None:
             raise Unsupported(unsupported or "unsupported")

@@ -18,10 +18,9 @@ from ...errors import Failure, Stopped, TargetError, shown
 from ...model import LoadedCase
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
-from ..base import about
 from ..limits import GOODBYE
 from . import protocol
-from .program import CannotRun, Reply, Session
+from .program import CannotRun, Program, Reply, Session
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')
@@ -71,28 +70,28 @@ class Talk:
     session: Session
     say: Callable[[str], None]
     problems: int = 0
-    about: dict[str, Any] = field(default_factory=dict)
+    program: Program = field(init=False)  # once it has started
 
     def start(self) -> bool:
         """Start the program, look at what it states, and return whether one can go on."""
         try:
-            stated = self.session.begin()
-            self.about = about(self.session.name, stated, None, None, None)
+            self.program = Program.start(self.session)
         except TargetError as error:
             cause = error.__cause__
             if isinstance(error, CannotRun) or (isinstance(cause, Stopped) and cause.verdict != "protocol"):
                 raise
             self.problem("start", str(cause or error), self.session.last, START)
             return False
+        stated = self.program.stated
         unknown = [op for key in ("operations", "vjp", "own_dtype") for op in stated.get(key, ()) if op not in REGISTRY]
         if unknown:
             self.problem("start", f"states operations that do not exist: {', '.join(unknown)}", self.session.last)
-        self.say(f"ok       start: {', '.join(stated['operations'])}; {', '.join(self.about['dtypes'])}")
+        self.say(f"ok       start: {', '.join(stated['operations'])}; {', '.join(self.program.dtypes)}")
         return True
 
     def probes(self) -> Iterator[Probe]:
         """Yield what is asked: smoke cases, a sequence, a gradient, an invalid call, and what the program does not state."""
-        stated, dtypes = self.session.stated, self.about["dtypes"]
+        stated, dtypes = self.program.stated, self.program.dtypes
         cases = [case for group in load_groups(self.session.suite) for case in group.cases]
         mine = [c for c in cases if c.op in stated["operations"] and (c.kind != "vjp" or c.op in stated.get("vjp", ()))]
         smoke = [c for c in mine if c.tier == "smoke"]
@@ -162,7 +161,7 @@ class Talk:
         if wanted != "ok":
             return ""
         try:
-            outputs = self.session.accepted(case, step, probe.dtype, reply)
+            outputs = self.program.judged(case, step, probe.dtype, reply)
             if first is not None:
                 invocation.expect_same({n: first.outputs[n][0] for n in outputs}, outputs)
         except Failure as failure:
@@ -176,7 +175,7 @@ class Talk:
             return remarks.get(reply.status, "")
         if probe.wanted != "ok" or reply.status != "ok":
             return "" if probe.wanted == reply.status else f"; note: {reply.status}"
-        call, claim = probe.case.calls[-1], self.about["claims"][probe.dtype]
+        call, claim = probe.case.calls[-1], self.program.claims[probe.dtype]
         outputs = {name: reply.outputs[name][0] for name in call.expected}
         worst = judge.compare(probe.case.op, call, outputs, claim, probe.dtype)
         return "" if worst is None else f"; note: the values are not right within {claim}, see posref check"

@@ -16,13 +16,12 @@ import posref
 
 from ...errors import Failure, Stopped, TargetError, Unsupported, shown
 from ...model import Arrays, Call, LoadedCase
-from ...suite.reader import INSTALLED
 from .. import invocation
-from ..base import Target, about, expect_stated
+from ..base import StatingTarget, about, started_again
 from ..invocation import in_one_line
 from ..limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
-from . import plain_process, protocol
-from .program_process import Child
+from . import protocol
+from .program_process import Child, process_kind, run_program
 from .protocol import ProtocolError
 
 
@@ -94,13 +93,6 @@ class Session:
         finally:
             protocol.remove_files(request.get("files", {}))
 
-    def accepted(self, case: LoadedCase, step: int, dtype: str, reply: Reply) -> Arrays:
-        """Return the outputs of a reply by name; `Failure` for what is wrong with them whatever their values."""
-        for name in reply.changed:
-            raise Failure(invocation.CHANGED.format(shown(name)))
-        asked = case.op not in self.stated.get("own_dtype", ())
-        return invocation.accepted(case, case.calls[step], dtype, reply.outputs, asked=asked, message=reply.message)
-
     def close(self) -> bool:
         """Tell the program to stop, leave nothing behind, and return whether it had ended by itself."""
         ended = False
@@ -114,7 +106,7 @@ class Session:
 
     def _start(self) -> dict[str, Any]:
         """Run the program and return its reply to start; `TargetError` if it says that it cannot run."""
-        self.child = plain_process.run(self.command, memory=self.memory)
+        self.child = run_program(self.command, memory=self.memory)
         try:
             stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, START_REPLY)
         except ProtocolError as error:
@@ -201,7 +193,7 @@ def _reply(request: Mapping[str, Any], reply: Mapping[str, Any], limit: int) -> 
 
 
 @dataclass
-class Program(Target):
+class Program(StatingTarget):
     """A program that speaks the protocol."""
 
     session: Session = field(kw_only=True)
@@ -209,40 +201,20 @@ class Program(Target):
 
     @classmethod
     def start(
-        cls, command: Sequence[str], *, timeout: float, memory: float, suite: Path = INSTALLED,
-        dtype: str | None = None, claim: str | None = None, trig: float | None = None,
-    ) -> Program:  # fmt: skip
+        cls, session: Session, *, dtype: str | None = None, claim: str | None = None, trig: float | None = None
+    ) -> Program:
         """
-        Return the program that `command` starts, having heard what it states of itself.
+        Return the program of a session that begins now, having heard what it states of itself.
 
         Raises
         ------
         TargetError
             If it cannot be started, does not speak this version of the protocol, or states what does not exist.
         """
-        if not command:
-            msg = "check: --command must name a program; got nothing."
-            raise TargetError(msg)
-        session = Session(command, suite, timeout, memory)
         stated = session.begin()
-        try:
-            return cls(
-                **about(session.name, stated, dtype, claim, trig),
-                reproduce=_reproduce(command),
-                session=session,
-                process=plain_process.kind(),
-            )
-        except TargetError:
-            session.close()
-            raise
-
-    def has(self, op: str) -> bool:
-        """Return whether it stated the operation."""
-        return op in self.session.stated["operations"]
-
-    def has_gradients(self, op: str) -> bool:
-        """Return whether it states that it has those of an operation."""
-        return op in self.session.stated.get("vjp", ())
+        fields = about(session.name, stated, dtype, claim, trig)
+        reproduce = f"posref check --command {shlex.quote(shlex.join(session.command))}"
+        return cls(**fields, reproduce=reproduce, stated=stated, session=session, process=process_kind())
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Ask it twice."""
@@ -260,18 +232,21 @@ class Program(Target):
 
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, and how often it was started again."""
-        again = self.session.restarts
-        times = "once" if again == 1 else f"{again} times"
-        return (*self.notes, f"the program had to be started again {times}") if again else self.notes
+        return (*self.notes, *started_again("the program", self.session.restarts))
 
     def close(self) -> None:
         """Stop it, and leave nothing of it behind."""
         self.session.close()
 
+    def judged(self, case: LoadedCase, step: int, dtype: str, reply: Reply) -> Arrays:
+        """Return the outputs of a reply by name; `Failure` for what is wrong with them whatever their values."""
+        for name in reply.changed:
+            raise Failure(invocation.CHANGED.format(shown(name)))
+        return self.accepted(case, case.calls[step], dtype, reply.outputs, reply.message)
+
     def _ask(self, case: LoadedCase, step: int, dtype: str) -> Reply:
         """Return its reply, or raise `Unsupported`."""
-        if case.kind == "vjp":
-            expect_stated(case.op, self.session.stated)
+        self.expect_gradients(case)
         reply = self.session.ask(case, step, dtype)
         if reply.status == "unsupported":
             raise Unsupported(reply.message or "unsupported")
@@ -284,14 +259,9 @@ class Program(Target):
             said = "rejected a valid call" if reply.status == "rejected" else "error"
             raise Stopped(verdict="error", message=f"{said}: {reply.message}" if reply.message else said)
         try:
-            return self.session.accepted(case, step, dtype, reply)
+            return self.judged(case, step, dtype, reply)
         except Failure:
             raise
         except Exception as error:  # see Session.ask
             said = f"its reply cannot be judged: {invocation.in_one_line(error)}"
             raise Stopped(verdict="protocol", message=said) from error
-
-
-def _reproduce(command: Sequence[str]) -> str:
-    """Return the command that checks a program."""
-    return f"posref check --command {shlex.quote(shlex.join(command))}"

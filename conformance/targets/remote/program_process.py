@@ -1,9 +1,14 @@
-"""The process of a program: three pipes, a deadline for every reply, and a kill that leaves no descendants."""
+"""
+The process of a program: three pipes, a deadline for every reply, and a kill that leaves no descendants.
+
+Where the system has no fork, as on Windows, there are no other limits.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import queue
 import re
 import selectors
 import signal
@@ -15,8 +20,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
+from typing import BinaryIO
 
-from ...errors import Stopped, shown
+from ...errors import Stopped, TargetError, shown
 from ..limits import LINE, NOISE, REPEATED, TAIL
 from . import supervisor
 
@@ -26,11 +33,31 @@ CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
 _ADOPTING = False
 PATIENCE = 3.0  # seconds for the supervisor to end: longer than its own
+CHOICE = "POSREF_PROCESS"  # in the environment: "plain" chooses a process without limits on every system
+WAIT = 0.2  # seconds: on Windows nothing interrupts a longer wait
+CHUNKS = 16  # that are read ahead
+OUT, ERR, SENT = "out", "err", "sent"
+
+
+def process_kind() -> str:
+    """Return in which process a program computes here: a key of ``PROCESSES`` of targets."""
+    return "limited" if hasattr(os, "fork") and os.environ.get(CHOICE) != "plain" else "plain"
+
+
+def run_program(
+    command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
+) -> Child:
+    """Return a run of a program, with limits where the system has them; `TargetError` if it cannot be started."""
+    if process_kind() == "limited":
+        return Child(command, memory=memory, aloud=aloud, shared=shared)
+    assert not callable(command)
+    assert not shared
+    return PlainChild(command, aloud=aloud)
 
 
 class Child:
     """
-    One run of a program. `ask` and `hear` raise `Stopped`, timeout, crash or protocol, after which only `kill` makes sense.
+    One run of a program. `ask` raises `Stopped`, timeout, crash or protocol, after which only `kill` makes sense.
 
     With `aloud`, what it writes to standard error also goes to that of this process, as it comes. It also has the open
     files `shared`.
@@ -44,10 +71,9 @@ class Child:
         self._prepare(aloud=aloud)
         held, self._lifeline = os.pipe()
         theirs, ours = zip(*(os.pipe()[::step] for step in (1, -1, -1)), strict=True)
-        given = (self.mark, int(memory * 2**30), held, theirs, (*ours, self._lifeline))
+        start: Callable[..., _Forked | subprocess.Popen[bytes]] = _forked if callable(command) else _spawned
         try:
-            start: Callable[..., _Forked | subprocess.Popen[bytes]] = _forked if callable(command) else _spawned
-            self._process = start(command, *given, shared)
+            self._process = start(command, self.mark, int(memory * 2**30), held, theirs, shared)
         finally:
             for end in (held, *theirs):
                 os.close(end)
@@ -72,15 +98,7 @@ class Child:
         if self._asked:
             self._refuse_more(limit)
         self._asked = True
-        return self.hear(message, seconds=seconds, limit=limit)
-
-    def hear(self, message: bytes | memoryview = b"", *, seconds: float | None, limit: int, of: float | None = None) -> bytes:
-        """
-        Send a line, if any, and return the next line that begins with a brace, whether or not it was asked for.
-
-        `seconds` are what is left `of` a time limit, which an error names.
-        """
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         unsent, reply, self.noisy = memoryview(message), None, 0
         while True:
             reply = reply or self._line(limit)
@@ -88,9 +106,9 @@ class Child:
                 return reply
             if not self._speaks():
                 raise Stopped(verdict="crash", message=self._end())
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise Stopped(verdict="timeout", message=f"no reply within {of or seconds:g} s{self._heard()}")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Stopped(verdict="timeout", message=f"no reply within {seconds:g} s{self._heard()}")
             unsent = self._exchange(unsent, left)
 
     def stop(self, message: bytes, *, seconds: float) -> bool:
@@ -155,7 +173,7 @@ class Child:
         if line.startswith(b"{"):
             raise Stopped(verdict="protocol", message=f"a message that nothing asked for: {shown(line)}")
 
-    def _exchange(self, unsent: memoryview, seconds: float | None) -> memoryview:
+    def _exchange(self, unsent: memoryview, seconds: float) -> memoryview:
         """Wait until a pipe is ready, read and write what it takes, and return what is still to be written."""
         writing = self._in >= 0 and self._in in self._selector.get_map()
         if unsent and not writing:
@@ -192,12 +210,8 @@ class Child:
         """Keep what it wrote to standard output, or the end of what it wrote to standard error."""
         if of_output:
             self._buffer += data
-        else:
-            self.errors = (self.errors + data)[-TAIL:]
-            self._repeat(data)
-
-    def _repeat(self, data: bytes) -> None:
-        """Write to standard error what the program wrote to its own, up to a limit."""
+            return
+        self.errors = (self.errors + data)[-TAIL:]
         if self.aloud:
             heard, self.repeated = self.repeated, self.repeated + len(data)
             with suppress(OSError):
@@ -250,6 +264,107 @@ class Child:
         return said + (f"; standard error ends: {shown(b' | '.join(lines), 400)}" if lines else "")
 
 
+class PlainChild(Child):
+    """A run of a program with a deadline for every reply and no other limit. Threads read and write its pipes."""
+
+    def __init__(self, command: Sequence[str], *, aloud: bool = False) -> None:
+        self._prepare(aloud=aloud)
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                env=environment(self.mark), start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # ctrl-c is for this process
+            )  # fmt: skip
+        except (OSError, ValueError) as error:  # ValueError: a NUL
+            msg = f"check: cannot run {command[0]!r}: {getattr(error, 'strerror', None) or error}."
+            raise TargetError(msg) from error
+        self._process = process
+        self._events: queue.Queue[tuple[str, bytes]] = queue.Queue(CHUNKS)
+        self._unwritten: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._open = {OUT, ERR}
+        self._sending, self._killed = False, False
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for work in (
+            (self._write_all, process.stdin),
+            (self._read_all, process.stdout, OUT),
+            (self._read_all, process.stderr, ERR),
+        ):
+            Thread(target=work[0], args=work[1:], daemon=True).start()
+
+    def kill(self) -> None:
+        """Kill the program, and what it started as far as the system tells that; wait until it is gone."""
+        if not self._killed:
+            self._killed = True
+            self._hang_up()
+            self._process.kill()
+            self._process.wait()
+            kill_left(self.mark, self._others)
+
+    def _speaks(self) -> bool:
+        return OUT in self._open
+
+    def _listens(self) -> bool:
+        return bool(self._open)
+
+    def _look(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._take(*self._events.get_nowait())
+
+    def _hear_out(self) -> None:
+        deadline = time.monotonic() + CLOSING
+        while ERR in self._open and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                self._take(*self._events.get(timeout=WAIT / 4))
+
+    def _hang_up(self) -> None:
+        self._unwritten.put(None)
+
+    def _exchange(self, unsent: memoryview, seconds: float) -> memoryview:
+        """Wait until something was read or written, not long, and return what is still to be written: all or nothing."""
+        if unsent and not self._sending:
+            self._sending = True
+            self._unwritten.put(bytes(unsent))
+        with suppress(queue.Empty):
+            self._take(*self._events.get(timeout=min(WAIT, seconds)))
+        return unsent if self._sending else memoryview(b"")
+
+    def _take(self, kind: str, data: bytes) -> None:
+        if kind == SENT:
+            self._sending = False
+        elif data:
+            self._keep(data, of_output=kind == OUT)
+        else:
+            self._open.discard(kind)
+
+    def _read_all(self, pipe: BinaryIO, kind: str) -> None:
+        """Pass on what a pipe gives until its end, and close it; an empty chunk is the end."""
+        with suppress(OSError, ValueError):
+            while not self._killed and (data := pipe.read(CHUNK)):
+                self._put(kind, data)
+        self._put(kind, b"")
+        pipe.close()
+
+    def _write_all(self, pipe: BinaryIO) -> None:
+        """Write messages until there is None; what the program does not read once it has closed its end is dropped."""
+        while (message := self._unwritten.get()) is not None:
+            with suppress(OSError, ValueError):
+                left = memoryview(message)
+                while left:
+                    left = left[pipe.write(left) :]
+            self._put(SENT, b"")
+        with suppress(OSError):
+            pipe.close()
+
+    def _put(self, kind: str, data: bytes) -> None:
+        while not self._killed:
+            with suppress(queue.Full):
+                self._events.put((kind, data), timeout=WAIT)
+                return
+
+
 class _Forked:
     """A copy of this process, with the manners of `subprocess.Popen`."""
 
@@ -270,14 +385,10 @@ class _Forked:
                 time.sleep(0.002)
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
-        if self.returncode is None:
-            os.kill(self.pid, number)
-
     def kill(self) -> None:
-        """Kill it."""
-        self.send_signal(signal.SIGKILL)
+        """Kill it, unless it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
 
 
 PASSED = {
@@ -308,7 +419,7 @@ def close_others(kept: set[int]) -> None:
 
 
 def _spawned(
-    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], _: Sequence[int], shared: tuple[int, ...]
+    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], shared: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
     """Start a program under its supervisor."""
     supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(memory), *command]
@@ -320,13 +431,7 @@ def _spawned(
 
 
 def _forked(
-    work: Callable[[], object],
-    mark: str,
-    memory: int,
-    held: int,
-    theirs: Sequence[int],
-    _: Sequence[int],
-    shared: tuple[int, ...],
+    work: Callable[[], object], mark: str, memory: int, held: int, theirs: Sequence[int], shared: tuple[int, ...]
 ) -> _Forked:
     """Start a copy of this process under its supervisor, another one."""
     pid = os.fork()
