@@ -4,11 +4,14 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from posref.conformance.calls import bind
 from posref.conformance.evidence import catalogue
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.every.drawn_cases import drawn_cases_of
 from posref.conformance.evidence.index import evidence, evidence_of
 from posref.conformance.evidence.tools.deviation import Deviation
 from posref.conformance.model import Case, Flag
@@ -61,6 +64,25 @@ def test_the_order_of_deviations_is_that_of_names() -> None:
     assert shared == sorted(shared)
     names = [deviation.name for module in evidence() for deviation in getattr(module, "DEVIATIONS", ())]
     assert [*DEVIATIONS] == names
+
+
+def test_a_drawn_case_has_the_sizes_of_the_arrays_that_it_gives() -> None:
+    case = drawn_cases_of("kerple", "kerple-")
+    given = case("far", "sign far", {"form": "power"}, {"k_positions": ((0, 257), (9, 65537))}, H=7, bits=24)
+    assert given == Case("kerple/far", {"form": "power"}, given.inputs, ("kerple-sign", "kerple-far"))
+    assert given.inputs["k_positions"] == ((0, 257), (9, 65537))
+    assert {name: np.shape(array) for name, array in given.inputs.items()} == {
+        "q_positions": (4,), "k_positions": (2, 2), "r1": (7,), "r2": (7,)
+    }  # fmt: skip
+    assert all((array > 0).all() and (array * 2**6 % 1).any() for array in (given.inputs["r1"], given.inputs["r2"]))
+
+
+@pytest.mark.parametrize("op", ["cope", "fire", "kerple", "mrope", "t5_bias"])
+def test_a_drawn_gradient_has_cotangents_of_the_shape_of_the_result(op: str) -> None:
+    case = drawn_cases_of(op)("gradient/rows", "term non-contiguous", kind="vjp", R=(2,), rows=True)
+    assert case.flags == ("vjp-term", "non-contiguous")
+    positional, keywords = bind(op, {name: np.asarray(array) for name, array in case.inputs.items()}, case.params)
+    assert np.shape(REGISTRY[op].function(*positional, **keywords)) == case.cotangents["out"].shape
 
 
 def test_importing_deviations_makes_no_case() -> None:

@@ -15,6 +15,7 @@ from posref.conformance.new import new
 ROOT = Path(__file__).parents[1]
 NAME, LIKE = "bias_of_nobody", "t5_bias"
 FILES = [f"{folder}/{NAME}.py" for folder in ("posref/bias", "conformance/witness", "conformance/evidence", "tests/plain")]
+PICTURES = "posref/plots/pictures/bias.py"
 LISTED = ("CHANGELOG.md", "pyproject.toml", "posref", "backends", "conformance", "tests/plain")
 
 
@@ -46,12 +47,15 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_four_files_and_two_lines_are_written(begun: Path) -> None:
+def test_four_files_a_picture_and_two_lines_are_written(begun: Path) -> None:
     assert all((begun / file).is_file() for file in FILES)
     for name in ("posref/__init__.py", "CHANGELOG.md"):
         before, after = ((root / name).read_text(encoding="utf-8").splitlines() for root in (ROOT, begun))
         (line,) = [line for line in after if NAME in line]
         assert [other for other in after if other != line] == before
+    before, after = ((root / PICTURES).read_text(encoding="utf-8") for root in (ROOT, begun))
+    assert after.startswith(before)
+    assert "\n\n@picture(lambda chart: all(" in after.removeprefix(before)
     names = sorted(
         path.relative_to(begun).as_posix() for path in begun.rglob(f"*{NAME}*") if not path.is_relative_to(begun / "cache")
     )
@@ -59,7 +63,7 @@ def test_four_files_and_two_lines_are_written(begun: Path) -> None:
 
 
 def test_they_are_formatted_and_in_order(begun: Path) -> None:
-    files = [*FILES[:3], "posref/__init__.py"]
+    files = [*FILES[:3], "posref/__init__.py", PICTURES]
     assert python(begun, "-m", "ruff", "check", "--no-cache", *files).stdout == "All checks passed!\n"
     assert python(begun, "-m", "ruff", "format", "--no-cache", "--check", *files).returncode == 0
 
@@ -107,7 +111,7 @@ def test_a_build_names_the_file_that_lacks_its_formula(begun: Path) -> None:
 
 def test_the_test_of_the_operation_names_every_line_to_be_written(begun: Path) -> None:
     left = left_to_do(NAME, begun)
-    assert {line.partition(":")[0] for line in left} == {*FILES, "CHANGELOG.md"}
+    assert {line.partition(":")[0] for line in left} == {*FILES, "CHANGELOG.md", PICTURES}
     with pytest.raises(AssertionError, match=rf"{NAME}: {len(left)} lines are to be written:\n +CHANGELOG\.md:\d+: - `{NAME}`"):
         assert_written(NAME, begun)
     assert_written(LIKE, ROOT)

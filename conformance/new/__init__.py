@@ -1,5 +1,5 @@
 """
-Writes the four files of a new encoding, modelled on another one, and its lines in posref/__init__.py and CHANGELOG.md.
+Writes the files of a new encoding, modelled on another one, its picture, and its lines in posref/__init__.py and CHANGELOG.md.
 
     python -m posref.conformance.new my_encoding --like alibi
 
@@ -14,24 +14,23 @@ import keyword
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 import posref
 from posref.spec import PARTS, REGISTRY, Encoding, OneOf
 
 from ..errors import no_operation
 from ..evidence.index import evidence_of
-from ..model import Case
 from ..suite import safe_files
 
 FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
-WIDTH, INNER = 128, " " * 14  # of a line; before the rest of a case
+WIDTH = 128  # of a line
+PAIRS = {"q_positions", "k_positions"}
 IMPORT = re.compile(r"    from (posref\.[\w.]+) import ")
 
 
@@ -39,7 +38,7 @@ IMPORT = re.compile(r"    from (posref\.[\w.]+) import ")
 @click.argument("name")
 @click.option("--like", required=True, help="The operation whose family, arguments and kind of cases the new one has.")
 def new(name: str, like: str) -> None:
-    """Write the four files of the encoding NAME, and its two lines, in a checkout. Nothing that exists is overwritten."""
+    """Write the four files of the encoding NAME, its picture and its two lines, in a checkout. No file is overwritten."""
     root = checkout()
     if like not in REGISTRY:
         raise click.UsageError(no_operation("--like", like))
@@ -51,19 +50,21 @@ def new(name: str, like: str) -> None:
         Path("tests", "plain", f"{name}.py"): plain(name, root, record),
     }
     refuse(name, root, files)
-    lines = {
+    pictures = Path("posref", "plots", "pictures", f"{record.family}.py")
+    changed = {
         Path("posref", "__init__.py"): exported(name, record.family, (root / "posref/__init__.py").read_text(encoding="utf-8")),
         Path("CHANGELOG.md"): recorded(name, (root / "CHANGELOG.md").read_text(encoding="utf-8")),
+        pictures: Source(root / pictures).text + picture(name, root / pictures, record),
     }
     for file, text in files.items():
         safe_files.write(root / file, text.encode())
-    for file, text in lines.items():
+    for file, text in changed.items():
         safe_files.whole_file(root / file, text)
     if importlib.util.find_spec("ruff") is not None:
         subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *files], cwd=root, check=False)
     for file, text in files.items():
         click.echo(f"wrote {file.as_posix()}: {text.count('TO DO')} marks TO DO")
-    click.echo(f"added a line to {' and to '.join(file.as_posix() for file in lines)}")
+    click.echo(f"added a line to posref/__init__.py and to CHANGELOG.md, and a picture to {pictures.as_posix()}")
     click.echo(f"CONTRIBUTING.md says what to write. To see what is left: pytest tests/every_encoding -k {name}")
 
 
@@ -206,36 +207,41 @@ def plain(name: str, root: Path, like: Encoding) -> str:
 
 # ---- the evidence ---------------------------------------------------------------------------------------------------------
 def evidence(name: str, like: Encoding) -> str:
-    """Return cases, options and a mistake, of the kinds that another operation has."""
+    """Return cases whose arrays follow from the axes, the options of another operation, and a mistake."""
     module, prefix = evidence_of(like.name), name.replace("_", "-") + "-"
-    cases = [case for case in module.cases() if _is_literal(case.params) and all(np.size(x) for x in case.inputs.values())]
-    values = sorted((case for case in cases if case.kind == "value"), key=_size)[:1]
-    gradients = sorted((case for case in cases if case.kind == "vjp"), key=_size)[:2]
-    usual = getattr(module, "USUAL", {})
-    stated = {"USUAL": usual if _is_literal(usual) else {}}
-    stated |= {key: value for key in ("SIZES", "WAY", "AXES", "KERNEL") if (value := getattr(module, key, None)) is not None}
-    options = "".join(f"{key}: Any = {_source(value)}\n" for key, value in stated.items() if _is_literal(value))
-    body = "".join(_lines(case, like) for case in (*values, *gradients)) + "".join(_forms(values, like))
-    made = ("Case", "after", "cases_of", "deviations_of", "floats", "gradient", "pairs", "places")
-    used = [word for word in made if re.search(rf"\b{word}\(", body) or word in ("Case", "after", "cases_of", "deviations_of")]
+    stated = {key: getattr(module, key, None) for key in ("USUAL", "SIZES", "WAY", "AXES", "KERNEL")}
+    options = "".join(
+        f"{key}: Any = {_source(value)}\n" for key, value in stated.items() if _is_literal(value) and value not in (None, {})
+    )
+    gradients = (
+        """
+        _case("gradient/small", "term", kind="vjp"),
+        _case("gradient/24-bits", "term bits", kind="vjp", bits=24),"""
+        if _has_gradients(like)
+        else ""
+    )
     return f'''"""TO DO: the encoding's name: cases and known mistakes."""
 
 from typing import Any
 
-from .tools import {", ".join(used)}
+from .every.drawn_cases import drawn_cases_of
+from .tools import Case, Flag, after, deviations_of
 
 OP = __name__.rpartition(".")[2]
-
+FLAGS = {{"{prefix}refuse": Flag("TO DO: what is accepted and must be refused")}}
 # TO DO: the lines below are those of {like.name}: make them true.
 {options}
-_case = cases_of(OP, "{prefix}")
+_case, _deviation = drawn_cases_of(OP, "{prefix}"), deviations_of(OP)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        # TO DO: two cases or more for each flag; a true size; 24 bits; far positions; each option at two values; a refusal.
-{body}    )  # fmt: skip
+        # TO DO: two cases or more for each mistake; a model's sizes; far positions; each option at two values.
+        _case("small", "sign", tier="smoke"),
+        _case("24-bits", "sign", bits=24),{gradients}
+        _case("refused", "refuse", {{}}, {{}}, "TO DO: give options or arrays that are refused, and say why", kind="reject"),
+    )
 
 
 def _wrong(out: Any, *args: Any, **options: Any) -> Any:
@@ -243,8 +249,6 @@ def _wrong(out: Any, *args: Any, **options: Any) -> Any:
     msg = "TO DO: write the mistake, in conformance/evidence/{name}.py"
     raise NotImplementedError(msg)
 
-
-_deviation = deviations_of(OP)
 
 DEVIATIONS = (
     # TO DO: the mistakes that people make, each with a flag whose cases catch it.
@@ -254,38 +258,9 @@ DEVIATIONS = (
 '''
 
 
-def _lines(case: Case, like: Encoding) -> str:
-    """Return the lines of a case: its inputs are like those of another operation's case."""
-    given = [f'"{argument}": {_array(value, argument, like)}' for argument, value in case.inputs.items()]
-    inputs = ", ".join(given) if sum(map(len, given)) < WIDTH - 40 else f",\n{INNER} ".join(given)
-    ends = case.id.partition("/")[2].rpartition("/")[2]
-    if case.kind == "vjp":
-        shapes = {output: np.shape(value) for output, value in case.cotangents.items()}
-        flags = " ".join(flag.removeprefix("vjp-") for flag in case.flags)
-        options = "".join(f", {option}={_source(value)}" for option, value in case.params.items())
-        return f'        gradient(OP, "{ends}", "{flags}",\n{INNER}{{{inputs}}},\n{INNER}{_source(shapes)}{options}),\n'
-    return f'        _case("plain/small", "sign", {_source(case.params)},\n{INNER}{{{inputs}}}, tier="smoke"),\n'
-
-
-def _forms(cases: list[Case], like: Encoding) -> Iterator[str]:
-    """Yield the line of the forms of input, where all arrays but positions are the same in each."""
-    arrays = list(like.arrays)
-    for function, positions in (("pairs", ["q_positions", "k_positions"]), ("places", ["positions"])):
-        rest = [argument for argument in arrays if argument not in positions]
-        if cases and set(positions) <= set(arrays) and not any("*" in like.arrays[argument].shape for argument in rest):
-            given = {argument: cases[0].inputs[argument] for argument in rest if argument in cases[0].inputs}
-            tables = "".join(f",\n{INNER}{argument}={_array(value, argument, like)}" for argument, value in given.items())
-            where = ' "positions",' if function == "places" else ""
-            yield f"        *{function}(OP,{where} {_source(cases[0].params)}{tables}),\n"
-
-
-def _array(value: Any, argument: str, like: Encoding) -> str:
-    """Return an array as a source has it: reals by their shape, within the domain."""
-    array, axes = np.asarray(value), like.arrays[argument]
-    if array.dtype.kind == "f" and axes.kind in ("real", "wide") and array.ndim and not (axes.low or axes.high):
-        numbers = f"floats({', '.join(map(str, array.shape))}, seed={len(argument) + array.size})"
-        return f"abs({numbers})" if axes.positive else numbers
-    return repr(array.tolist())
+def _has_gradients(record: Encoding) -> bool:
+    """Return whether an operation has reals in which it is differentiated."""
+    return record.returns == "real" and any(axes.kind in ("real", "wide") for axes in record.arrays.values())
 
 
 def _is_literal(value: Any) -> bool:
@@ -298,14 +273,33 @@ def _is_literal(value: Any) -> bool:
 
 def _source(value: Any) -> str:
     """Return a literal as a source has it."""
-    return repr(dict(value) if isinstance(value, Mapping) else value).replace("'", '"')
+    return repr(value).replace("'", '"')
 
 
-def _size(case: Case) -> int:
-    return sum(int(np.size(value)) for value in case.inputs.values())
+# ---- the picture and the two lines ----------------------------------------------------------------------------------------
+def picture(name: str, file: Path, like: Encoding) -> str:
+    """Return a picture of the kind that another operation has, or that its positions have, or one that is to be drawn."""
+    source, kinds = Source(file), {}
+    for function in (node for node in source.tree.body if isinstance(node, ast.FunctionDef) and node.name in REGISTRY):
+        decorator = function.decorator_list[0]
+        if isinstance(decorator, ast.Call) and len(decorator.args) == 2:
+            kinds[function.name] = ", " + source.of(decorator.args[1]), source.of(function.body[-1])
+    of_pairs = (
+        op for op in kinds if {*REGISTRY[op].arrays} == PAIRS <= {*like.arrays} and REGISTRY[op].returns == like.returns
+    )
+    found = like.name if like.name in kinds else next(of_pairs, "")
+    to_draw = f'msg = "TO DO: draw the picture, in posref/plots/pictures/{file.name}"\n    raise NotImplementedError(msg)'
+    kind, drawn = kinds.get(found, ("", to_draw))
+    holds = "all((np.diff(y) < 0).all() for _, y in chart.series.values())" if kind == ', "bias"' else "False"
+    return f'''
+
+@picture(lambda chart: {holds}{kind})
+def {name}(asked: Asked) -> Chart:
+    """TO DO: what it shows, in a sentence. Write above a test of it, which reads the drawn numbers."""
+    {drawn}
+'''
 
 
-# ---- the two lines --------------------------------------------------------------------------------------------------------
 def exported(name: str, family: str, text: str) -> str:
     """Return posref/__init__.py with the line of a new operation, in alphabetical order."""
     module, lines = f"posref.{family}.{name}", text.splitlines(keepends=True)

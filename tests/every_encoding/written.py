@@ -40,7 +40,8 @@ def value_cases(op: str) -> list[LoadedCase]:
 def left_to_do(op: str, root: Path = ROOT) -> list[str]:
     """Return the lines that `posref.conformance.new` wrote, and in which is still to be said what to write."""
     files = [root / "CHANGELOG.md", *(root / folder / f"{op}.py" for folder in FOLDERS)]
-    files += sorted((root / "posref").glob(f"*/{op}.py"))
+    definitions = sorted((root / "posref").glob(f"*/{op}.py"))
+    files += [*definitions, *(root / "posref/plots/pictures" / f"{file.parent.name}.py" for file in definitions)]
     found = []
     for file in (file for file in files if file.exists()):
         lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)

@@ -1,0 +1,59 @@
+"""Makes an operation's own cases from the axes that the registry states: a case names only the sizes and arrays that matter."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from posref.spec import REGISTRY
+
+from ...calls import parameters_of
+from ...model import Case
+from ...suite.axes import alternatives, is_star, result_axes
+from ..tools.case import Options, cases_of
+from ..tools.cotangents import gradient
+from .facts import facts_of
+from .made_calls import SIZES, call, shape_of, usual_way
+
+
+def drawn_cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
+    """
+    Return what makes cases of one operation, as `cases_of` does, and draws the arrays that are not given.
+
+    ``_case("true-size", "sign far", {"form": "log"}, {"k_positions": (0, 257, 65537)}, H=12, bits=24)`` has the usual options
+    but one. Its other arrays are drawn within their domains, and have the sizes of the given ones. Sizes are given by letter,
+    and what else `made_calls.call` takes. A case of kind "vjp" has the flags of `gradient`.
+    """
+
+    def case(
+        name: str, flags: str, params: Options | None = None, inputs: Options | None = None, comment: str = "", *,
+        kind: str = "value", tier: str = "core", wrt: str = "", **drawn: Any,
+    ) -> Case:  # fmt: skip
+        given = dict(inputs or {})
+        options, arrays = call(op, name, facts_of(op).options | dict(params or {}), **_sizes(op, given) | drawn)
+        arrays |= given
+        if kind == "vjp":
+            defaults = {option: parameters_of(REGISTRY[op].function)[option].default for option in REGISTRY[op].domains}
+            known = {**SIZES, **facts_of(op).sizes, **defaults, **options, **_sizes(op, arrays)}
+            shapes = {out: shape_of(result_axes(op, out, usual_way(op)), known, rows=True) for out in REGISTRY[op].outputs}
+            bits = drawn.get("bits", 8)
+            return gradient(op, name, flags, arrays, shapes, comment, wrt=wrt, bits=bits, **options)
+        return cases_of(op, prefix)(name, flags, options, arrays, comment, kind=kind, tier=tier)
+
+    return case
+
+
+def _sizes(op: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes of axes that arrays have, by letter; those of several leading axes are a tuple."""
+    known: dict[str, Any] = {}
+    for argument, array in arrays.items():
+        ways = alternatives(REGISTRY[op].arrays[argument].shape)
+        axes, shape = ways[min(usual_way(op), len(ways) - 1)], list(np.shape(array))
+        while axes and shape and not is_star(axes[-1]):
+            axis, size = axes.pop(), shape.pop()
+            if axis.isidentifier():  # neither an expression, nor an axis that may be missing
+                known[axis] = size
+        if axes and is_star(axes[-1]):
+            star = axes[-1].lstrip("~*")
+            known[star] = np.broadcast_shapes(known.get(star, ()), tuple(shape))
+    return known
