@@ -69,7 +69,7 @@ def test_the_order_of_deviations_is_that_of_names() -> None:
 def test_a_drawn_case_has_the_sizes_of_the_arrays_that_it_gives() -> None:
     case = drawn_cases_of("kerple", "kerple-")
     given = case("far", "sign far", {"form": "power"}, {"k_positions": ((0, 257), (9, 65537))}, H=7, bits=24)
-    assert given == Case("kerple/far", {"form": "power"}, given.inputs, ("kerple-sign", "kerple-far"))
+    assert given == Case("kerple/plain/far", {"form": "power"}, given.inputs, ("kerple-sign", "kerple-far"))
     assert given.inputs["k_positions"] == ((0, 257), (9, 65537))
     assert {name: np.shape(array) for name, array in given.inputs.items()} == {
         "q_positions": (4,), "k_positions": (2, 2), "r1": (7,), "r2": (7,)
@@ -79,8 +79,8 @@ def test_a_drawn_case_has_the_sizes_of_the_arrays_that_it_gives() -> None:
 
 @pytest.mark.parametrize("op", ["cope", "fire", "kerple", "mrope", "t5_bias"])
 def test_a_drawn_gradient_has_cotangents_of_the_shape_of_the_result(op: str) -> None:
-    case = drawn_cases_of(op)("gradient/rows", "term non-contiguous", kind="vjp", R=(2,), rows=True)
-    assert case.flags == ("vjp-term", "non-contiguous")
+    case = drawn_cases_of(op)("rows", "term non-contiguous", kind="vjp", R=(2,), rows=True)
+    assert (case.id, case.flags) == (f"{op}/gradient/rows", ("vjp-term", "non-contiguous"))
     positional, keywords = bind(op, {name: np.asarray(array) for name, array in case.inputs.items()}, case.params)
     assert np.shape(REGISTRY[op].function(*positional, **keywords)) == case.cotangents["out"].shape
 

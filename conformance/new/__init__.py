@@ -14,7 +14,7 @@ import keyword
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import posref
 from posref.spec import PARTS, REGISTRY, Encoding, OneOf
 
 from ..errors import no_operation
+from ..evidence.every.made_calls import letters
 from ..evidence.index import evidence_of
 from ..suite import safe_files
 
@@ -213,13 +214,7 @@ def evidence(name: str, like: Encoding) -> str:
     options = "".join(
         f"{key}: Any = {_source(value)}\n" for key, value in stated.items() if _is_literal(value) and value not in (None, {})
     )
-    gradients = (
-        """
-        _case("gradient/small", "term", kind="vjp"),
-        _case("gradient/24-bits", "term bits", kind="vjp", bits=24),"""
-        if _has_gradients(like)
-        else ""
-    )
+    cases = "".join(f"        {case},\n" for case in _cases(like))
     return f'''"""TO DO: the encoding's name: cases and known mistakes."""
 
 from typing import Any
@@ -238,10 +233,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         # TO DO: two cases or more for each mistake; a model's sizes; far positions; each option at two values.
-        _case("small", "sign", tier="smoke"),
-        _case("24-bits", "sign", bits=24),{gradients}
-        _case("refused", "refuse", {{}}, {{}}, "TO DO: give options or arrays that are refused, and say why", kind="reject"),
-    )
+{cases}    )
 
 
 def _wrong(out: Any, *args: Any, **options: Any) -> Any:
@@ -258,9 +250,20 @@ DEVIATIONS = (
 '''
 
 
-def _has_gradients(record: Encoding) -> bool:
-    """Return whether an operation has reals in which it is differentiated."""
-    return record.returns == "real" and any(axes.kind in ("real", "wide") for axes in record.arrays.values())
+def _cases(like: Encoding) -> Iterator[str]:
+    """Yield the cases that an operation with the axes of another one needs at least, besides the generated ones."""
+    axes = letters(like.name)
+    yield '_case("small", "sign", tier="smoke")'
+    yield '_case("24-bits", "sign", bits=24)'
+    if {"*B", "*R", "*P"} & axes:
+        yield '_case("forms/strided", "non-contiguous", R=(2,), rows=True)'
+    for letter, name in {"T": "token", "Q": "query", "K": "key"}.items():
+        if letter in axes:
+            yield f'_case("forms/one-{name}", "length-one", {letter}=1)'
+    if like.returns == "real" and any(axes.kind in ("real", "wide") for axes in like.arrays.values()):
+        yield '_case("small", "term", kind="vjp")'
+        yield '_case("24-bits", "term bits", kind="vjp", bits=24)'
+    yield '_case("refused/TO-DO", "refuse", {}, {}, "TO DO: give what is refused, and say why", kind="reject")'
 
 
 def _is_literal(value: Any) -> bool:

@@ -12,6 +12,7 @@ from ...model import Case
 from ...suite.axes import alternatives, is_star, result_axes
 from ..tools.case import Options, cases_of
 from ..tools.cotangents import gradient
+from ..tools.forms import FLAGS as FORMS
 from .facts import facts_of
 from .made_calls import SIZES, call, shape_of, usual_way
 
@@ -22,7 +23,8 @@ def drawn_cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
 
     ``_case("true-size", "sign far", {"form": "log"}, {"k_positions": (0, 257, 65537)}, H=12, bits=24)`` has the usual options
     but one. Its other arrays are drawn within their domains, and have the sizes of the given ones. Sizes are given by letter,
-    and what else `made_calls.call` takes. A case of kind "vjp" has the flags of `gradient`.
+    and what else `made_calls.call` takes. A name without a group is in group "plain". Flags of `tools.forms` have no prefix.
+    A case of kind "vjp" is in group "gradient", and has the flags of `gradient`.
     """
 
     def case(
@@ -38,7 +40,9 @@ def drawn_cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
             shapes = {out: shape_of(result_axes(op, out, usual_way(op)), known, rows=True) for out in REGISTRY[op].outputs}
             bits = drawn.get("bits", 8)
             return gradient(op, name, flags, arrays, shapes, comment, wrt=wrt, bits=bits, **options)
-        return cases_of(op, prefix)(name, flags, options, arrays, comment, kind=kind, tier=tier)
+        name = name if "/" in name else f"plain/{name}"
+        flags = " ".join(flag if flag in FORMS else prefix + flag for flag in flags.split())
+        return cases_of(op)(name, flags, options, arrays, comment, kind=kind, tier=tier)
 
     return case
 
