@@ -12,7 +12,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
 from posref.conformance.adapters import counted, flat_tokens, from_table, hf_parameters, only_package
-from posref.conformance.commands.adapter_command import KINDS
+from posref.conformance.commands.target_command import KINDS
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKFixed, Proportional, YaRN
 
 SCALINGS = [

@@ -1,8 +1,9 @@
-"""The commands `posref check` and `posref report`: check an implementation, convert a report."""
+"""The commands `posref check`, `fuzz` and `report`: check an implementation, draw calls that it fails, convert a report."""
 
 from __future__ import annotations
 
 import sys
+from functools import reduce
 from pathlib import Path
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,26 @@ from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_
 from ..targets import limits
 from ..targets.connection import ahead
 from ..targets.remote.program_process import adopt
-from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, progress
+from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, needs_vectors, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..reports.report import Report
 
+TARGET_OPTIONS = (
+    click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one."),
+    click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16."),
+    click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32."),
+    click.option("--trig", metavar="E", type=FiniteRange(0),
+                 help="Allow an extra absolute error E in sines and cosines, at most 0.0008."),
+    click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it."),
+    click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values."),
+    click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
+                 help="Seconds for each call; ten times as many to start."),
+    click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
+                 help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit."),
+)  # fmt: skip
 RENDERINGS = (
     click.option("--html", type=FILE, help="Write the report as one HTML page that works offline."),
     click.option("--markdown", type=FILE, help="Write a summary in Markdown."),
@@ -29,11 +43,12 @@ RENDERINGS = (
 )
 
 
-def renderings(command: Any) -> Any:
-    """Add the options that write a report in other forms."""
-    for option in reversed(RENDERINGS):
-        command = option(command)
-    return command
+def _adding(options: Iterable[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds options to a command."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed([*options]), command)
+
+
+target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 
 
 @click.command()
@@ -45,18 +60,7 @@ def renderings(command: Any) -> Any:
 @click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
               help="One case of each operation, all vectors, or also sizes where kernels often fail.")  # fmt: skip
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
-@click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
-@click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
-@click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
-@click.option(
-    "--trig", metavar="E", type=FiniteRange(0), help="Allow an extra absolute error E in sines and cosines, at most 0.0008."
-)
-@click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
-@click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
-@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
-              help="Seconds for each call; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
-              help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
+@target_options
 @click.option("--for", "model", metavar="MODEL",
               help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
 @click.option("--layer", metavar="N", type=click.IntRange(0),
@@ -116,6 +120,45 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
     finally:
         if ready is not None:
             ready.kill()
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
+@click.option("--seconds", metavar="N", type=FiniteRange(0, min_open=True),
+              help="Draw calls for so many seconds; 60 unless --examples is given.")  # fmt: skip
+@click.option("--examples", metavar="N", type=click.IntRange(1), help="How many calls to draw for each operation and dtype.")
+@click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="The seed of the draws.")
+@click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
+@target_options
+@click.option("--scheduler", metavar="ADDRESS", help="Spread the draws over a dask.distributed cluster.")
+@click.option("--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
+              help="Where to write failures as vectors  [default: posref-fuzz-S].")  # fmt: skip
+def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) -> None:
+    """
+    Find calls on which an implementation fails.
+
+    TARGET is as for posref check. Calls are drawn at random from everything that an operation allows, and their true values
+    are proved on the spot. Each failing call is reduced to the smallest one that still fails. The same seed finds the same
+    failures. Failures are written to DIR as vectors; to try them again, run posref check TARGET --suite DIR. Exit code 0:
+    nothing found; 1: failures found; 2: could not run.
+    """
+    options["op"] = options["op"] or None
+    adopt()
+    with errors():
+        needs_vectors()
+        needs("fuzz", hypothesis="hypothesis")
+        if scheduler is not None:
+            needs("fuzz", distributed="distributed")
+        place = output or Path(f"posref-fuzz-{seed}")
+        with progress("drawing") as tell:
+            from ..fuzzing.fuzz import fuzz as search
+
+            findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, path=here(), **options)
+        from ..fuzzing.findings import show
+
+        show(findings, console())
+    sys.exit(findings.exit_code)
 
 
 @click.command()

@@ -18,16 +18,13 @@ import posref
 from posref import startup
 from posref.about import ABOUT, About, Words, without_words
 from posref.cli.plot_command import plot
-from posref.conformance.commands.adapter_command import adapter
-from posref.conformance.commands.check_command import check, report
+from posref.conformance.commands.check_command import check, fuzz, report
 from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
 from posref.conformance.commands.console import say, say_error
-from posref.conformance.commands.fuzz_command import fuzz
-from posref.conformance.commands.golden_command import golden
-from posref.conformance.commands.protocol_command import protocol
-from posref.conformance.commands.vectors_command import vectors
+from posref.conformance.commands.target_command import adapter, protocol
+from posref.conformance.commands.vectors_command import golden, vectors
 from posref.conformance.errors import TargetError
 from posref.conformance.suite import safe_files
 from posref.core.composition import stages
