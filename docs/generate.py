@@ -18,16 +18,16 @@ from typing import Any
 
 from posref.conformance.diagnosis import strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
-from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest, writer
 from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "docs")]
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "docs" / "site")]
 
 import operation_table  # noqa: E402
 import scoreboard  # noqa: E402
+from trackers import references  # noqa: E402
 
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"

@@ -1,13 +1,16 @@
 """Every issue that a flag or a deviation names can be linked."""
 
 import re
+from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS
-from posref.conformance.reports.trackers import TRACKERS, references
 
+NAMES = run_path(str(Path(__file__).parents[1] / "docs" / "site" / "trackers.py"))
+TRACKERS, references = NAMES["TRACKERS"], NAMES["references"]
 SEEN = {d.seen_in: name for name, d in DEVIATIONS.items()} | {f.seen_in: name for name, f in all_flags().items()}
 
 
@@ -16,7 +19,7 @@ def test_every_issue_has_an_address() -> None:
         try:
             found = references(seen_in)
         except KeyError as error:
-            pytest.fail(f"{name} is seen in {seen_in!r}: add {error} to conformance/reports/trackers.py, with its repository")
+            pytest.fail(f"{name} is seen in {seen_in!r}: add {error} to docs/site/trackers.py, with its repository")
         assert len(found) == seen_in.count("#"), f"{name} is seen in {seen_in!r}: a number is without a name"
         for written, address in found:
             assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+", address)
@@ -26,7 +29,7 @@ def test_every_issue_has_an_address() -> None:
 def test_every_tracker_is_named_somewhere() -> None:
     text = " ".join(SEEN)
     unused = [name for name in TRACKERS if not re.search(rf"(?<![\w./-]){re.escape(name)} ?#\d", text)]
-    assert not unused, f"no flag and no deviation names these of conformance/reports/trackers.py: {unused}"
+    assert not unused, f"no flag and no deviation names these of docs/site/trackers.py: {unused}"
 
 
 def test_a_number_without_a_name_is_of_the_repository_before_it() -> None:

@@ -23,11 +23,11 @@ import snippets
 import speed
 import stored
 import symptoms
+from trackers import references
 
 from posref import plots, rope
 from posref.about import ABOUT
 from posref.conformance.evidence.deviations import DEVIATIONS
-from posref.conformance.reports.trackers import references
 from posref.core.composition import stages
 from posref.plots.pictures import PICTURES
 from posref.presets import presets
