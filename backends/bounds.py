@@ -205,7 +205,7 @@ class Bounds(NumberSystem):
         change = np.abs(y) * e / (x - e) + np.abs(log) * f
         own = ROUNDOFFS["pow"].units + ROUNDOFFS["pow, times |y ln x|"].units * np.abs(y * log)
         unit = max(self._unit(dtype), self._unit(frequencies))
-        bound = power * (_growth(change) + unit * own) + self.accuracy.floor
+        bound = power * (growth(change) + unit * own) + self.accuracy.floor
         exact = zero | ((y == 0) & (f == 0))
         return self.array(np.where(zero, 0.0, power), np.where(exact, 0.0, bound), dtype)
 
@@ -310,7 +310,7 @@ class Bounds(NumberSystem):
         value, error, _ = x.parts
         power = self.elementary("exp", value)
         with np.errstate(invalid="ignore"):  # the power underflowed to zero and its exponent is unbounded
-            grown = np.where(power == 0, 0.0, power * (_growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
+            grown = np.where(power == 0, 0.0, power * (growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
         bound = grown + self.accuracy.floor
         return self.array(power, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
@@ -459,7 +459,7 @@ class Bounds(NumberSystem):
         size, off, n = norm(value), norm(error), x.shape[-1]
         products = n * (n + 16) if self._unit(x.dtype) == 2.0**-53 else n**2
         own = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, products, size)
-        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + _growth(own) + self.accuracy.floor)
+        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + growth(own) + self.accuracy.floor)
         found = self.of_matrices("exponential", value)
         return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
 
@@ -467,7 +467,7 @@ class Bounds(NumberSystem):
         """Return the cotangents `g` of the exponentials, carried back to skew-symmetric `x`. Their norm is at most |g|."""
         (value, error, _), (along, across, _) = x.parts, g.parts
         own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
-        moved = np.minimum(norm(error), 2.0) + _growth(own * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
+        moved = np.minimum(norm(error), 2.0) + growth(own * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
         bound = norm(across) + (norm(along) + norm(across)) * moved + self.accuracy.floor
         found = self.of_matrices("derivative_of_exponential", -value, along)
         return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
@@ -566,7 +566,7 @@ def norm(matrices: Part) -> Part:
     return np.sqrt(total)
 
 
-def _growth(change: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def growth(change: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an upper bound of ``exp(change) - 1``."""
     with np.errstate(over="ignore"):
         return np.where(change < 1, change * (1 + change), np.where(change < 700, np.exp2(1.5 * np.ceil(change)), np.inf))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import stored
 
 import posref
+from posref.backends.bounds import growth
 from posref.backends.numbers import (
     Array,
     Label,
@@ -36,7 +37,7 @@ from posref.backends.numbers import (
     storage,
 )
 from posref.backends.rounding import BITS, LARGEST, LEAST, SATURATING, saturated
-from posref.backends.roundoffs import CLASSES, ROUNDOFFS, Accuracy, growth
+from posref.backends.roundoffs import CLASSES, ROUNDOFFS, Accuracy
 from posref.conformance.accuracy import BASE
 from posref.conformance.calls import is_wide
 from posref.conformance.model import Call
