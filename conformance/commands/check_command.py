@@ -153,10 +153,9 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
         place = output or Path(f"posref-fuzz-{seed}")
         with progress("drawing") as tell:
             from ..fuzzing.fuzz import fuzz as search
+            from ..fuzzing.fuzz import show
 
             findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, path=here(), **options)
-        from ..fuzzing.findings import show
-
         show(findings, console())
     sys.exit(findings.exit_code)
 

@@ -13,7 +13,7 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .findings import LoadOptions, Plan, Task, opened, plan_of
+from .fuzz import LoadOptions, Plan, Task, opened, plan_of
 from .hunt import Asking, Hunt, Progress, Searched, Tally
 
 PIECE = 5  # draws of a task

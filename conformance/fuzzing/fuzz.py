@@ -2,25 +2,89 @@
 Fuzzing: calls drawn at random, judged against what is proved on the spot, and the first failure of each operation shrunk.
 
 Draws are numbered. Draw i of an operation in a dtype depends on the seed alone, so that a longer run finds what a shorter one
-did and more, and a cluster what one process does.
+did and more, and a cluster what one process does. Failures are written as a suite and shown in a terminal.
 """
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from rich.console import Console
+
+from posref.core.composition import stages
 from posref.spec import REGISTRY
 
+from ..checks.case_run import asked_dtypes
 from ..errors import TargetError, no_operation
-from .findings import Findings, Plan, Task, opened, plan_of
-from .hunt import Asking, Hunt, Progress, Searched, Tally
+from ..model import FUZZ, Case
+from ..proof.build import write_suite
+from ..reports.terminal import plain
+from ..targets.base import Target
+from ..targets.loader import load
+from .hunt import Asking, Find, Hunt, Progress, Searched, Tally, case_id, written
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
+SHOWN = 1000  # characters of a call
+REASONS = 5
+Pair = tuple[str, str]  # operation, dtype
+LoadOptions = Mapping[str, Any]
+Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
+Search = Callable[[Sequence[Task]], list[Searched]]  # what each task gave, as far as time allowed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run: the name of the target, and the operations and dtypes to draw calls of."""
+
+    name: str
+    reproduce: str
+    pairs: tuple[Pair, ...]
+
+
+@dataclass
+class Findings:
+    """The failures that a run found, with the counts of its draws."""
+
+    plan: Plan
+    seed: int
+    tallies: dict[Pair, Tally]
+    finds: list[Find] = field(default_factory=list)
+    complete: bool = True
+    folder: Path | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """All draws together."""
+        return sum(self.tallies.values(), Tally())
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing found; 1 found; 2 interrupted before anything was found, or nothing could be judged."""
+        if self.finds:
+            return 1
+        judged = self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
+        return 0 if self.complete and judged else 2
+
+
+def opened(options: LoadOptions) -> Asking:
+    """Return a target that can be opened again."""
+    return Asking(partial(load, **options), load(**options))
+
+
+def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
+    """Return the plan for a target: its operations, or those of `ops` that it has."""
+    wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
+    if not wanted:
+        msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."
+        raise TargetError(msg)
+    return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in asked_dtypes(target, n)))
 
 
 def fuzz(
@@ -77,48 +141,30 @@ def fuzz(
     if scheduler is None:
         asking = opened(given)
         try:
-            findings = _run(plan_of(asking.target, wanted), seed, examples, until, _Here(asking, seed, until, progress))
+            search = partial(_search, asking, seed, until, progress)
+            findings = _run(plan_of(asking.target, wanted), seed, examples, until, search)
         finally:
             asking.target.close()
     else:
         from .cluster import Cluster
 
         with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
-            findings = _run(cluster.plan(wanted), seed, examples, until, cluster)
+            findings = _run(cluster.plan(wanted), seed, examples, until, cluster.search, cluster.workers)
     if findings.finds and output is not None:
-        from .findings import write
-
-        findings.folder = write(findings, output)
+        by_op = {name: [_case(find, seed) for find in findings.finds if find.op == name] for name in REGISTRY}
+        write_suite(output, by_op, FUZZ)
+        findings.folder = output
     return findings
 
 
-class Searcher(Protocol):
-    """The place of the draws: this process or a cluster."""
-
-    workers: int
-
-    def search(self, tasks: Sequence[Task]) -> list[Searched]:
-        """Return what each of `tasks` gave, as far as time allowed."""
-
-
-@dataclass
-class _Here:
-    """A search in this process."""
-
-    asking: Asking
-    seed: int
-    until: float | None
-    progress: Progress | None
-    workers: int = 1
-
-    def search(self, tasks: Sequence[Task]) -> list[Searched]:
-        """Return what each of `tasks` gave, as far as time allowed."""
-        found = []
-        for op, dtype, first, last in tasks:
-            found.append(Hunt(self.asking, op, dtype, self.seed).search(first, last, self.until, self.progress))
-            if not found[-1].complete:
-                break
-        return found
+def _search(asking: Asking, seed: int, until: float | None, progress: Progress | None, tasks: Sequence[Task]) -> list[Searched]:
+    """Return what each of `tasks` gave in this process, as far as time allowed."""
+    found = []
+    for op, dtype, first, last in tasks:
+        found.append(Hunt(asking, op, dtype, seed).search(first, last, until, progress))
+        if not found[-1].complete:
+            break
+    return found
 
 
 def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:
@@ -130,15 +176,15 @@ def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:
         first, turn = last, turn + 1
 
 
-def _run(plan: Plan, seed: int, examples: int | None, until: float | None, where: Searcher) -> Findings:
+def _run(plan: Plan, seed: int, examples: int | None, until: float | None, search: Search, workers: int = 1) -> Findings:
     """Search round after round where nothing was found yet, until time or draws are used up."""
     findings = Findings(plan, seed, {pair: Tally() for pair in plan.pairs})
-    for first, last in _rounds(examples, -(-where.workers // len(plan.pairs))):
+    for first, last in _rounds(examples, -(-workers // len(plan.pairs))):
         failed = {(find.op, find.dtype) for find in findings.finds}
         left = [pair for pair in plan.pairs if pair not in failed]
         if not left or (until is not None and time.monotonic() >= until):
             break
-        results = where.search([(*pair, first, last) for pair in left])
+        results = search([(*pair, first, last) for pair in left])
         for pair, result in zip(left, results, strict=False):
             findings.tallies[pair] += result.tally
             findings.finds += [result.find] if result.find else []
@@ -146,3 +192,45 @@ def _run(plan: Plan, seed: int, examples: int | None, until: float | None, where
             findings.complete = until is not None and time.monotonic() >= until  # else it was the keyboard
             break
     return findings
+
+
+def _case(find: Find, seed: int) -> Case:
+    comment = f"posref fuzz --seed {seed}: draw {find.draw} in {find.dtype}, shrunk"
+    name = case_id(find.op, seed, find.dtype)
+    return Case(name, find.call.params, find.call.inputs, ("fuzz",), comment)
+
+
+def show(findings: Findings, console: Console) -> None:
+    """Print what was found, how it can be repeated, and what was drawn."""
+    for find in findings.finds:
+        for line in _lines(find, findings):
+            console.print(line)
+    tally = findings.tally
+    for reason, count in tally.reasons.most_common(REASONS):
+        console.print(f"not judged: {count} draws: {plain(reason)}")
+    for doubt in dict.fromkeys(tally.doubts):
+        console.print(f"[yellow]about posref itself, please report it[/yellow]: {plain(doubt[:SHOWN])}")
+    judged = tally.verdicts.total() - tally.verdicts["unsupported"]
+    pairs = sum(t.verdicts.total() > 0 for t in findings.tallies.values())
+    what = f"{judged} calls judged in {pairs} of {len(findings.tallies)} operations and dtypes, seed {findings.seed}"
+    outcome = f"[bold red]{len(findings.finds)} FAIL[/bold red]" if findings.finds else "[bold green]nothing found[/bold green]"
+    console.print(f"{outcome}: {what}{'' if findings.complete else ', interrupted'}")
+    if findings.folder is not None:
+        console.print(f"written to {plain(str(findings.folder))}")
+
+
+def _lines(find: Find, findings: Findings) -> Iterator[str]:
+    """Yield the lines about one failure."""
+    yield f"[bold]{find.op}[/bold] {find.dtype}: [red]{find.result.verdict}[/red] {plain(find.result.message)}"
+    yield f"  call: {plain(written(find.op, find.call)[:SHOWN])}"
+    failed = {other.op for other in findings.finds if other.dtype == find.dtype}
+    stage = next((stage for stage in stages(find.op) if stage in failed), None)
+    if stage:
+        yield f"  its stage {stage} fails too: look there first"
+    if find.diagnosis:
+        yield f"  diagnosis: {plain(find.diagnosis)}"
+    if find.note:
+        yield f"  note: {find.note}"
+    if findings.folder is not None:
+        case = f"--case {case_id(find.op, findings.seed, find.dtype)} --dtype {find.dtype}"
+        yield f"  repeat: {plain(findings.plan.reproduce)} --suite {plain(shlex.quote(str(findings.folder)))} {case}"

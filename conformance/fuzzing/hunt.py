@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -238,13 +238,11 @@ class Hunt:
 
     def _shrink(self) -> str:
         """Let hypothesis shrink the failure that was just found, and return what has to be said of that."""
-        try:
-            with _no_constants():
+        with _no_constants(), suppress(hypothesis.errors.HypothesisException):  # it calls what does not fail again flaky
+            try:
                 self._test()
-        except (_Fails, _Enough):
-            return ""
-        except hypothesis.errors.HypothesisException:  # it calls this flaky
-            return UNSTEADY
+            except (_Fails, _Enough):
+                return ""
         return UNSTEADY
 
     def _explained(self) -> str:
@@ -260,24 +258,16 @@ class Hunt:
 
 def _of_draw(answer: Answer, number: int) -> Answer:
     """Return an answer with an id of its own: all draws of a seed have one id, and a diagnosis tells cases apart by it."""
-
-    def numbered(case: Any) -> Any:
-        return case if case is None else replace(case, id=f"draw {number}")
-
-    part = None if answer.part is None else _of_draw(answer.part, number)
-    return replace(answer, case=numbered(answer.case), asked=numbered(answer.asked), part=part)
+    name = f"draw {number}"
+    asked = answer.asked and replace(answer.asked, id=name)
+    part = answer.part and _of_draw(answer.part, number)
+    return replace(answer, case=replace(answer.case, id=name), asked=asked, part=part)
 
 
-@contextmanager
-def _no_constants() -> Iterator[None]:
+def _no_constants() -> AbstractContextManager[Any]:
     """
     Keep hypothesis from drawing numbers that stand in the sources of what happens to be imported, which it also writes to disk.
 
     A seed would not give the same everywhere.
     """
-
-    def none(*_: Any, **__: Any) -> None:
-        return None
-
-    with patch.object(HypothesisProvider, "_maybe_draw_constant", none):
-        yield
+    return patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None)

@@ -6,7 +6,6 @@ Everything is simplest first, so that shrinking ends in a short call: defaults l
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +22,7 @@ from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integer
 
 from ..calls import given_dtype
 from ..suite.axes import alternatives, arranged, holds, limits, names_in, size_options, value_of, within
+from ..traits import defaults
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
@@ -53,7 +53,7 @@ class Frame:
 
     def known(self, record: Encoding) -> Values:
         """Return what the names in expressions stand for."""
-        return {**_defaults(record), **self.params, **self.sizes}
+        return {**defaults(record.name), **self.params, **self.sizes}
 
 
 @st.composite
@@ -80,7 +80,7 @@ def frames(op: str) -> st.SearchStrategy[Frame]:
 def _frames(draw: st.DrawFn, op: str) -> Frame:
     record = REGISTRY[op]
     params = {n: v for n, v in ((n, draw(option(op, n))) for n in record.domains) if v is not ...}
-    known = {**_defaults(record), **params}
+    known = {**defaults(op), **params}
     given = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
     tokens = _one_way(draw, given)
     sizes = _sizes(draw, tokens, known)
@@ -112,19 +112,11 @@ def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
 
 
 # ---- options -------------------------------------------------------------------------------------------------------------
-def _defaults(record: Encoding) -> Values:
-    """Return the options that an operation has defaults for."""
-    parameters = inspect.signature(record.function).parameters
-    return {n: parameters[n].default for n in record.domains if parameters[n].default is not inspect.Parameter.empty}
-
-
 @cache
 def option(op: str, name: str) -> st.SearchStrategy[Any]:
     """Return a strategy for an option; an ellipsis says that it is left out, so that its default holds."""
-    told, domain = _defaults(REGISTRY[op]), REGISTRY[op].domains[name]
-    if name not in told:
-        return of_domain(domain)
-    return st.just(...) | of_domain(domain)
+    found = of_domain(REGISTRY[op].domains[name])
+    return st.just(...) | found if name in defaults(op) else found
 
 
 @cache
