@@ -11,7 +11,7 @@ from typing import Any
 from planting import Defect, defects
 
 from posref.conformance import check
-from posref.conformance.checks.scope_trial import RECORD
+from posref.conformance.checks.scope_result import RECORD
 from posref.conformance.diagnosis import explanation, strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import together

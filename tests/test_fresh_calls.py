@@ -12,7 +12,7 @@ import pytest
 import posref
 from posref.conformance import check
 from posref.conformance.checks import fresh_calls
-from posref.conformance.checks.scope_trial import Asker
+from posref.conformance.checks.scope_result import Asker
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.targets.python import load_python

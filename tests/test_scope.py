@@ -17,10 +17,11 @@ from click.testing import CliRunner, Result
 import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
-from posref.conformance.checks import scope_statement, scope_trial
+from posref.conformance.accuracy import DEFAULT_CLAIM
+from posref.conformance.checks import scope_result, scope_statement
 from posref.conformance.checks.scope import Asked, infer
 from posref.conformance.errors import TargetError
-from posref.conformance.model import BAD, STANDINGS, CaseResult, Operation, Record, Scope
+from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Record, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.traits import Traits
@@ -37,7 +38,9 @@ def table(*rows: tuple[dict[str, Any], bool]) -> list[Asked]:
     for k, (axes, answered) in enumerate(rows):
         words = {n: frozenset({v}) for n, v in axes.items() if not isinstance(v, int) or isinstance(v, bool)}
         sizes = {n: (v, v) for n, v in axes.items() if isinstance(v, int) and not isinstance(v, bool)}
-        found.append(Asked(f"rope/table/{k}", "float32", Traits(words, sizes), answered))
+        case = LoadedCase(f"rope/table/{k}", "rope", "value", "core", (), "", ("float32",), ())
+        verdict = "pass" if answered else "unsupported"
+        found.append(Asked(case, "float32", Traits(words, sizes), verdict, DEFAULT_CLAIM["float32"]))
     return found
 
 
@@ -325,17 +328,17 @@ def test_a_gradient_that_passes_counts_too() -> None:
     """The gradient of a function that returns its input is the cotangent; that of zeros is 0."""
     cases = [case for group in load_groups(INSTALLED, ops=("rope",)) for case in group.cases if case.kind == "vjp"]
     for case in cases:
-        given = scope_trial._given("rope", case.calls[0])
+        given = scope_result._given("rope", case.calls[0])
         assert given is not None
         assert np.array_equal(given["x"], case.calls[0].cotangents["out"])
-        for function in (scope_trial._given, scope_trial._zeros):
-            assert scope_trial._differs(case, "float32", "angle32", function)
+        for function in (scope_result._given, scope_result._zeros):
+            assert scope_result._differs(case, "float32", "angle32", function)
 
 
 def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     still = check(refusing(lambda c: c.source != c.target, op="permute_qk_weights"), op="permute_qk_weights")
     assert "a function that returns its input passes" in still.operations[0].reason
-    monkeypatch.setattr(scope_trial, "_zeros", lambda op, call: dict(call.expected))
+    monkeypatch.setattr(scope_result, "_zeros", lambda op, call: dict(call.expected))
     assert (
         "a function that returns zeros passes" in check(refusing(lambda c: c.layout != "half"), op="rope").operations[0].reason
     )
@@ -359,8 +362,8 @@ def test_what_stored_cases_do_not_tell_is_asked_live(
     refuses: Condition, wrong: Condition | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the one stored case that tells the arrangements apart were not recorded to do so."""
-    recorded, one = scope_trial.caught, {"mrope/alone/sections"}
-    monkeypatch.setattr(scope_trial, "caught", lambda op: {name: ids - one for name, ids in recorded(op).items()})
+    recorded, one = scope_result.caught, {"mrope/alone/sections"}
+    monkeypatch.setattr(scope_result, "caught", lambda op: {name: ids - one for name, ids in recorded(op).items()})
 
     def outside(call: SimpleNamespace) -> bool:
         return call.arrangement != "chunked" or call.layout != "half" or call.scaling is not None or refuses(call)

@@ -25,8 +25,7 @@ from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unju
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
-from .scope_result import settle, stated_scope, tell_of_scope
-from .scope_trial import Watch
+from .scope_result import Watch, settle, stated_scope, tell_of_scope
 from .summary import finish
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
 from ..targets.base import Target
 from ..traits import LETTERS, RELATIONS, defaults, letters, traits_of
 from .scope import is_inside, is_known
+from .scope_result import CHANGES, NARROW, Asker, Watch, resized
 from .scope_statement import Stated
-from .scope_trial import CHANGES, NARROW, Asker, Watch, resized
 
 CALLS = 4  # of an operation
 REFUSED = 12  # cases of which other calls are tried while none is answered

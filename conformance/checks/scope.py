@@ -18,6 +18,7 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
+from ..model import LoadedCase
 from ..traits import DEFAULT, GIVEN, Traits, defaults, is_word
 
 BOUNDS = frozenset({"positions", "position", "tokens", "queries", "keys", "head_size", "rows"})  # from above alone
@@ -26,14 +27,25 @@ ENOUGH = 2  # cases of the suite that ask for what a restriction excludes
 Axis = tuple[str, ...]  # one, or the two of a pair
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
-    """A case in one dtype, with its traits, and whether it was answered."""
+    """A case in one dtype, with its traits, its verdict, and the class that is claimed."""
 
-    id: str
+    case: LoadedCase
     dtype: str
     traits: Traits
-    answered: bool
+    verdict: str
+    claim: str
+
+    @property
+    def id(self) -> str:
+        """The id of the case."""
+        return self.case.id
+
+    @property
+    def answered(self) -> bool:
+        """Whether the implementation did not say that it lacks what is asked."""
+        return self.verdict != "unsupported"
 
 
 @dataclass(frozen=True)
@@ -60,8 +72,8 @@ class Restriction:
 
     axis: Axis
     allowed: Any  # a frozenset of words, a Bound, or a set of pairs that are not offered
-    outside: tuple[Asked, ...]
     excludes: Callable[[Traits], bool]
+    outside: tuple[Asked, ...] = ()  # none yet while it may be told
 
 
 def infer(op: str, asked: Sequence[Asked], enough: int = ENOUGH) -> tuple[list[Restriction], list[Asked]]:
@@ -77,24 +89,25 @@ def infer(op: str, asked: Sequence[Asked], enough: int = ENOUGH) -> tuple[list[R
 
 def apply(op: str, stated: Mapping[str, Any], asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
     """Return what a stated scope excludes of the cases that were not answered, and those that lie inside it."""
-    candidates = [Candidate((axis,), allowed, _excludes(axis, allowed)) for axis, allowed in stated.items() if axis != "not"]
-    pairs = [Candidate(tuple(words), frozenset({tuple(words.values())}), _is_all_of(words)) for words in stated.get("not", ())]
-    return _fewest(op, candidates, pairs, [one for one in asked if not one.answered])
+    singles, pairs = _stated(stated)
+    return _fewest(op, singles, pairs, [one for one in asked if not one.answered])
 
 
 def is_inside(stated: Mapping[str, Any], traits: Traits) -> bool:
     """Return whether traits lie inside a stated scope."""
-    single = all(not _excludes(axis, allowed)(traits) for axis, allowed in stated.items() if axis != "not")
-    return single and not any(_is_all_of(words)(traits) for words in stated.get("not", ()))
+    singles, pairs = _stated(stated)
+    return not any(one.excludes(traits) for one in (*singles, *pairs))
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A restriction that may be told: what it allows, and whether it explains a case."""
+def _stated(stated: Mapping[str, Any]) -> tuple[list[Restriction], list[Restriction]]:
+    """Return the restrictions of a stated scope: those of one axis, and what is not offered together."""
+    singles = [_restriction(axis, allowed) for axis, allowed in stated.items() if axis != "not"]
+    pairs = [Restriction((*words,), frozenset({(*words.values(),)}), _is_all_of(words)) for words in stated.get("not", ())]
+    return singles, pairs
 
-    axis: Axis
-    allowed: Any
-    explains: Callable[[Traits], bool]
+
+def _restriction(axis: str, allowed: Any) -> Restriction:
+    return Restriction((axis,), allowed, _excludes(axis, allowed))
 
 
 def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
@@ -145,44 +158,40 @@ def is_fixed(op: str, axis: str) -> bool:
     return axis in REGISTRY[op].domains and not is_option(op, axis) and axis not in defaults(op)
 
 
-def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
+def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     """Return what every single axis may explain."""
     found = []
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.words):
         words = _words(asked, axis)
-        allowed = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered))
+        allowed = words_on(axis, (one for one in asked if one.answered))
         once = is_option(op, axis) or axis in ("empty", "rank")  # of nothing, no value is wrong; a rank is had or not
         missing = frozenset(w for w in words if w not in allowed and (once or len(words[w]) >= enough))
         if is_fixed(op, axis) or axis == "axes":
             others = {case for w, cases in words.items() if w not in allowed for case in cases}
             missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= enough else frozenset()
         if missing:
-            found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
+            found.append(Restriction((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
         bound = _always(asked, axis, enough) if axis in defaults(op) else _bound(asked, axis, enough)
         if bound != Bound():
-            found.append(Candidate((axis,), bound, _excludes(axis, bound)))
-    return [*found, *_few(asked, "head_size", enough)]
-
-
-def _few(asked: Sequence[Asked], axis: str, enough: int) -> list[Candidate]:
-    """Return the few sizes that were ever answered, as code compiled for them has, where enough cases have others."""
-    sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get(axis, ()))
-    others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get(axis, ()))}
-    return [Candidate((axis,), sizes, _excludes(axis, sizes))] if 0 < len(sizes) <= FEW and len(others) >= enough else []
+            found.append(_restriction(axis, bound))
+    sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get("head_size", ()))
+    others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get("head_size", ()))}
+    if 0 < len(sizes) <= FEW and len(others) >= enough:  # as code compiled for a few sizes has
+        found.append(_restriction("head_size", sizes))
+    return found
 
 
 def shown(op: str, asked: Sequence[Asked]) -> dict[str, frozenset[Any]]:
     """Return the words of every option of which answered cases have some, and not all that are asked."""
-    found = {}
-    for axis in (a for a in REGISTRY[op].domains if is_option(op, a)):
-        every, answered = (
-            frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered or not only))
-            for only in (False, True)
-        )
-        if answered and answered != every:
-            found[axis] = answered
-    return found
+    options = [axis for axis in REGISTRY[op].domains if is_option(op, axis)]
+    answered = {axis: words_on(axis, (one for one in asked if one.answered)) for axis in options}
+    return {axis: words for axis, words in answered.items() if words and words != words_on(axis, asked)}
+
+
+def words_on(axis: str, asked: Iterable[Asked]) -> frozenset[Any]:
+    """Return all words that cases have on an axis."""
+    return frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked))
 
 
 def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
@@ -221,7 +230,7 @@ def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
     return lambda traits: bool(traits.words.get(axis, frozenset()) & missing)
 
 
-def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
+def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     """Return what pairs of words may explain: of two options, or of an option and a named trait."""
     options = ["dtype", *(axis for axis in REGISTRY[op].domains if is_option(op, axis))]
     traits = [a for a in dict.fromkeys(a for one in asked for a in one.traits.words) if a not in options and _is_named(op, a)]
@@ -237,7 +246,7 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
                 cases.setdefault(pair, set()).add(one.id)
         missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= least)
         if missing:
-            found.append(Candidate((first, second), missing, _has_pair(first, second, missing)))
+            found.append(Restriction((first, second), missing, _has_pair(first, second, missing)))
     return found
 
 
@@ -274,18 +283,18 @@ def _together(traits: Traits) -> set[Any]:
 
 # ---- the fewest axes ------------------------------------------------------------------------------------------------------
 def _fewest(
-    op: str, singles: Sequence[Candidate], pairs: Sequence[Candidate], refused: Sequence[Asked]
+    op: str, singles: Sequence[Restriction], pairs: Sequence[Restriction], refused: Sequence[Asked]
 ) -> tuple[list[Restriction], list[Asked]]:
     """Return restrictions that explain as much as all together, single axes before pairs, and what is left."""
     found: list[Restriction] = []
     left = list(refused)
     for candidates in (singles, pairs):
-        rest = [(candidate, [one for one in left if candidate.explains(one.traits)]) for candidate in candidates]
+        rest = [(candidate, [one for one in left if candidate.excludes(one.traits)]) for candidate in candidates]
         while rest:
             best, outside = max(rest, key=lambda pair: (len(pair[1]), _preference(op, pair[0].axis)))
             if not outside:
                 break
-            found.append(Restriction(best.axis, best.allowed, tuple(outside), best.explains))
+            found.append(replace(best, outside=tuple(outside)))
             left = [one for one in left if one not in outside]
             rest = [(c, [one for one in explained if one not in outside]) for c, explained in rest if c is not best]
     return found, left
