@@ -1,10 +1,16 @@
-"""Summary of an operation's answers: classes, positions, curves, coverage and diagnoses, as reports show them."""
+"""
+Summary of an operation's answers: classes, positions, curves, coverage and diagnoses, as reports show them.
+
+Errors, and what the claimed class allows, are measured in batches, many outputs side by side.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,16 +24,20 @@ from .. import judge
 from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Call, LoadedCase, Operation, decides, number
-from ..suite.axes import BANDS
+from ..suite.axes import BANDS, in_band, signed_places
 from ..traits import defaults, is_word
 from .case_run import with_few
-from .measures import Batch, Output, Places, batches, outputs_of
 
+LARGE = 1 << 18  # values that are measured side by side: arrays of more would need much memory
+VAGUE = 1e-8  # of the sum of squares
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
 CLOSE = 1e-9  # sums in another order differ by less
 ROWS, COLUMNS = 64, 128  # of a map, at most
 
 Reals = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Places = dict[tuple[int, str], Reals | None]  # positions of outputs, by the identity of the call
+Band = tuple[float, float | None]
 FINEST = {"float64": 1e-16, "float32": 1e-7, "bfloat16": 4e-3, "float16": 5e-4}  # one rounding of a cosine
 REMEDY = {  # by the achieved class, what code of the classes above it does; above angle64 there is nothing to do
     "frequency32": "keep frequencies as two floats",
@@ -42,11 +52,9 @@ SHOWN = 4  # numbers of a list
 
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
-    judged = [(operation, [answer.part or answer for answer in answers]) for operation, answers in operations]
     known: Places = {}  # the calls of an operation are the same in every dtype
-    for operation, answers in judged:
-        _summarise(operation, answers, known)
     for operation, answers in operations:
+        _summarise(operation, [answer.part or answer for answer in answers], known)
         _cover(operation, answers)
         _tell(operation, answers)
     _explain(operations)
@@ -65,69 +73,50 @@ def _summarise(operation: Operation, answers: list[Answer], known: Places) -> No
     judged = [c for c in operation.cases if c.kind != "reject" and c.verdict in ("pass", "fail")]
     classes = ladder(operation.op, operation.dtype, operation.claim)
     operation.achieved = _loosest([c.achieved for c in judged], classes)
-    outputs = outputs_of(operation.op, answers, [c.id for c in judged], known)
-    bands, ratios, farthest, missed = _Bands(BANDS, classes), _Ratios(), _Farthest(operation), _Missed(operation, classes)
-    figures, slopes = _Figures(operation, outputs), list[tuple[float, Output]]()
-    for batch in batches(operation, outputs):
-        for part in (bands, ratios, farthest, missed, figures):
-            part.add(batch)
-        slopes += [pair for pair in zip(batch.slopes(), batch.outputs, strict=True) if pair[1].judged]
-    operation.bands = bands.rows()
-    operation.worst_ratio = max(ratios.largest, default=None)
-    operation.first_failing_position = min(ratios.failing, key=abs, default=None)
+    place = classes.index(operation.achieved) if operation.achieved else 0
+    tighter = classes[place - 1] if place else None
+    outputs = _outputs(operation.op, answers, known)
+    figures, held = _Figures(operation, outputs), {band: list[str | None]() for band in BANDS}
+    ratios, failing, missed, slopes = list[float](), list[float](), list[float](), list[float]()
+    farthest = -1.0, 0.0
+    for batch in _batches(operation, outputs):
+        for band in BANDS:
+            held[band] += batch.holding(band, classes)
+        ratios += _telling(batch)
+        failing += _failing(batch)
+        missed += batch.largest(judge.ratios(batch.error, batch.width(tighter))) if tighter else []
+        slopes += batch.slopes()
+        farthest = _farther(operation.op, batch, farthest)
+        figures.add(batch)
+    operation.bands = [
+        {"from": low, "to": high, "achieved": _loosest(found, classes)} for (low, high), found in held.items() if found
+    ]
+    operation.worst_ratio = max(ratios, default=None)
+    operation.first_failing_position = min(failing, key=abs, default=None)
     if operation.first_failing_position:
-        below = _Bands(((0, abs(operation.first_failing_position)),), classes)
-        for batch in batches(operation, outputs):
-            below.add(batch)
-        operation.achieved_below = below.loosest(0)
+        below = 0, abs(operation.first_failing_position)
+        near = [accuracy for batch in _batches(operation, outputs) for accuracy in batch.holding(below, classes)]
+        operation.achieved_below = _loosest(near, classes)
     figures.draw()
     if operation.achieved is not None:
-        operation.meaning = farthest.meaning()
-        operation.missed = missed.found()
-    _measure_systematic(operation, slopes)
+        operation.meaning = _meaning(operation, *farthest)
+    if tighter:
+        operation.missed = {"class": tighter, "ratio": max(missed, default=0.0)}
+    _measure_systematic(operation, list(zip(slopes, outputs, strict=True)))
 
 
-class _Bands:
-    """The classes that hold in bands of positions."""
-
-    def __init__(self, bands: Sequence[tuple[float, float | None]], classes: tuple[str, ...]) -> None:
-        self.bands, self.classes = bands, classes
-        self.found: list[list[str | None]] = [[] for _ in bands]
-
-    def add(self, batch: Batch) -> None:
-        for k, band in enumerate(self.bands):
-            self.found[k] += batch.holding(batch.in_band(band), self.classes)
-
-    def loosest(self, k: int) -> str | None:
-        """Return the class that holds in a band, or None."""
-        return _loosest(self.found[k], self.classes)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the bands that have values, each with its class."""
-        return [
-            {"from": low, "to": high, "achieved": self.loosest(k)}
-            for k, (low, high) in enumerate(self.bands) if self.found[k]
-        ]  # fmt: skip
+def _telling(batch: Batch) -> list[float]:
+    """Return the largest ratio of every output that may have an error."""
+    telling = np.logical_or.reduceat((batch.allowed > 0) | (batch.ratio > 0), batch.starts)
+    return [largest for largest, tells in zip(batch.largest(batch.ratio), telling, strict=True) if tells]
 
 
-class _Ratios:
-    """The largest ratio of every output that may have an error, and the first failing position of every output."""
-
-    def __init__(self) -> None:
-        self.largest: list[float] = []
-        self.failing: list[float] = []
-
-    def add(self, batch: Batch) -> None:
-        telling = np.logical_or.reduceat((batch.allowed > 0) | (batch.ratio > 0), batch.starts)
-        for i, largest in enumerate(batch.largest(batch.ratio)):
-            if not batch.outputs[i].judged:
-                continue
-            if telling[i]:
-                self.largest.append(largest)
-            where = batch.outputs[i].where
-            if where is not None and not largest <= 1:
-                beyond = where[batch.part(batch.ratio, i) > 1]
-                self.failing += [float(beyond[np.argmin(np.abs(beyond))])] if beyond.size else []
+def _failing(batch: Batch) -> Iterator[float]:
+    """Yield the first failing position of every output that has one."""
+    for i, (largest, output) in enumerate(zip(batch.largest(batch.ratio), batch.outputs, strict=True)):
+        if output.where is not None and not largest <= 1:
+            beyond = output.where[batch.part(batch.ratio, i) > 1]
+            yield from [float(beyond[np.argmin(np.abs(beyond))])] if beyond.size else []
 
 
 def _loosest(found: list[str | None], classes: tuple[str, ...]) -> str | None:
@@ -154,7 +143,11 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         if count > 1 and budget.spent():
             operation.diagnosis = untried(operation.op)
             continue
-        others = [(_stored(o, found), o.claim) for o, found in operations if o.op == operation.op and o is not operation]
+        others = [
+            (_compared(o, [a for a in found if a.part is None]), o.claim)
+            for o, found in operations
+            if o.op == operation.op and o is not operation
+        ]
         below = [s for s in stages(operation.op) if wrong.get(s)]
         operation.diagnosis = diagnose(
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
@@ -178,19 +171,150 @@ def _raised(operation: Operation) -> str:
 
 
 def _compared(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
-    """Return the answers that passed or failed, each with whether it failed."""
+    """Return the answers that passed or failed, each with whether it failed; of a large one, the rows to try hypotheses on."""
     verdicts = {c.id: c.verdict for c in operation.cases}
-    return [(_few(a), verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+    judged = [a for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+    return [(with_few(a).few or a, verdicts[a.case.id] == "fail") for a in judged]
 
 
-def _stored(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
-    """Return the answers to stored cases that passed or failed, each with whether it failed."""
-    return _compared(operation, [a for a in answers if a.part is None])
+# ---- errors, what the class allows, and positions, many outputs side by side ------------------------------------------------
+@dataclass(frozen=True)
+class Output:
+    """One output of one call of an answer, with the position of every value, if it has one."""
+
+    answer: Answer
+    step: int
+    name: str
+    where: Reals | None  # with signs
+
+    @property
+    def expected(self) -> npt.NDArray[Any]:
+        """The values that are expected."""
+        return self.answer.case.calls[self.step].expected[self.name]
+
+    @property
+    def values(self) -> judge.Output:
+        """The output as the judge takes it."""
+        return self.answer.case.calls[self.step], self.name, self.answer.outputs[self.step][self.name]
 
 
-def _few(answer: Answer) -> Answer:
-    """Return what hypotheses are tried on: of a large case some rows."""
-    return with_few(answer).few or answer
+def _outputs(op: str, answers: Iterable[Answer], known: Places) -> list[Output]:
+    """Return every output that has values, of answers whose calls were all answered; positions are kept in `known`."""
+    found = []
+    for answer in answers:
+        if len(answer.outputs) != len(answer.case.calls):
+            continue
+        for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
+            for name in outputs:
+                if call.expected[name].size:
+                    if (id(call), name) not in known:
+                        known[id(call), name] = _places(op, call, name)
+                    found.append(Output(answer, step, name, known[id(call), name]))
+    return found
+
+
+def _places(op: str, call: Call, name: str) -> Reals | None:
+    where = signed_places(op, call, name)
+    return where if where is not None and where.shape == call.expected[name].shape else None
+
+
+def _batches(operation: Operation, outputs: Sequence[Output]) -> Iterator[Batch]:
+    """Yield the outputs in batches of limited size, in their order."""
+    begin, values = 0, 0
+    for end, output in enumerate(outputs):
+        size = output.expected.size
+        if values and values + size > LARGE:
+            yield Batch(operation, outputs[begin:end])
+            begin, values = end, 0
+        values += size
+    if values:
+        yield Batch(operation, outputs[begin:])
+
+
+class Batch:
+    """Some outputs side by side. Its arrays have one axis, in which the values of the outputs follow one another."""
+
+    def __init__(self, operation: Operation, outputs: Sequence[Output]) -> None:
+        self.op, self.claim, self.dtype, self.outputs = operation.op, operation.claim, operation.dtype, outputs
+        self._values = [output.values for output in outputs]
+        self.sizes = np.asarray([output.expected.size for output in outputs])
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.error, self.allowed = judge.errors_of_all(self.op, self._values, self.claim, self.dtype)
+        self.ratio = judge.ratios(self.error, self.allowed)
+        self._widths = {self.claim: (self.allowed, np.ones(len(outputs), dtype=bool))}  # and of which outputs these are
+
+    @cached_property
+    def where(self) -> Reals:
+        """The position of every value, with its sign; not a number where it has none."""
+        nowhere = np.full((), np.nan)
+        found = (nowhere if output.where is None else output.where for output in self.outputs)
+        return judge.joined([np.broadcast_to(x, output.expected.shape) for x, output in zip(found, self.outputs, strict=True)])
+
+    @cached_property
+    def far(self) -> Reals:
+        """How far the position of every value is from 0."""
+        return np.abs(self.where)
+
+    def owner(self, k: int) -> int:
+        """Return of which output a value is."""
+        return int(np.searchsorted(self.starts, k, side="right")) - 1
+
+    def part(self, x: Reals, i: int) -> Reals:
+        """Return the values of one output in their shape."""
+        return x[self.starts[i] : self.starts[i] + self.sizes[i]].reshape(self.outputs[i].expected.shape)
+
+    def largest(self, x: Reals) -> list[float]:
+        """Return the largest value of every output."""
+        return [float(value) for value in np.maximum.reduceat(x, self.starts)]
+
+    def width(self, accuracy: str, among: Mask | None = None) -> Reals:
+        """Return what a class allows every value; `among` says of which outputs it is asked, and of others it may lack."""
+        none = np.full(self.error.shape, np.nan), np.zeros(len(self.outputs), dtype=bool)
+        width, known = self._widths.setdefault(accuracy, none)
+        lacking = ~known if among is None else among & ~known
+        if lacking.any():  # of classes that are not stored this takes long
+            values = [value for value, lacks in zip(self._values, lacking, strict=True) if lacks]
+            width[np.repeat(lacking, self.sizes)] = judge.widths_of_all(self.op, values, accuracy, self.dtype)
+            known |= lacking
+        return width
+
+    def holding(self, band: Band, classes: Sequence[str]) -> list[str | None]:
+        """Return the classes that are the tightest that hold for some output in a band of positions; None if none holds."""
+        found: list[str | None] = []
+        chosen = in_band(self.far, band)
+        left = np.logical_or.reduceat(chosen, self.starts)
+        for accuracy in classes:
+            if not left.any():
+                return found
+            outside = chosen & ~(self.error <= self.width(accuracy, left))
+            failing = left & np.logical_or.reduceat(outside, self.starts)
+            if np.any(left & ~failing):
+                found.append(accuracy)
+            left = failing
+        return [*found, None] if left.any() else found
+
+    def slopes(self) -> list[float]:
+        """
+        Return about how systematic the error of every output is: the slope over the worst that its class allows.
+
+        Sums are made in another order than those of `judge.weighted`. It is infinite where that says little, and -1 where there
+        is no slope.
+        """
+        add = np.add.reduceat
+        expected = judge.joined([call.expected[name] for call, name, _ in self._values])
+        got = judge.joined([np.broadcast_to(y, call.expected[name].shape) for call, name, y in self._values])
+        with np.errstate(all="ignore"):
+            apart = expected - np.repeat(add(expected, self.starts) / self.sizes, self.sizes)
+            square = add(apart**2, self.starts)
+            weights = apart / np.repeat(square, self.sizes)
+            found = np.abs(add(weights * (got - expected), self.starts)) / add(np.abs(weights) * self.allowed, self.starts)
+            vague = ~(square > VAGUE * add(expected**2, self.starts))  # nearly constant
+        has_slope = [
+            size >= judge.FEWEST and not call.cotangents and call.expected[name].dtype.kind == "f"
+            for size, (call, name, _) in zip(self.sizes, self._values, strict=True)
+        ]
+        found = np.where(vague | ~np.isfinite(found), np.inf, found)
+        return [float(value) for value in np.where(has_slope, found, -1.0)]
 
 
 # ---- the error against position, and a map of the worst case, both of bounded size -----------------------------------------
@@ -200,9 +324,9 @@ def draw(operation: Operation, answers: Sequence[Answer]) -> None:
 
     Of the classes that are not stored, those claimed or achieved are drawn.
     """
-    outputs = outputs_of(operation.op, answers, None)
+    outputs = _outputs(operation.op, answers, {})
     figures = _Figures(operation, outputs)
-    for batch in batches(operation, outputs):
+    for batch in _batches(operation, outputs):
         figures.add(batch)
     figures.draw()
 
@@ -235,10 +359,10 @@ class _Figures:
         groups = self.groups[self.seen : self.seen + len(batch.outputs)]
         self.seen += len(batch.outputs)
         group = np.concatenate(
-            [np.zeros(o.size, int) if g is None else g.reshape(-1) for g, o in zip(groups, batch.outputs, strict=True)]
+            [np.zeros(o.expected.size, int) if g is None else g.reshape(-1) for g, o in zip(groups, batch.outputs, strict=True)]
         )
         keys = (_known(batch.ratio) > 1).astype(np.float64), error, np.where(np.isnan(batch.allowed), -np.inf, batch.allowed)
-        for k in _worst(np.flatnonzero(batch.placed), group, keys):
+        for k in _worst(np.flatnonzero(~np.isnan(batch.where)), group, keys):
             i = batch.owner(k)
             rank = (float(group[k]), *(-float(key[k]) for key in keys))
             self.points.append((rank, batch.outputs[i], k - int(batch.starts[i])))
@@ -349,67 +473,35 @@ def gives_waves(op: str) -> bool:
     return all(axes.kind != "real" for axes in REGISTRY[op].arrays.values())
 
 
-class _Missed:
-    """The next tighter class than the achieved one, with the worst error over what it allows."""
-
-    def __init__(self, operation: Operation, classes: tuple[str, ...]) -> None:
-        place = 0 if operation.achieved is None else classes.index(operation.achieved)
-        self.accuracy = classes[place - 1] if place else None
-        self.ratios: list[float] = []
-
-    def add(self, batch: Batch) -> None:
-        if self.accuracy is not None:
-            largest = batch.largest(judge.ratios(batch.error, batch.width(self.accuracy)))
-            self.ratios += [ratio for ratio, output in zip(largest, batch.outputs, strict=True) if output.judged]
-
-    def found(self) -> dict[str, Any] | None:
-        """Return the class and the ratio, or None for the tightest class."""
-        return None if self.accuracy is None else {"class": self.accuracy, "ratio": max(self.ratios, default=0.0)}
-
-
-class _Farthest:
-    """The longest position, and the largest error there, of operations with frequencies."""
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.position, self.error = -1.0, 0.0
-        self.asked = has_frequencies(operation.op)
-
-    def add(self, batch: Batch) -> None:
-        """Look at the outputs of a batch, those with the longest positions first."""
-        if not self.asked:
-            return
-        farthest = [
-            -1.0 if output.where is None else far for far, output in zip(batch.largest(batch.far), batch.outputs, strict=True)
-        ]
-        for i in sorted(range(len(farthest)), key=lambda i: -farthest[i]):
-            if farthest[i] < max(self.position, 0.0):
-                return
-            if batch.outputs[i].judged:
-                self._look(batch, i, farthest[i])
-
-    def _look(self, batch: Batch, i: int, position: float) -> None:
+def _farther(op: str, batch: Batch, best: tuple[float, float]) -> tuple[float, float]:
+    """Return the longest position so far, and the largest error there over the size of the result, with those of a batch."""
+    if not has_frequencies(op):
+        return best
+    position, error = best
+    far = [-1.0 if o.where is None else d for d, o in zip(batch.largest(batch.far), batch.outputs, strict=True)]
+    for i in sorted(range(len(far)), key=lambda i: -far[i]):
         call, name, _ = batch.outputs[i].values
-        if call.cotangents:
-            return
-        size = 1.0 if gives_waves(self.operation.op) else float(np.max(np.abs(call.expected[name])))
-        errors = batch.part(batch.error, i)[batch.part(batch.far, i) == position]
+        if far[i] < max(position, 0.0) or call.cotangents:
+            continue
+        size = 1.0 if gives_waves(op) else float(np.max(np.abs(call.expected[name])))
+        errors = batch.part(batch.error, i)[batch.part(batch.far, i) == far[i]]
         if size and np.all(np.isfinite(errors)):
-            error = float(np.max(errors)) / size
-            self.position, self.error = position, error if position > self.position else max(error, self.error)
+            worst = float(np.max(errors)) / size
+            position, error = far[i], worst if far[i] > position else max(worst, error)
+    return position, error
 
-    def meaning(self) -> dict[str, Any] | None:
-        """Return the longest position, the error there, and a sentence; None without frequencies or positions."""
-        if self.position < 0:
-            return None
-        operation, error = self.operation, self.error
-        noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
-        text = f"at position {self.position:,.0f} your {noun} within {_rounded_up(error)}"
-        finest = FINEST[operation.dtype]
-        remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
-        if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
-            text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
-        return {"position": self.position, "error": error, "text": text}
+
+def _meaning(operation: Operation, position: float, error: float) -> dict[str, Any] | None:
+    """Return the longest position, the error there, and a sentence; None without frequencies or positions."""
+    if position < 0:
+        return None
+    noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
+    text = f"at position {position:,.0f} your {noun} within {_rounded_up(error)}"
+    finest = FINEST[operation.dtype]
+    remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
+    if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
+        text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
+    return {"position": position, "error": error, "text": text}
 
 
 def _rounded_up(error: float) -> str:
