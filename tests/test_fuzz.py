@@ -17,8 +17,8 @@ from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import Disagreement, VectorError
 from posref.conformance.fuzzing import hunt, strategies
-from posref.conformance.fuzzing.fuzz import fuzz, opened
-from posref.conformance.fuzzing.hunt import Hunt
+from posref.conformance.fuzzing.fuzz import fuzz
+from posref.conformance.fuzzing.hunt import Hunt, opened
 from posref.conformance.model import Answer
 from posref.conformance.proof.verification import verify
 from posref.scaling import Llama3

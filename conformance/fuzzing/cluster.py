@@ -13,8 +13,7 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .fuzz import LoadOptions, Plan, Task, opened, plan_of
-from .hunt import Asking, Hunt, Progress, Searched, Tally
+from .hunt import Asking, Hunt, LoadOptions, Plan, Progress, Searched, Tally, Task, opened, plan_of
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler

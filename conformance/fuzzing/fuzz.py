@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,32 +20,17 @@ from rich.console import Console
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
-from ..checks.case_run import asked_dtypes
 from ..errors import TargetError, no_operation
 from ..model import FUZZ, Case
 from ..proof.build import write_suite
 from ..reports.terminal import plain
-from ..targets.base import Target
-from ..targets.loader import load
-from .hunt import Asking, Find, Hunt, Progress, Searched, Tally, case_id, written
+from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Task, case_id, opened, plan_of, written
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
 SHOWN = 1000  # characters of a call
 REASONS = 5
-Pair = tuple[str, str]  # operation, dtype
-LoadOptions = Mapping[str, Any]
-Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
 Search = Callable[[Sequence[Task]], list[Searched]]  # what each task gave, as far as time allowed
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The plan of a run: the name of the target, and the operations and dtypes to draw calls of."""
-
-    name: str
-    reproduce: str
-    pairs: tuple[Pair, ...]
 
 
 @dataclass
@@ -71,20 +56,6 @@ class Findings:
             return 1
         judged = self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
         return 0 if self.complete and judged else 2
-
-
-def opened(options: LoadOptions) -> Asking:
-    """Return a target that can be opened again."""
-    return Asking(partial(load, **options), load(**options))
-
-
-def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
-    """Return the plan for a target: its operations, or those of `ops` that it has."""
-    wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
-    if not wanted:
-        msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."
-        raise TargetError(msg)
-    return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in asked_dtypes(target, n)))
 
 
 def fuzz(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +21,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
+from posref.spec import REGISTRY
 
 from ..accuracy import UNIT
 from ..checks import case_run
@@ -29,7 +31,21 @@ from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
 from ..proof.evaluation import askable
 from ..targets.base import Target
+from ..targets.loader import load
 from .strategies import Drawn, calls
+
+Pair = tuple[str, str]  # operation, dtype
+Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
+LoadOptions = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run: the name of the target, and the operations and dtypes to draw calls of."""
+
+    name: str
+    reproduce: str
+    pairs: tuple[Pair, ...]
 
 
 @dataclass
@@ -63,6 +79,20 @@ class Asking:
             msg = f"{self.target.name}: cannot be asked any more: {result.message}."
             raise TargetError(msg)
         return result
+
+
+def opened(options: LoadOptions) -> Asking:
+    """Return a target that can be opened again."""
+    return Asking(partial(load, **options), load(**options))
+
+
+def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
+    """Return the plan for a target: its operations, or those of `ops` that it has."""
+    wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
+    if not wanted:
+        msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."
+        raise TargetError(msg)
+    return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in case_run.asked_dtypes(target, n)))
 
 
 def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
