@@ -89,8 +89,9 @@ how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance
 derived. They cannot make a case pass or fail: all cases are judged before, by the stored tolerances. They only decide what a
 failure is called. If they are too small, the failure stays unexplained. If they are too large, two deviations tie.
 
-A report spends at most 4.5 seconds of CPU on diagnoses, for all operations together. If more time is needed, the text says that
-not every mistake was tried. If many operations fail, the last ones are not explained: check them alone, with `--op`.
+A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It is counted in values computed,
+not in seconds, so a slow or busy machine gives the same report. If more work is needed, the text says that not every mistake
+was tried. If many operations fail, the last ones are not explained: check them alone, with `--op`.
 
 ## Measured
 

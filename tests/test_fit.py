@@ -1,6 +1,7 @@
 """A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
 
 import re
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import posref
 from posref.conformance import check, check_call
-from posref.conformance.diagnosis import constants
+from posref.conformance.diagnosis import constants, hypotheses
 from posref.conformance.diagnosis.hypotheses import Budget
 
 
@@ -69,11 +70,33 @@ def test_a_gain_within_what_rounding_may_do_is_not_said() -> None:
 
 
 def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:
-    assert list(Budget(60).within("ab")) == ["a", "b"]
-    budget = Budget(-1)
+    budget = Budget(60)
+    assert list(budget.within("ab")) == ["a", "b"]
     assert not budget.short
+    budget.meter.done += 60
     assert list(budget.within("ab")) == []
     assert budget.short
+
+
+def test_work_is_counted_in_values_whatever_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that does not come to its end ends at the same mistake where each second is ten."""
+
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        return np.tanh(posref.sinusoidal(positions, dim, **options))
+
+    monkeypatch.setattr(hypotheses, "OF_A_CALL", 100 * hypotheses.OF_A_CALL)
+    slow = told(sinusoidal, "sinusoidal")
+    assert "for want of time" in slow
+    monkeypatch.setattr(hypotheses, "process_time", lambda: 10 * process_time())
+    assert told(sinusoidal, "sinusoidal") == slow
+
+
+def test_a_diagnosis_ends_after_many_seconds_whatever_work_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget()
+    assert not budget.spent()
+    monkeypatch.setattr(hypotheses, "process_time", lambda: process_time() + hypotheses.SECONDS)
+    assert budget.spent()
+    assert budget.part(0).spent()
 
 
 def test_a_report_without_time_says_that_not_every_mistake_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +115,13 @@ def test_a_relation_makes_no_whole_number_so_large_that_a_definition_makes_a_lis
     assert given(np.arange(3)) == 128**2
 
 
-def test_the_time_of_a_report_is_shared_by_all_operations() -> None:
-    assert Budget(4.5).part(0).end == pytest.approx(Budget(4.5).end, abs=0.1)
-    assert Budget(4.5).part(4).end == pytest.approx(Budget(3.5).end, abs=0.1)
-    many = Budget(1.0)
-    assert many.part(99).end < Budget(0.02).end
+def test_the_work_of_a_report_is_shared_by_all_operations() -> None:
+    budget = Budget()
+    assert budget.part(0).left == budget.left
+    assert budget.part(4).left == budget.left - 4 * hypotheses.RESERVE
+    assert Budget(1000).part(99).left == 10
+    budget.part(0).meter.done += 1000
+    assert budget.left == hypotheses.WORK - 1000
 
 
 def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
-AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
+AFTER_PAIRS = 4_000_000  # values, the work that is kept for groups of cases
 FAR = 1e12  # from here on how many times worse an explanation is says nothing more
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
@@ -93,7 +93,7 @@ def diagnose(
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
     of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, `messages` what is
-    said of failing cases, by id, and `budget` the time that it may take. `earlier` are the operation's explanations in other
+    said of failing cases, by id, and `budget` the work that it may do. `earlier` are the operation's explanations in other
     dtypes, which are tried first; those of all cases are added to them.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
@@ -174,7 +174,8 @@ def _explained(
     """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
     complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
     silent = _without_values([a for a, _ in answers if len(a.outputs) != len(a.case.calls)], known.messages)
-    questions = search.ordered([Question(op, a, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
+    meter = known.budget.meter
+    questions = search.ordered([Question(op, a, meter, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
@@ -184,7 +185,7 @@ def _explained(
             found = _beyond_one(op, questions, claim, known)
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
-    against = _in_other_dtypes(found, op, known.others)
+    against = _in_other_dtypes(found, op, known)
     position = "" if found.explanations else _first_position(known.first, questions)
     position += OUT_OF_TIME if known.budget.short and not found.explanations else ""
     text = found.text + against + position
@@ -200,15 +201,15 @@ def _explained(
     return record
 
 
-def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> str:
+def _in_other_dtypes(found: Explanation, op: str, known: _Known) -> str:
     """Return in words in which other dtypes all cases pass, although what is named of all cases here would show there."""
     if not found.whole or not found.explanations:
         return ""
     told = []
-    for answers, claim in others:
+    for answers, claim in known.others:
         values = [a for a, failed in answers if a.case.kind in ("value", "sequence") and not failed]
         complete = [a for a in values if len(a.outputs) == len(a.case.calls)]
-        questions = search.ordered([Question(op, a, failed=False, claim=claim) for a in complete])
+        questions = search.ordered([Question(op, a, known.budget.meter, failed=False, claim=claim) for a in complete])
         count = extent.shown_in(found.explanations, questions)
         if count:
             told.append(f"In {complete[0].dtype} this would show in {_count(count)}, which pass{'es' * (count == 1)}.")
@@ -273,12 +274,11 @@ def _several(
     if groups and not any(q.failed for q in search.remaining(questions, groups)):
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
-    pairs = extent.holding(search.combined(questions, known.stages, known.budget.but_for(AFTER_PAIRS)), questions)
-    return (
-        Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
-        if pairs
-        else None
-    )
+    budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
+    pairs = extent.holding(search.combined(questions, known.stages, budget), questions)
+    if not pairs:
+        return None
+    return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
 
 
 def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:

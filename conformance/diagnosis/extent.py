@@ -97,7 +97,7 @@ def _orders(several: Sequence[Deviation]) -> list[Deviation]:
 
 def _predicted(deviation: Deviation, whole: Question) -> Predict:
     """Return what a deviation gives for the judged rows: of the whole call, where it is not too large to be computed."""
-    full = Question(whole.op, Answer(whole.case, whole.dtype), failed=whole.failed, claim=whole.claim)
+    full = whole.of(Answer(whole.case, whole.dtype))
     if not whole.answer.lies or full.size > WHOLE_CALL:
         return cache(lambda jitter: whole.outputs(deviation.operations(jitter)[whole.op]))
 

@@ -6,7 +6,8 @@ float64, must come to values that were rounded along another way before the devi
 decided before and elsewhere, by the stored tolerances alone; none of these four can change a verdict. Were they too small, a
 failure would stay unexplained; too large, and two deviations would tie.
 
-`Budget` is the time for trying them: what is not tried by its end is left out, and the text says so.
+`Budget` is the work of trying them: what is not tried by its end is left out, and the text says so. Work is counted in values,
+not in seconds, so that a slow or busy machine says the same.
 """
 
 from __future__ import annotations
@@ -39,37 +40,52 @@ LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16":
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
-SECONDS = 4.5  # of CPU time, for all operations of a report together
-RESERVE = 0.25  # seconds that are kept for each operation that is still to come, as long as there are so many
+WORK = 60_000_000  # values that hypotheses may compute, for all operations of a report together: about 5 seconds of CPU
+RESERVE = 2_500_000  # values that are kept for each operation that is still to come, as long as there are so many
+OF_A_CALL = 2048  # values that take as long as what a call takes whatever its size, and the comparison of its results
+SECONDS = 60.0  # of CPU time, after which nothing more is tried: a machine ten times as slow does all the work before
 T = TypeVar("T")
 Array = npt.NDArray[Any]
 Outputs = list[Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
 
 
-class Budget:
-    """CPU time for hypotheses; `short` says whether some were not tried for want of it."""
+class Meter:
+    """The work that the hypotheses of a report have done, in values, and the CPU time at which they end in any case."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self.end = process_time() + seconds
+    def __init__(self) -> None:
+        self.done = 0
+        self.end = process_time() + SECONDS
+
+
+class Budget:
+    """Work for hypotheses, in values; `short` says whether some were not tried for want of it."""
+
+    def __init__(self, work: int = WORK, meter: Meter | None = None) -> None:
+        self.meter = meter or Meter()
+        self.end = self.meter.done + work
         self.short = False
 
-    def part(self, others: int) -> Budget:
-        """Return the time for one operation: all but a little for each of the others, or an equal share if they are many."""
-        left = self.end - process_time()
-        return Budget(max(left - RESERVE * others, left / (others + 1)))
+    @property
+    def left(self) -> int:
+        """How much may still be done."""
+        return self.end - self.meter.done
 
-    def but_for(self, seconds: float) -> Budget:
-        """Return the time that is left, but for some seconds."""
-        return Budget(self.end - process_time() - seconds)
+    def part(self, others: int) -> Budget:
+        """Return the work for one operation: all but a little for each of the others, or an equal share if they are many."""
+        return self.limited(max(self.left - RESERVE * others, self.left // (others + 1)))
+
+    def limited(self, work: int) -> Budget:
+        """Return a budget of so much work, which is work of this one too."""
+        return Budget(work, self.meter)
 
     def spent(self) -> bool:
-        """Return whether the time is over; then something is left out."""
-        self.short |= process_time() >= self.end
+        """Return whether the work is done; then something is left out."""
+        self.short |= self.left <= 0 or process_time() >= self.meter.end
         return self.short
 
     def within(self, hypotheses: Iterable[T]) -> Iterator[T]:
-        """Yield hypotheses while there is time."""
+        """Yield hypotheses while work is left."""
         for one in hypotheses:
             if self.spent():
                 return
@@ -95,17 +111,22 @@ class Observation:
 class Question:
     """A case with the answer to it: its calls with their arguments in order, and the values to reproduce."""
 
-    def __init__(self, op: str, answer: Answer, *, failed: bool, claim: str, turn: int = 0) -> None:
-        self.op, self.answer, self.failed, self.claim, self.turn = op, answer, failed, claim, turn
+    def __init__(self, op: str, answer: Answer, meter: Meter, *, failed: bool, claim: str, turn: int = 0) -> None:
+        self.op, self.answer, self.meter, self.failed, self.claim, self.turn = op, answer, meter, failed, claim, turn
         self.id, self.dtype, self.calls = answer.case.id, answer.dtype, answer.case.calls
         self.size = sum(value.size for call in self.calls for value in call.expected.values())
+        inputs = sum(value.size for call in self.calls for value in call.inputs.values())
+        self.work = OF_A_CALL * len(self.calls) + inputs + self.size
         self.case = answer.asked or answer.case  # all of it, where the values of some rows are looked at
 
     @cached_property
     def whole(self) -> Question:
         """The question with all values that were judged, where this one has but few of them."""
-        part = self.answer.part
-        return self if part is None else Question(self.op, part, failed=self.failed, claim=self.claim, turn=self.turn)
+        return self if self.answer.part is None else self.of(self.answer.part)
+
+    def of(self, answer: Answer) -> Question:
+        """Return the question with another answer to its case."""
+        return Question(self.op, answer, self.meter, failed=self.failed, claim=self.claim, turn=self.turn)
 
     @cached_property
     def found(self) -> list[Observation]:
@@ -132,7 +153,8 @@ class Question:
         return [_arguments(self.op, call) for call in self.calls]
 
     def outputs(self, function: Any) -> Outputs:
-        """Return the outputs of every call, by name."""
+        """Return the outputs of every call, by name; it is work."""
+        self.meter.done += self.work
         return [_call(self.op, function, *arguments) for arguments in self.arguments]
 
 

@@ -26,7 +26,7 @@ ENOUGH = 3  # failing cases, all explained, after which passing cases that are o
 MOST = 0.75  # the part of failing cases that a deviation must explain to be named although others are left
 LOOKED = 8  # passing cases, the smallest, in which no part of a pair may show
 PROBED = 3  # failing cases, the smallest, by which the mistakes that may be parts of a pair are ordered
-NEXT = 0.5  # seconds of CPU in which the best of the deviations that do not fit is looked for
+NEXT = 5_000_000  # values, the work of looking for the best of the deviations that do not fit
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
 
@@ -86,13 +86,13 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
     rest = budget
     while heap:
         worst, tie, count, hypothesis = heapq.heappop(heap)
-        if (worst > 1 and not fitting) or rest.spent():  # all others are farther off, or there is no time to say how far
+        if (worst > 1 and not fitting) or rest.spent():  # all others are farther off, or there is no work left to say how far
             return fitting, np.inf
         if count == len(questions):
             if worst > 1:
                 return fitting, worst
             fitting.append((worst, hypothesis.deviation))
-            rest = Budget(NEXT)
+            rest = budget.limited(NEXT)
             continue
         heapq.heappush(heap, (max(worst, hypothesis.score(count)), tie, count + 1, hypothesis))
     return fitting, np.inf

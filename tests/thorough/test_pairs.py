@@ -22,8 +22,7 @@ def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     """
     The diagnosis of a mutant of two deviations names both, or others that give the same values on every case asked.
 
-    Or it says that it does not know all or the rest: a search ends after some seconds, which are more or less work on another
-    machine. A wrong name is a failure.
+    Or it says that it does not know all or the rest: a search ends after some work. A wrong name is a failure.
     """
     if not caught(pair, op) or not finite(pair, op):
         return  # the two undo each other, the operation cannot express them, or both together leave the range of numbers
