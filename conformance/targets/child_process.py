@@ -27,14 +27,10 @@ ALIGNED = 16
 
 def main() -> None:
     """Load the target that the first request names, and answer requests until there are no more."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)  # what the target prints goes to standard error
-    os.close(nothing)
     warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
     own = os.getpid()
     target: PythonTarget | None = None
+    requests, replies = channel()
     while (request := _read(requests)) is not None:
         if request["do"] == "load":
             reply, target = _loaded(request)
@@ -45,6 +41,16 @@ def main() -> None:
             os._exit(1)
         replies.write(json.dumps({**reply, "seq": request["seq"]}).encode("ascii") + b"\n")
         replies.flush()
+
+
+def channel() -> tuple[BinaryIO, BinaryIO]:
+    """Return the real standard input and output; in their places stand nothing and standard error."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)  # what the target prints
+    os.close(nothing)
+    return requests, replies
 
 
 def _read(requests: BinaryIO) -> dict[str, Any] | None:

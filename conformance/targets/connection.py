@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import pickle
 import re
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,7 @@ def ahead(memory: float) -> Connection | None:
         or "numpy" in sys.modules
     ):
         return None
-    import_module(MAIN)
-    return Connection(memory, copy=True)
+    return Connection(memory, copy_of=import_module(MAIN).main)
 
 
 class Connection:
@@ -57,11 +57,11 @@ class Connection:
     in one with a name where a process cannot be given open files.
     """
 
-    def __init__(self, memory: float, *, copy: bool = False) -> None:
+    def __init__(self, memory: float, *, copy_of: Callable[[], None] | None = None) -> None:
         self._exchange = None if process_kind() == "limited" else Exchange()
         self.file: int | str = str(self._exchange.path) if self._exchange else _unnamed_file()  # as the process is told
         shared = (self.file,) if isinstance(self.file, int) else ()
-        command = _main if copy else [sys.executable, "-P", "-m", MAIN]
+        command = copy_of or [sys.executable, "-P", "-m", MAIN]
         self.child: Child | None = None
         try:
             self.child = run_program(command, memory=memory, aloud=True, shared=shared)
@@ -110,9 +110,7 @@ class Connection:
         if not (isinstance(kind, str) and OTHERS.fullmatch(kind)):
             msg = "a dtype"
             raise ValueError(msg)
-        dtype, count = np.dtype(kind), 1
-        for n in shape:
-            count *= n
+        dtype, count = np.dtype(kind), math.prod(shape)
         if count > most or not NUMBERS.fullmatch(kind):
             return np.broadcast_to(np.zeros((), dtype), shape), name
         data = self._read(count * dtype.itemsize, at)  # a copy, which the process cannot change
@@ -156,11 +154,8 @@ def _message(request: Mapping[str, Any]) -> memoryview:
     return file.getbuffer()
 
 
-def _main() -> None:
-    import_module(MAIN).main()
-
-
 def _unnamed_file() -> int:
+    """Return the descriptor of a new file without a name."""
     if hasattr(os, "memfd_create"):  # of Linux; /dev/shm may be small
         return os.memfd_create("posref")
     with tempfile.TemporaryFile() as file:

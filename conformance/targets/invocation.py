@@ -24,7 +24,7 @@ from posref.spec import REGISTRY
 
 from ..accuracy import UNIT
 from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
-from ..errors import Failure, TargetError, Unsupported, shown
+from ..errors import Failure, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
 
 FORMS = ("non-contiguous", "broadcast-view")  # flags that say how arrays are made
@@ -507,13 +507,3 @@ def _moved(x: npt.NDArray[Any], *, ordered: bool) -> npt.NDArray[Any]:
     """Return an array whose values are moved along its first axis with several; the last axis of an `ordered` one stays."""
     axis = next((k for k, size in enumerate(x.shape[: x.ndim - ordered]) if size > 1), None)
     return x if axis is None else np.roll(x, 1, axis)
-
-
-def settle_in_place(name: str, stated: Any) -> tuple[str, ...]:
-    """Return the arguments that an implementation says it overwrites, or raise `TargetError` for one that it cannot."""
-    possible = sorted({shape[1:] for record in REGISTRY.values() for shape in record.result if shape.startswith("=")})
-    given = (stated,) if isinstance(stated, str) else tuple(stated)
-    if not all(argument in possible for argument in given):
-        msg = f"{name}: in_place must name arguments that a result has the shape of: {', '.join(possible)}; got {stated!r}."
-        raise TargetError(msg)
-    return given

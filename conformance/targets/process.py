@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,14 +62,14 @@ class ProcessTarget(StatingTarget):
         connection = Connection(memory) if ahead is None else ahead
         try:
             stated = _loaded(connection, loading, timeout)
-            fields = _fields(name, stated, dtype, claim, trig)
-        except Stopped as stopped:
+            fields = about(name, stated, dtype, claim, trig)
+        except BaseException as error:
             connection.kill()
-            msg = f"{name}: could not be loaded: {stopped}."
-            raise TargetError(msg) from stopped
-        except BaseException:
-            connection.kill()
-            raise
+            if not isinstance(error, Exception) or isinstance(error, PosrefError | BackendMissing):
+                raise
+            msg = f"{name}: could not be loaded: {error if isinstance(error, Stopped) else unreadable(error)}."
+            raise TargetError(msg) from error
+        fields["library"] = fields["library"].removeprefix("Python, ")
         reproduce = f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else "")
         return cls(
             **fields, reproduce=reproduce, loading=loading, timeout=timeout, memory=memory, stated=stated,
@@ -108,13 +109,11 @@ class ProcessTarget(StatingTarget):
 
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, what torch.compile gave up, and how often its process was started again."""
-        notes = list(self.notes)
+        notes = self.notes
         if self.connection is not None:
-            try:
+            with suppress(Stopped, LookupError, TypeError, AttributeError):
                 said = self.connection.ask({"do": "remarks"}, self.timeout)
-                notes = [shown(remark, LONGEST) for remark in said["remarks"]]
-            except (Stopped, LookupError, TypeError, AttributeError):
-                notes = list(self.notes)
+                notes = tuple(shown(remark, LONGEST) for remark in said["remarks"])
         return (*notes, *started_again("its process", self.restarts))
 
     def close(self) -> None:
@@ -128,7 +127,7 @@ class ProcessTarget(StatingTarget):
         assert self.connection is not None
         most = {n: (call.inputs[n] if call.cotangents else value).size for n, value in call.expected.items()}
         given = dict(reply["outputs"])
-        outputs = {name: self.connection.tensor(given[name], most[name]) for name in call.expected if name in given}
+        outputs = {name: self.connection.tensor(given[name], size) for name, size in most.items() if name in given}
         found = self.accepted(case, call, dtype, outputs)
         for name in reply["changed"]:
             raise Failure(invocation.CHANGED.format(shown(name)))
@@ -193,24 +192,11 @@ def _loaded(connection: Connection, loading: Mapping[str, Any], timeout: float) 
     return stated
 
 
-def _fields(name: str, stated: dict[str, Any], dtype: str | None, claim: str | None, trig: float | None) -> dict[str, Any]:
-    """Return the fields of a target by what it states."""
-    try:
-        fields = about(name, stated, dtype, claim, trig)
-    except PosrefError:
-        raise
-    except Exception as error:
-        raise Stopped(verdict="protocol", message=unreadable(error)) from error
-    return {**fields, "library": fields["library"].removeprefix("Python, ")}
-
-
 def _error(reply: Mapping[str, Any]) -> Exception:
     """Return the named error with which a target could not be loaded."""
-    kind, message = reply.get("class"), str(reply.get("message"))
-    if kind == "BackendMissing":
-        return BackendMissing(message)
-    found = getattr(errors, kind, TargetError) if isinstance(kind, str) else TargetError
-    return found(message) if isinstance(found, type) and issubclass(found, PosrefError) else TargetError(message)
+    named = {kind.__name__: kind for kind in (BackendMissing, *vars(errors).values()) if isinstance(kind, type)}
+    found = named.get(str(reply.get("class")), TargetError)
+    return (found if issubclass(found, PosrefError | BackendMissing) else TargetError)(str(reply.get("message")))
 
 
 def _raise_for(reply: Mapping[str, Any]) -> None:

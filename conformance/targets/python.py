@@ -195,38 +195,35 @@ def _loaded(
     if not any(callable(offered(implementation, op)) for op in REGISTRY):
         raise TargetError(_without_operations(name, implementation))
     if device is not None:
-        _try_device(name, library, dtypes[0], device)
+        try:
+            library.from_numpy(np.zeros(1), dtypes[0], device)
+        except Exception as error:
+            msg = f"{name}: backend {library.name!r} cannot use device {device!r} here: {invocation.in_one_line(error)}"
+            raise TargetError(msg) from error
     stated = dict(offered(implementation, "claims", {}))
     if name == "posref":
         stated = {"float32": "angle64", "bfloat16": "angle64", "float16": "angle64"} | stated
+    every_scaling = tuple(kind.__name__ for kind in RECORDS)
     return PythonTarget(
         name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
         listed(implementation, "NOTES"), _versions(library, implementation),
-        _scalings(name, implementation), settle_supports(name, offered(implementation, "supports")),
-        implementation, library, device, invocation.settle_in_place(name, _in_place(implementation)),
+        every_scaling if name == "posref" else settle_scalings(name, listed(implementation, "scalings", SCALINGS)),
+        settle_supports(name, offered(implementation, "supports")),
+        implementation, library, device, _in_place(name, implementation),
     )  # fmt: skip
 
 
-def _try_device(name: str, library: ModuleType, dtype: str, device: Any) -> None:
-    """Raise `TargetError` unless an array can be made on a device."""
-    try:
-        library.from_numpy(np.zeros(1), dtype, device)
-    except Exception as error:
-        msg = f"{name}: backend {library.name!r} cannot use device {device!r} here: {invocation.in_one_line(error)}"
-        raise TargetError(msg) from error
-
-
-def _scalings(name: str, implementation: Any) -> tuple[str, ...]:
-    known = tuple(kind.__name__ for kind in RECORDS)
-    if name == "posref":
-        return known
-    return settle_scalings(name, listed(implementation, "scalings", SCALINGS))
-
-
-def _in_place(implementation: Any) -> Any:
+def _in_place(name: str, implementation: Any) -> tuple[str, ...]:
+    """Return the arguments that an implementation says it overwrites, or raise `TargetError` for one that it cannot."""
+    possible = sorted({shape[1:] for record in REGISTRY.values() for shape in record.result if shape.startswith("=")})
     stated = offered(implementation, "in_place", ())
-    return stated if isinstance(stated, str) else listed(implementation, "in_place")
+    given = (stated,) if isinstance(stated, str) else listed(implementation, "in_place")
+    if not all(argument in possible for argument in given):
+        got = stated if isinstance(stated, str) else given
+        msg = f"{name}: in_place must name arguments that a result has the shape of: {', '.join(possible)}; got {got!r}."
+        raise TargetError(msg)
+    return given
 
 
 def _backend_name(name: str, implementation: Any) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,49 +18,30 @@ from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
 from .. import invocation
+from ..child_process import channel
 from ..python import PythonTarget, load_python
 from . import protocol
 
 
 def serve(target: str, *, backend: str | None = None, dtype: str | None = None, device: str | None = None) -> None:
     """Speak the protocol over standard input and output on behalf of a Python target, until told to stop."""
-    with _channel() as (requests, replies), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server: Server | None = None
-        for line in requests:
-            reply, server = _answer(line, server, target, {"backend": backend, "dtype": dtype, "device": device})
-            if reply is None:
-                return
-            replies.write(protocol.write(reply))
-            replies.flush()
-
-
-@contextmanager
-def _channel() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Yield the real standard input and output; in their places stand nothing and standard error."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    with requests, replies:
-        yield requests, replies
-
-
-def _answer(
-    line: bytes, server: Server | None, target: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Any] | None, Server | None]:
-    """Return the reply to a line, None to stop, and the server that start makes."""
-    command = protocol.command(line)
-    if command["cmd"] == "stop":
-        return None, server
-    if command["cmd"] == "run" and server is not None:
-        return server.run(command), server
-    try:
-        server = Server(load_python(target, **options))
-    except (PosrefError, BackendMissing, ValueError) as error:
-        return {"protocol": protocol.VERSION, "error": str(error)}, None
-    return server.about(), server
+    warnings.simplefilter("ignore")
+    requests, replies = channel()
+    server: Server | None = None
+    for line in requests:
+        command = protocol.command(line)
+        if command["cmd"] == "stop":
+            return
+        if command["cmd"] == "run" and server is not None:
+            reply = server.run(command)
+        else:
+            try:
+                server = Server(load_python(target, backend=backend, dtype=dtype, device=device))
+                reply = {"protocol": protocol.VERSION, **server.target.stated()}
+            except (PosrefError, BackendMissing, ValueError) as error:
+                server, reply = None, {"protocol": protocol.VERSION, "error": str(error)}
+        replies.write(protocol.write(reply))
+        replies.flush()
 
 
 @dataclass
@@ -71,10 +50,6 @@ class Server:
 
     target: PythonTarget
     asked: tuple[str, str] = ("", "")  # case and dtype of the last request
-
-    def about(self) -> dict[str, Any]:
-        """Return the reply to start."""
-        return {"protocol": protocol.VERSION, **self.target.stated()}
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a request to run."""

@@ -148,20 +148,28 @@ def sweep(program: int) -> None:
 def memory() -> int:
     """Return the bytes that all processes below this one hold; of one alone what it could share, since the rest has a limit."""
     found = below(os.getpid())
-    private, mapped = map(sum, zip(*(held_by(pid) for pid in found), strict=True)) if len(found) > 1 else (0, shared_by(found))
+    private = mapped = 0
+    for pid in found:
+        if len(found) > 1:  # its part of what it shares with its copies, which takes longer to have
+            own, shared = in_lines(pid, "smaps_rollup", b"Pss_Anon:", b"Pss_Shmem:")
+        else:
+            own, [shared] = 0, in_lines(pid, "status", b"RssShmem:")
+        private, mapped = private + own, mapped + shared
     return private + max(mapped, in_files(found))
 
 
-def shared_by(pids: list[int]) -> int:
-    """Return the bytes of memory that can be shared, in processes: quicker to have than what `held_by` tells."""
-    total = 0
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/status", "rb") as file:
-                total += sum(int(line.split()[1]) << 10 for line in file if line.startswith(b"RssShmem:"))
-        except OSError:  # it has ended
-            continue
-    return total
+def in_lines(pid: int, name: str, *heads: bytes) -> list[int]:
+    """Return the bytes that lines of a process's file in /proc state, by how the lines begin."""
+    found = dict.fromkeys(heads, 0)
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            for line in file:
+                head, *rest = line.split()
+                if head in found:
+                    found[head] = int(rest[0]) << 10
+    except OSError:  # it has ended
+        pass
+    return list(found.values())
 
 
 def in_files(pids: list[int]) -> int:
@@ -190,20 +198,6 @@ def below(pid: int) -> list[int]:
         except OSError:  # it has ended, or the system has no such lists
             continue
     return found[1:]
-
-
-def held_by(pid: int) -> tuple[int, int]:
-    """Return the bytes that a process holds for itself, and in shared memory, its part of what it shares with its copies."""
-    found = {b"Pss_Anon:": 0, b"Pss_Shmem:": 0}
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                name, *rest = line.split()
-                if name in found:
-                    found[name] = int(rest[0]) << 10
-    except OSError:  # it has ended
-        pass
-    return found[b"Pss_Anon:"], found[b"Pss_Shmem:"]
 
 
 def descendants() -> list[int]:
