@@ -119,13 +119,17 @@ def started_again(what: str, times: int) -> tuple[str, ...]:
     return (f"{what} had to be started again {'once' if times == 1 else f'{times} times'}",) if times else ()
 
 
+def expect_among(name: str, what: str, stated: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `TargetError` for a word of a list that an implementation states and that is not known."""
+    unknown = [word for word in stated if word not in known]
+    if unknown:
+        msg = f"{name}: {what} must be among {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+
+
 def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
     """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
-    known = [kind.__name__ for kind in RECORDS]
-    unknown = [record for record in stated if record not in known]
-    if unknown:
-        msg = f"{name}: scalings must be among {', '.join(known)}; got {', '.join(map(repr, unknown))}."
-        raise TargetError(msg)
+    expect_among(name, "scalings", stated, [kind.__name__ for kind in RECORDS])
     return tuple(stated)
 
 
@@ -144,14 +148,6 @@ def settle_supports(name: str, stated: Any) -> dict[str, Any] | None:
         msg = f"{name}: {error}"
         raise TargetError(msg) from error
     return document
-
-
-def check_dtypes(name: str, dtypes: Iterable[str]) -> None:
-    """Raise `TargetError` for a dtype that no class is defined for."""
-    unknown = [d for d in dtypes if d not in OF_DTYPE]
-    if unknown:
-        msg = f"{name}: dtypes must be among {', '.join(OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
-        raise TargetError(msg)
 
 
 def settle_claims(

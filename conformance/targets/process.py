@@ -36,7 +36,7 @@ class ProcessTarget(StatingTarget):
     loading: Mapping[str, Any] = field(kw_only=True)  # the request to load it
     timeout: float = field(kw_only=True)
     memory: float = field(kw_only=True)
-    connection: Connection | None = field(kw_only=True)
+    connection: Connection = field(kw_only=True)  # without a child once that was killed
     ended: dict[tuple[str, str], str] = field(default_factory=dict)  # how, by operation and dtype
     restarts: int = 0
     begins: bool = True  # whether the next call is the first of its case
@@ -110,21 +110,17 @@ class ProcessTarget(StatingTarget):
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, what torch.compile gave up, and how often its process was started again."""
         notes = self.notes
-        if self.connection is not None:
-            with suppress(Stopped, LookupError, TypeError, AttributeError):
-                said = self.connection.ask({"do": "remarks"}, self.timeout)
-                notes = tuple(shown(remark, LONGEST) for remark in said["remarks"])
+        with suppress(Stopped, LookupError, TypeError, AttributeError):
+            said = self.connection.ask({"do": "remarks"}, self.timeout)
+            notes = tuple(shown(remark, LONGEST) for remark in said["remarks"])
         return (*notes, *started_again("its process", self.restarts))
 
     def close(self) -> None:
         """Leave nothing of its process behind."""
-        if self.connection is not None:
-            self.connection.stop()
-            self.connection = None
+        self.connection.stop()
 
     def _outputs(self, case: LoadedCase, call: Call, dtype: str, reply: Mapping[str, Any]) -> Arrays:
         """Return the results of a reply, which must be of the right shape and dtype, and the same the second time."""
-        assert self.connection is not None
         most = {n: (call.inputs[n] if call.cotangents else value).size for n, value in call.expected.items()}
         given = dict(reply["outputs"])
         outputs = {name: self.connection.tensor(given[name], size) for name, size in most.items() if name in given}
@@ -143,12 +139,13 @@ class ProcessTarget(StatingTarget):
         bare = Call(call.params, call.inputs, dict.fromkeys(call.expected), cotangents=call.cotangents)  # type: ignore[arg-type]
         asked = replace(case, calls=(bare,))
         try:
-            connection = self.connection or self._restarted()
-            request = {"do": do, "case": asked, "dtype": dtype, "begin": self.begins, "file": connection.file}
+            if self.connection.child is None:
+                self._restart()
+            request = {"do": do, "case": asked, "dtype": dtype, "begin": self.begins, "file": self.connection.file}
             self.begins = False
-            reply = connection.ask(request, self.timeout)
+            reply = self.connection.ask(request, self.timeout)
         except KeyboardInterrupt:
-            self.interrupted, self.connection = True, None
+            self.interrupted = True
             raise
         except Stopped as stopped:
             raise self._stopped(case, dtype, stopped) from stopped
@@ -157,15 +154,13 @@ class ProcessTarget(StatingTarget):
 
     def _stopped(self, case: LoadedCase, dtype: str, stopped: Stopped) -> Stopped:
         """Ask no more of the operation of a case, for this reason."""
-        if self.connection is not None:
-            self.connection.kill()
-            self.connection = None
+        self.connection.kill()
         if stopped.verdict != "not-run":
             self.ended[case.op, dtype] = f"{stopped.verdict} at {case.id}"
         return stopped
 
-    def _restarted(self) -> Connection:
-        """Return another process with the target, unless there were too many; never a copy of this one."""
+    def _restart(self) -> None:
+        """Load the target in another process, unless there were too many; never in a copy of this one."""
         if self.restarts >= RESTARTS:
             raise Stopped(verdict="not-run", message=f"not asked: its process had to be started again {RESTARTS} times")
         self.restarts += 1
@@ -176,7 +171,6 @@ class ProcessTarget(StatingTarget):
             raise Stopped(verdict="protocol", message=shown(f"cannot be loaded again: {error}")) from error
         if stated != self.stated:
             raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
-        return self.connection
 
 
 def _loaded(connection: Connection, loading: Mapping[str, Any], timeout: float) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib import metadata
-from inspect import isroutine
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +31,7 @@ from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
 from . import invocation
-from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
+from .base import SCALINGS, Target, expect_among, settle_claims, settle_scalings, settle_supports
 
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
@@ -132,15 +132,22 @@ def _stopping(function: Callable[..., T], *arguments: Any) -> T:
         raise Stopped(verdict="error", message=invocation.in_one_line(error)) from error
 
 
+@contextmanager
+def _naming(what: str, *known: type[BaseException]) -> Iterator[None]:
+    """Raise a `TargetError` that names what was done in place of an exception of the target that is not `known`."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, (KeyboardInterrupt, *known)):
+            raise
+        msg = f"{what} raised {invocation.in_one_line(error)}"
+        raise TargetError(msg) from error
+
+
 def offered(implementation: Any, name: str, default: Any = None) -> Any:
     """Return an attribute of an implementation, or `default` if it has none; `TargetError` if it raises anything else."""
-    try:
+    with _naming(f"{type(implementation).__name__}: reading {name!r} of it"):
         return getattr(implementation, name, default)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        msg = f"{type(implementation).__name__}: reading {name!r} of it raised {invocation.in_one_line(error)}"
-        raise TargetError(msg) from error
 
 
 def listed(implementation: Any, name: str, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
@@ -157,22 +164,15 @@ def load_python(
     device: Any = None,
 ) -> PythonTarget:  # fmt: skip
     """Return a target in this process; TargetError as `load`, also where what it states raises when it is read."""
-    try:
+    with _naming(
+        f"{target if isinstance(target, str) else type(target).__name__}: loading it", PosrefError, backends.BackendMissing
+    ):
         return _loaded(target, backend, dtype, claim, trig, device)
-    except (PosrefError, backends.BackendMissing, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        if isinstance(error, ValueError) and str(error).startswith("backends.load: name "):
-            raise TargetError(str(error).replace("backends.load: name", "check: backend", 1)) from error
-        msg = (
-            f"{target if isinstance(target, str) else type(target).__name__}: loading it raised {invocation.in_one_line(error)}"
-        )
-        raise TargetError(msg) from error
 
 
 def _without_operations(name: str, implementation: Any) -> str:
     """Return the sentence that refuses a target of whose functions none is named as an operation."""
-    if isroutine(implementation):
+    if inspect.isroutine(implementation):
         return f"{name}: is itself a function; must have functions named as operations. Name the module or file that has it."
     near = {word: get_close_matches(word, REGISTRY, n=1, cutoff=0.75) for word in dir(implementation) if word[0] != "_"}
     close = ", ".join(f"{word} (is it {found[0]}?)" for word, found in near.items() if found and found != [word])
@@ -185,9 +185,14 @@ def _loaded(
 ) -> PythonTarget:
     """Return a target in this process."""
     name, implementation = find(target)
-    library = backends.load(backend or _backend_name(name, implementation))
+    try:
+        library = backends.load(backend or _backend_name(name, implementation))
+    except ValueError as error:
+        if not str(error).startswith("backends.load: name "):
+            raise
+        raise TargetError(str(error).replace("backends.load: name", "check: backend", 1)) from error
     dtypes = (dtype,) if dtype else _dtypes(name, implementation, library)
-    check_dtypes(name, dtypes)
+    expect_among(name, "dtypes", dtypes, OF_DTYPE)
     absent = [d for d in dtypes if d not in library.dtypes]
     if absent:
         msg = f"{name}: backend {library.name!r} has no {', '.join(absent)} here; it has {', '.join(library.dtypes)}."
@@ -279,17 +284,13 @@ def find(target: Any) -> tuple[str, Any]:
 
 def _import(module: str, target: str) -> Any:
     try:
-        return importlib.import_module(module)
+        with _naming(f"{target}: importing it", ModuleNotFoundError):
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         file = f" A file is given alone: {module}." if module.endswith(".py") else ""
         msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}.{file}"
-        raise TargetError(msg) from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        msg = f"{target}: importing it raised {invocation.in_one_line(error)}"
         raise TargetError(msg) from error
 
 

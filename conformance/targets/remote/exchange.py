@@ -86,6 +86,11 @@ def label(case: LoadedCase, step: int) -> str:
     return f"{name}@{step}" if case.kind == "sequence" else name
 
 
+def _place(case: LoadedCase, step: int, dtype: str, output: str) -> str:
+    """Return the group and the name of the tensor in which a result is."""
+    return f"{case.id.rsplit('/', maxsplit=1)[0]}:{dtype}/{label(case, step)}/{output}"
+
+
 @dataclass
 class Outputs(StatingTarget):
     """A folder of results."""
@@ -124,14 +129,10 @@ class Outputs(StatingTarget):
         """Return what is in the folder."""
         self._stop_if_said(case, dtype)
         step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
-        outputs = {n: self._result(case, step, dtype, n) for n in call.expected}
-        lacking = [n for n, tensor in outputs.items() if tensor is None]
-        if lacking:
-            group = case.id.rsplit("/", maxsplit=1)[0]
-            where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
-            raise Stopped(verdict="not-run", message=where)
-        found = {n: tensor for n, tensor in outputs.items() if tensor is not None}
-        return self.accepted(case, call, dtype, found)
+        places = {n: _place(case, step, dtype, n) for n in call.expected}
+        for group, _, name in (place.partition(":") for place in places.values() if place not in self.found):
+            raise Stopped(verdict="not-run", message=f"no {name} in {group}/{OUTPUTS}")
+        return self.accepted(case, call, dtype, {n: self.found[place] for n, place in places.items()})
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return that it was rejected."""
@@ -141,7 +142,7 @@ class Outputs(StatingTarget):
             self._stop_if_said(case, dtype)
         except Stopped as stopped:
             return str(stopped)
-        if any(self._result(case, 0, dtype, n) is not None for n in protocol.outputs(case, case.calls[0])):
+        if any(_place(case, 0, dtype, n) in self.found for n in protocol.outputs(case, case.calls[0])):
             raise invocation.not_refused(case)
         raise Stopped(verdict="not-run", message="neither rejected nor computed")
 
@@ -155,11 +156,6 @@ class Outputs(StatingTarget):
             raise Stopped(verdict="error", message=error or "error")
         if case.id in self.stated.get("rejected", ()):
             raise Stopped(verdict="error", message="rejected a valid call")
-
-    def _result(self, case: LoadedCase, step: int, dtype: str, output: str) -> protocol.Decoded | None:
-        """Return one tensor of the folder, or None."""
-        group = case.id.rsplit("/", maxsplit=1)[0]
-        return self.found.get(f"{group}:{dtype}/{label(case, step)}/{output}")
 
 
 def _expect_suite(folder: Path, stated: Mapping[str, Any], suite: Path) -> None:
@@ -201,8 +197,8 @@ def _strays(folder: Path, groups: Collection[LoadedGroup], stated: Mapping[str, 
     """Yield notes on files, tensors and cases that are not of the suite."""
     cases = {case.id: case for group in groups for case in group.cases}
     expected = {
-        f"{group.id}:{dtype}/{label(case, k)}/{output}"
-        for group in groups for case in group.cases for k, call in enumerate(case.calls)
+        _place(case, k, dtype, output)
+        for case in cases.values() for k, call in enumerate(case.calls)
         for output in protocol.outputs(case, call) for dtype in OF_DTYPE
     }  # fmt: skip
     ours = {ABOUT, MANIFEST} | {f"{g.id}/{name}" for g in groups for name in (REQUESTS, INPUTS, OUTPUTS)}

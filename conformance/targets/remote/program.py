@@ -80,16 +80,17 @@ class Session:
         self.seq += 1
         request, limit = protocol.run(self.seq, case, step, dtype), protocol.limit(case.calls[step])
         if self.stated.get("tensors") == "file":
-            request = protocol.with_files(request, self._private())
+            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="posref-"))  # only this user can look into it
+            request = protocol.with_files(request, self._folder)
         try:
-            reply = self._exchange(request, "reply", self.timeout, limit)
-            return _reply(request, reply, limit)
-        except ProtocolError as error:
-            raise self._dropped(verdict="protocol", message=str(error)) from error
-        except (Stopped, TargetError):
-            raise
-        except Exception as error:  # a reply that nobody thought of is no reason to lose the others
-            raise self._dropped(verdict="protocol", message=f"its reply cannot be read: {in_one_line(error)}") from error
+            return _reply(request, self._exchange(request, "reply", self.timeout, limit), limit)
+        except BaseException as error:
+            self._drop()
+            if isinstance(error, Stopped) or not isinstance(error, Exception):
+                raise
+            # a reply that nobody thought of is no reason to lose the others
+            said = str(error) if isinstance(error, ProtocolError) else f"its reply cannot be read: {in_one_line(error)}"
+            raise Stopped(verdict="protocol", message=said) from error
         finally:
             protocol.remove_files(request.get("files", {}))
 
@@ -109,8 +110,10 @@ class Session:
         self.child = run_program(self.command, memory=self.memory)
         try:
             stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, START_REPLY)
-        except ProtocolError as error:
+        except BaseException as error:
             self._drop()
+            if not isinstance(error, ProtocolError):
+                raise
             self._refuse_other_version()
             raise Stopped(verdict="protocol", message=str(error)) from error
         if "error" in stated:
@@ -139,32 +142,20 @@ class Session:
         except TargetError as error:
             raise Stopped(verdict="protocol", message=str(error)) from error
         if stated != self.stated:
-            raise self._dropped(verdict="protocol", message="states other things of itself when it is started again")
+            self._drop()
+            raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
 
     def _exchange(self, message: dict[str, Any], kind: str, seconds: float, limit: int) -> dict[str, Any]:
         """Send a message and return the reply, of the schema of its kind."""
         assert self.child is not None
-        try:
-            self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit)
-        except BaseException:
-            self._drop()
-            raise
+        self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit)
         return protocol.read(self.last, kind)
-
-    def _dropped(self, verdict: str, message: str) -> Stopped:
-        self._drop()
-        return Stopped(verdict, message)
 
     def _drop(self) -> None:
         """Kill the program."""
         if self.child is not None:
             self.child.kill()
             self.child = None
-
-    def _private(self) -> Path:
-        """Return a folder that only this user can look into."""
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="posref-"))
-        return self._folder
 
 
 def _reply(request: Mapping[str, Any], reply: Mapping[str, Any], limit: int) -> Reply:

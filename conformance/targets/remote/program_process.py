@@ -48,11 +48,7 @@ def run_program(
     command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
 ) -> Child:
     """Return a run of a program, with limits where the system has them; `TargetError` if it cannot be started."""
-    if process_kind() == "limited":
-        return Child(command, memory=memory, aloud=aloud, shared=shared)
-    assert not callable(command)
-    assert not shared
-    return PlainChild(command, aloud=aloud)
+    return (Child if process_kind() == "limited" else PlainChild)(command, memory=memory, aloud=aloud, shared=shared)
 
 
 class Child:
@@ -68,12 +64,27 @@ class Child:
     def __init__(
         self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
     ) -> None:
-        self._prepare(aloud=aloud)
+        self.mark, self.aloud = uuid.uuid4().hex, aloud
+        self.noise: deque[bytes] = deque(maxlen=5)
+        self.errors, self.repeated, self.noisy = b"", 0, 0
+        self._asked = False
+        self._buffer, self._searched = bytearray(), 0
+        self._others = _children()
+        self._start(command, int(memory * 2**30), shared)
+
+    def _start(self, command: Sequence[str] | Callable[[], object], limit: int, shared: tuple[int, ...]) -> None:
+        """Start the program under its supervisor."""
         held, self._lifeline = os.pipe()
         theirs, ours = zip(*(os.pipe()[::step] for step in (1, -1, -1)), strict=True)
-        start: Callable[..., _Forked | subprocess.Popen[bytes]] = _forked if callable(command) else _spawned
         try:
-            self._process = start(command, self.mark, int(memory * 2**30), held, theirs, shared)
+            if callable(command):
+                self._process = _forked(command, self.mark, limit, held, theirs, shared)
+            else:
+                supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(limit), *command]
+                self._process = subprocess.Popen(
+                    supervised, stdin=theirs[0], stdout=theirs[1], stderr=theirs[2], env=environment(self.mark),
+                    pass_fds=(held, *shared), start_new_session=True,
+                )  # fmt: skip
         finally:
             for end in (held, *theirs):
                 os.close(end)
@@ -83,15 +94,6 @@ class Child:
             os.set_blocking(end, False)
         self._selector.register(self._out, selectors.EVENT_READ)
         self._selector.register(self._err, selectors.EVENT_READ)
-
-    def _prepare(self, *, aloud: bool) -> None:
-        """Begin what is remembered of a run, however it is started."""
-        self.mark, self.aloud = uuid.uuid4().hex, aloud
-        self.noise: deque[bytes] = deque(maxlen=5)
-        self.errors, self.repeated, self.noisy = b"", 0, 0
-        self._asked = False
-        self._buffer, self._searched = bytearray(), 0
-        self._others = _children()
 
     def ask(self, message: bytes | memoryview, *, seconds: float, limit: int) -> bytes:
         """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
@@ -267,8 +269,9 @@ class Child:
 class PlainChild(Child):
     """A run of a program with a deadline for every reply and no other limit. Threads read and write its pipes."""
 
-    def __init__(self, command: Sequence[str], *, aloud: bool = False) -> None:
-        self._prepare(aloud=aloud)
+    def _start(self, command: Sequence[str] | Callable[[], object], limit: int, shared: tuple[int, ...]) -> None:
+        assert not callable(command)
+        assert not shared
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
@@ -416,18 +419,6 @@ def close_others(kept: set[int]) -> None:
     ends = sorted(kept)
     for low, high in zip(ends, [*ends[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
         os.closerange(low + 1, high)
-
-
-def _spawned(
-    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], shared: tuple[int, ...]
-) -> subprocess.Popen[bytes]:
-    """Start a program under its supervisor."""
-    supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(memory), *command]
-    stdin, stdout, stderr = theirs
-    return subprocess.Popen(
-        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env=environment(mark), pass_fds=(held, *shared),
-        start_new_session=True,
-    )  # fmt: skip
 
 
 def _forked(
