@@ -227,10 +227,19 @@ def accept(
     flags: tuple[str, ...] = (),
 ) -> npt.NDArray[Any]:
     """
-    Return one output, or raise `Failure` unless its shape and dtype are such as the operation may return.
+    Return one output, or raise `Failure` unless its shape and dtype are such as the operation, or its gradient, may have.
 
     `found` names its dtype, None for a plain number; `asked` says whether the call was told the dtype of its result.
     """
+    if call.cotangents:
+        shape, of_input = call.inputs[name].shape, given_dtype(op, name, dtype)
+        if host.shape != shape:
+            msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
+            raise Failure(msg)
+        if found != of_input:
+            msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
+            raise Failure(msg)
+        return host
     expected = call.expected[name]
     shape_fits = host.shape == expected.shape
     if REGISTRY[op].family == "bias" and expected.ndim > 2:
@@ -257,18 +266,6 @@ def accept(
     return host
 
 
-def _accept_gradient(op: str, name: str, host: npt.NDArray[Any], found: str | None, call: Call, dtype: str) -> npt.NDArray[Any]:
-    """Return a gradient, or raise `Failure` unless it has the shape and dtype of its input."""
-    shape, of_input = call.inputs[name].shape, given_dtype(op, name, dtype)
-    if host.shape != shape:
-        msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
-        raise Failure(msg)
-    if found != of_input:
-        msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
-        raise Failure(msg)
-    return host
-
-
 def accepted(
     case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, Result], *, asked: bool, message: str = ""
 ) -> Arrays:
@@ -276,10 +273,7 @@ def accepted(
     missing = [name for name in call.expected if name not in outputs]
     if missing:
         raise Failure(message or f"returned no {', '.join(missing)}")
-    found = {name: outputs[name] for name in call.expected}
-    if call.cotangents:
-        return {n: _accept_gradient(case.op, n, *result, call, dtype) for n, result in found.items()}
-    return {n: accept(case.op, n, *result, call, dtype, asked=asked, flags=case.flags) for n, result in found.items()}
+    return {n: accept(case.op, n, *outputs[n], call, dtype, asked=asked, flags=case.flags) for n in call.expected}
 
 
 def keywords_of(function: Any) -> frozenset[str] | None:

@@ -23,6 +23,7 @@ from . import protocol
 from .program import CannotRun, Program, Reply, Session
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
+ONCE = {"sequence": ("sequence", "ok"), "vjp": ("gradient", "ok"), "reject": ("invalid call", "rejected")}  # by kind of case
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')
 
 
@@ -91,17 +92,13 @@ class Talk:
 
     def probes(self) -> Iterator[Probe]:
         """Yield what is asked: smoke cases, a sequence, a gradient, an invalid call, and what the program does not state."""
-        stated, dtypes = self.program.stated, self.program.dtypes
+        dtypes = self.program.dtypes
         cases = [case for group in load_groups(self.session.suite) for case in group.cases]
-        mine = [c for c in cases if c.op in stated["operations"] and (c.kind != "vjp" or c.op in stated.get("vjp", ()))]
+        mine = [c for c in cases if self.program.has(c.op) and (c.kind != "vjp" or self.program.has_gradients(c.op))]
         smoke = [c for c in mine if c.tier == "smoke"]
         rows = [("smoke case", c, "ok") for c in smoke]
-        for kind, why, wanted in (
-            ("sequence", "sequence", "ok"),
-            ("vjp", "gradient", "ok"),
-            ("reject", "invalid call", "rejected"),
-        ):
-            rows += [(why, c, wanted) for c in [c for c in mine if c.kind == kind][:1]]
+        for kind, (why, wanted) in ONCE.items():
+            rows += [(why, c, wanted) for c in mine if c.kind == kind][:1]
         rows += [("operation it does not state", c, "unsupported") for c in cases if c.tier == "smoke" and c not in mine][:1]
         for why, case, wanted in rows:
             of_case = [d for d in dtypes if d in case.dtypes or case.kind == "reject"] or dtypes[:1]
