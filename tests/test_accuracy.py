@@ -7,7 +7,7 @@ from posref import backends
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import given_dtype
 from posref.conformance.suite import INSTALLED, load_groups
-from posref.conformance.targets.remote import protocol
+from posref.conformance.targets import protocol
 
 
 @pytest.mark.parametrize(("dtype", "unit", "floor"), [("bfloat16", 2.0**-8, 2.0**-134), ("float16", 2.0**-11, 2.0**-25)])

@@ -21,11 +21,11 @@ from posref.conformance.suite import tensors
 from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.schemas import validator
 from posref.conformance.suite.writer import copy
+from posref.conformance.targets import protocol
+from posref.conformance.targets.exchange import export
+from posref.conformance.targets.protocol import safetensors_file
 from posref.conformance.targets.python import load_python
-from posref.conformance.targets.remote import protocol
-from posref.conformance.targets.remote.exchange import export
-from posref.conformance.targets.remote.protocol import safetensors_file
-from posref.conformance.targets.remote.server import Server
+from posref.conformance.targets.server import Server
 from posref.core.composition import makes_frequencies
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY

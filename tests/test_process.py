@@ -202,7 +202,7 @@ ready = ahead(0)
 assert (ready is None) == (sys.argv[2] == "new")
 from posref.conformance.suite.reader import load_groups, INSTALLED
 from posref.conformance.targets.loader import load
-from posref.conformance.targets.remote.supervisor import descendants
+from posref.conformance.targets.supervisor import descendants
 from posref.conformance.checks.case_run import ask
 
 [crashing] = [c for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases if c.id.endswith("/power-of-two/8")]

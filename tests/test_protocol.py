@@ -28,12 +28,12 @@ from posref.conformance.model import LoadedCase
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validator
+from posref.conformance.targets import protocol
 from posref.conformance.targets.limits import RESTARTS
+from posref.conformance.targets.lint import lint
+from posref.conformance.targets.program import Session
+from posref.conformance.targets.program_process import Child
 from posref.conformance.targets.python import load_python
-from posref.conformance.targets.remote import protocol
-from posref.conformance.targets.remote.lint import lint
-from posref.conformance.targets.remote.program import Session
-from posref.conformance.targets.remote.program_process import Child
 from posref.spec import REGISTRY
 
 SERVE = [sys.executable, "-P", "-m", "posref", "protocol", "serve"]

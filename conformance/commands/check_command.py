@@ -14,7 +14,7 @@ from ..suite.file_limits import REPORT
 from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
 from ..targets import limits
 from ..targets.connection import ahead
-from ..targets.remote.program_process import adopt
+from ..targets.program_process import adopt
 from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, needs_vectors, progress
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> Non
 
     Exit code 0: it speaks the protocol; 1: it does not; 2: it could not be run.
     """
-    from ..targets.remote.lint import lint
+    from ..targets.lint import lint
 
     with errors():
         problems = lint(command, timeout=timeout, memory=memory, say=click.echo)
@@ -94,7 +94,7 @@ def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> Non
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 def serve_command(target: str, backend: str | None, dtype: str | None, device: str | None) -> None:
     """Answer the protocol on standard input and output for the Python TARGET, as a program in another language does."""
-    from ..targets.remote.server import serve
+    from ..targets.server import serve
 
     sys.path.insert(0, "")
     with errors():

@@ -93,7 +93,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
     """Write requests without expected values to DIR. Compute them anywhere, then run posref check --outputs DIR."""
     with errors():
         from ..suite.reader import INSTALLED
-        from ..targets.remote.exchange import export
+        from ..targets.exchange import export
 
         count = export(INSTALLED, directory, ops, tier=tier)
     click.echo(f"exported {count} groups to {directory}")

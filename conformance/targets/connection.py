@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Stopped, TargetError, shown
 from ..suite.safe_files import Exchange
 from .limits import GOODBYE, REPLY
-from .remote.program_process import Child, process_kind, run_program
+from .program_process import Child, process_kind, run_program
 
 if TYPE_CHECKING:
     import numpy.typing as npt

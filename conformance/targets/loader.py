@@ -48,11 +48,11 @@ def load(
         raise TargetError(msg)
     stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
     if outputs is not None:
-        from .remote.exchange import Outputs
+        from .exchange import Outputs
 
         return Outputs.load(Path(outputs), suite, **stated)
     if command is not None:
-        from .remote.program import Program, Session
+        from .program import Program, Session
 
         words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words:

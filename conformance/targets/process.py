@@ -18,7 +18,7 @@ from . import invocation
 from .base import StatingTarget, about, started_again
 from .connection import Connection, unreadable
 from .limits import RESTARTS, START_GRACE
-from .remote.program_process import process_kind
+from .program_process import process_kind
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark

@@ -13,7 +13,7 @@ import pytest
 
 from posref.conformance import Report, check
 from posref.conformance.suite.reader import INSTALLED
-from posref.conformance.targets.remote.lint import lint
+from posref.conformance.targets.lint import lint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

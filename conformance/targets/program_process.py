@@ -23,9 +23,9 @@ from pathlib import Path
 from threading import Thread
 from typing import BinaryIO
 
-from ...errors import Stopped, TargetError, shown
-from ..limits import LINE, NOISE, REPEATED, TAIL
+from ..errors import Stopped, TargetError, shown
 from . import supervisor
+from .limits import LINE, NOISE, REPEATED, TAIL
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MARK = "POSREF_PROGRAM"  # in the environment of everything that a program starts

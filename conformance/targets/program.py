@@ -14,13 +14,12 @@ from typing import Any
 
 import posref
 
-from ...errors import Failure, Stopped, TargetError, Unsupported, shown
-from ...model import Arrays, Call, LoadedCase
-from .. import invocation
-from ..base import StatingTarget, about, started_again
-from ..invocation import in_one_line
-from ..limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
-from . import protocol
+from ..errors import Failure, Stopped, TargetError, Unsupported, shown
+from ..model import Arrays, Call, LoadedCase
+from . import invocation, protocol
+from .base import StatingTarget, about, started_again
+from .invocation import in_one_line
+from .limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
 from .program_process import Child, process_kind, run_program
 from .protocol import ProtocolError
 

@@ -19,15 +19,15 @@ import numpy.typing as npt
 from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
-from ...calls import given_dtype, to_json
-from ...errors import PosrefError, VectorError, shown
-from ...model import Call, LoadedCase
-from ...suite import safe_files, tensors
-from ...suite.file_limits import EMPTY_TENSOR
-from ...suite.reader import load_manifest
-from ...suite.schemas import validator
-from ..invocation import FORMS, OWN_DTYPE
-from ..limits import BYTES_PER_VALUE, START_REPLY
+from ..calls import given_dtype, to_json
+from ..errors import PosrefError, VectorError, shown
+from ..model import Call, LoadedCase
+from ..suite import safe_files, tensors
+from ..suite.file_limits import EMPTY_TENSOR
+from ..suite.reader import load_manifest
+from ..suite.schemas import validator
+from .invocation import FORMS, OWN_DTYPE
+from .limits import BYTES_PER_VALUE, START_REPLY
 
 VERSION = 1
 CODES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}

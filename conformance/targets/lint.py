@@ -11,15 +11,14 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
-from ... import judge
-from ...accuracy import OF_DTYPE, UNIT
-from ...calls import makes_constants
-from ...errors import Failure, Stopped, TargetError, shown
-from ...model import LoadedCase
-from ...suite.reader import INSTALLED, load_groups
-from .. import invocation
-from ..limits import GOODBYE
-from . import protocol
+from .. import judge
+from ..accuracy import OF_DTYPE, UNIT
+from ..calls import makes_constants
+from ..errors import Failure, Stopped, TargetError, shown
+from ..model import LoadedCase
+from ..suite.reader import INSTALLED, load_groups
+from . import invocation, protocol
+from .limits import GOODBYE
 from .program import CannotRun, Program, Reply, Session
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'

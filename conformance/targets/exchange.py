@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...accuracy import OF_DTYPE
-from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
-from ...model import Arrays, Call, LoadedCase, LoadedGroup
-from ...suite import safe_files, tensors
-from ...suite.file_limits import ANSWERS, TENSOR_HEADER
-from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
-from ...suite.safe_files import whole_directory
-from ...suite.schemas import validate
-from ...suite.writer import SCHEMA, write_json
-from .. import invocation
-from ..base import StatingTarget, about
-from ..limits import BYTES_PER_VALUE
-from . import protocol
+from ..accuracy import OF_DTYPE
+from ..errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
+from ..model import Arrays, Call, LoadedCase, LoadedGroup
+from ..suite import safe_files, tensors
+from ..suite.file_limits import ANSWERS, TENSOR_HEADER
+from ..suite.reader import load_groups, load_manifest, parse, withdrawn_cases
+from ..suite.safe_files import whole_directory
+from ..suite.schemas import validate
+from ..suite.writer import SCHEMA, write_json
+from . import invocation, protocol
+from .base import StatingTarget, about
+from .limits import BYTES_PER_VALUE
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"

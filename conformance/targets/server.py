@@ -13,14 +13,13 @@ import numpy.typing as npt
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
-from ...accuracy import OF_DTYPE
-from ...calls import from_json
-from ...errors import Failure, PosrefError, Unsupported
-from ...model import Call, LoadedCase
-from .. import invocation
-from ..child_process import channel
-from ..python import PythonTarget, load_python
-from . import protocol
+from ..accuracy import OF_DTYPE
+from ..calls import from_json
+from ..errors import Failure, PosrefError, Unsupported
+from ..model import Call, LoadedCase
+from . import invocation, protocol
+from .child_process import channel
+from .python import PythonTarget, load_python
 
 
 def serve(target: str, *, backend: str | None = None, dtype: str | None = None, device: str | None = None) -> None:

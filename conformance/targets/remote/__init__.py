@@ -1,1 +1,0 @@
-"""Programs in other languages: the protocol, their processes, and the exchange of files."""
