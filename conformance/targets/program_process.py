@@ -69,6 +69,7 @@ class Child:
         self.errors, self.repeated, self.noisy = b"", 0, 0
         self._asked = False
         self._buffer, self._searched = bytearray(), 0
+        self._open = {OUT, ERR}  # pipes that are not read to their end
         self._others = _children()
         self._start(command, int(memory * 2**30), shared)
 
@@ -88,12 +89,13 @@ class Child:
         finally:
             for end in (held, *theirs):
                 os.close(end)
-        self._in, self._out, self._err = ours
+        self._in, *read = ours
+        self._ends = dict(zip((OUT, ERR), read, strict=True))
         self._selector = selectors.DefaultSelector()
-        for end in (self._in, self._out, self._err):
+        for end in ours:
             os.set_blocking(end, False)
-        self._selector.register(self._out, selectors.EVENT_READ)
-        self._selector.register(self._err, selectors.EVENT_READ)
+        for kind, end in self._ends.items():
+            self._selector.register(end, selectors.EVENT_READ, kind)
 
     def ask(self, message: bytes | memoryview, *, seconds: float, limit: int) -> bytes:
         """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
@@ -106,7 +108,7 @@ class Child:
             reply = reply or self._line(limit)
             if reply is not None and not unsent:
                 return reply
-            if not self._speaks():
+            if OUT not in self._open:
                 raise Stopped(verdict="crash", message=self._end())
             left = deadline - time.monotonic()
             if left <= 0:
@@ -117,7 +119,7 @@ class Child:
         """Send a last line, close the program's input, and return whether it then ended by itself in time."""
         deadline = time.monotonic() + seconds
         unsent = memoryview(message)
-        while self._listens() and (left := deadline - time.monotonic()) > 0:
+        while (unsent or self._open) and (left := deadline - time.monotonic()) > 0:
             unsent = self._exchange(unsent, left)
             self._buffer.clear()
             if not unsent:
@@ -134,8 +136,8 @@ class Child:
         self._lifeline = -1
         self._selector.close()
         self._hang_up()
-        os.close(self._out)
-        os.close(self._err)
+        for end in self._ends.values():
+            os.close(end)
         try:
             self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:  # the program has stopped its supervisor
@@ -143,22 +145,14 @@ class Child:
             self._process.wait()
         kill_left(self.mark, self._others)
 
-    def _speaks(self) -> bool:
-        """Return whether its standard output is open, or not yet read to its end."""
-        return self._out in self._selector.get_map()
-
-    def _listens(self) -> bool:
-        """Return whether any of its pipes is open."""
-        return bool(self._selector.get_map())
-
     def _look(self) -> None:
         """Read what its standard output holds now."""
-        self._read(self._out)
+        self._read(OUT)
 
     def _hear_out(self) -> None:
         """Read what its standard error holds, once it has ended."""
-        while self._err in self._selector.get_map() and self._selector.select(0.0):
-            self._read(self._err)
+        while ERR in self._open and self._selector.select(0.0):
+            self._read(ERR)
 
     def _hang_up(self) -> None:
         """Close the program's input."""
@@ -186,7 +180,7 @@ class Child:
             if key.fd == self._in:
                 unsent = self._write(unsent)
             else:
-                self._read(key.fd)
+                self._read(key.data)
         return unsent
 
     def _write(self, unsent: memoryview) -> memoryview:
@@ -198,28 +192,30 @@ class Child:
         except OSError:
             return memoryview(b"")
 
-    def _read(self, end: int) -> None:
+    def _read(self, kind: str) -> None:
         """Read what a pipe holds, at most one chunk, and let go of it at its end."""
         try:
-            data = os.read(end, CHUNK)
+            data = os.read(self._ends[kind], CHUNK)
         except BlockingIOError:
             return
-        if not data and end in self._selector.get_map():
-            self._selector.unregister(end)
-        self._keep(data, of_output=end == self._out)
+        if not data and kind in self._open:
+            self._selector.unregister(self._ends[kind])
+        self._take(kind, data)
 
-    def _keep(self, data: bytes, *, of_output: bool) -> None:
-        """Keep what it wrote to standard output, or the end of what it wrote to standard error."""
-        if of_output:
+    def _take(self, kind: str, data: bytes) -> None:
+        """Keep what it wrote to standard output, or the end of what it wrote to standard error; an empty chunk is its end."""
+        if not data:
+            self._open.discard(kind)
+        elif kind == OUT:
             self._buffer += data
-            return
-        self.errors = (self.errors + data)[-TAIL:]
-        if self.aloud:
-            heard, self.repeated = self.repeated, self.repeated + len(data)
-            with suppress(OSError):
-                os.write(2, data[: max(0, REPEATED - heard)])
-                if heard < REPEATED <= self.repeated:
-                    os.write(2, b"\nposref: the rest of what the target prints is left out\n")
+        else:
+            self.errors = (self.errors + data)[-TAIL:]
+            if self.aloud:
+                heard, self.repeated = self.repeated, self.repeated + len(data)
+                with suppress(OSError):
+                    os.write(2, data[: max(0, REPEATED - heard)])
+                    if heard < REPEATED <= self.repeated:
+                        os.write(2, b"\nposref: the rest of what the target prints is left out\n")
 
     def _line(self, limit: int) -> bytes | None:
         """Return the next whole line that begins with a brace; lines that do not are noise."""
@@ -284,7 +280,6 @@ class PlainChild(Child):
         self._process = process
         self._events: queue.Queue[tuple[str, bytes]] = queue.Queue(CHUNKS)
         self._unwritten: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._open = {OUT, ERR}
         self._sending, self._killed = False, False
         assert process.stdin is not None
         assert process.stdout is not None
@@ -304,12 +299,6 @@ class PlainChild(Child):
             self._process.kill()
             self._process.wait()
             kill_left(self.mark, self._others)
-
-    def _speaks(self) -> bool:
-        return OUT in self._open
-
-    def _listens(self) -> bool:
-        return bool(self._open)
 
     def _look(self) -> None:
         with suppress(queue.Empty):
@@ -337,10 +326,8 @@ class PlainChild(Child):
     def _take(self, kind: str, data: bytes) -> None:
         if kind == SENT:
             self._sending = False
-        elif data:
-            self._keep(data, of_output=kind == OUT)
         else:
-            self._open.discard(kind)
+            super()._take(kind, data)
 
     def _read_all(self, pipe: BinaryIO, kind: str) -> None:
         """Pass on what a pipe gives until its end, and close it; an empty chunk is the end."""
