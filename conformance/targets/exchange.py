@@ -53,18 +53,16 @@ def _write_group(folder: Path, group: LoadedGroup, cases: Collection[LoadedCase]
     folder.mkdir(parents=True)
     stored: tensors.Tensors = {}
     asked = [
-        {"id": c.id, "dtypes": _dtypes(c), "calls": [_request(c, k, stored) for k in range(len(c.calls))], **protocol.forms(c)}
+        {
+            "id": c.id, "dtypes": list(OF_DTYPE if c.kind == "reject" else c.dtypes),  # what must be refused, in any
+            "calls": [_request(c, k, stored) for k in range(len(c.calls))], **protocol.forms(c),
+        }
         for c in cases
-    ]
+    ]  # fmt: skip
     write_json(folder / REQUESTS, {"schema": SCHEMA, "id": group.id, "op": group.op, "cases": asked})
     tensors.write(folder / INPUTS, stored)
     files = {name: tensors.digest((folder / name).read_bytes()) for name in (REQUESTS, INPUTS)}
     return {"id": group.id, "op": group.op, "cases": [c.id for c in cases], "files": files}
-
-
-def _dtypes(case: LoadedCase) -> list[str]:
-    """Return the dtypes to ask a case in: one that must be refused, in any."""
-    return list(OF_DTYPE if case.kind == "reject" else case.dtypes)
 
 
 def _request(case: LoadedCase, step: int, stored: tensors.Tensors) -> dict[str, Any]:
@@ -113,7 +111,13 @@ class Outputs(StatingTarget):
         try:
             stated = parse(folder / ABOUT, safe_files.read(folder / ABOUT, ANSWERS, root=folder))
             validate("implementation", stated, folder / ABOUT)
-            _expect_suite(folder, stated, suite)
+            ours = protocol.start(suite)["sha256"]
+            if stated["sha256"] != ours:
+                msg = (
+                    f"{folder}: the results must be of the suite with sha256 {ours}; they are of {stated['sha256']}. "
+                    "Export and compute them again, or give the suite they are of with --suite."
+                )
+                raise TargetError(msg)
             fields = about(str(folder), stated, dtype, claim, trig)
             groups = list(load_groups(suite, ops=stated["operations"]))
             found = {f"{group.id}:{name}": tensor for group in groups for name, tensor in _read(folder, group, stated).items()}
@@ -155,17 +159,6 @@ class Outputs(StatingTarget):
             raise Stopped(verdict="error", message=error or "error")
         if case.id in self.stated.get("rejected", ()):
             raise Stopped(verdict="error", message="rejected a valid call")
-
-
-def _expect_suite(folder: Path, stated: Mapping[str, Any], suite: Path) -> None:
-    """Raise `TargetError` if results are of another suite."""
-    ours = protocol.start(suite)["sha256"]
-    if stated["sha256"] != ours:
-        msg = (
-            f"{folder}: the results must be of the suite with sha256 {ours}; they are of {stated['sha256']}. "
-            "Export and compute them again, or give the suite they are of with --suite."
-        )
-        raise TargetError(msg)
 
 
 def _read(folder: Path, group: LoadedGroup, stated: Mapping[str, Any]) -> dict[str, protocol.Decoded]:

@@ -130,6 +130,7 @@ class Talk:
     def stop(self) -> None:
         """Tell the program to stop and see whether it does."""
         if self.session.child is None:
+            self.session.close()  # it may have a folder of files
             return
         noise = [line for line in self.session.child.noise if line.strip()]
         if noise:
