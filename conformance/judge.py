@@ -23,9 +23,9 @@ from .accuracy import TRIG, base_of, tolerance_of
 from .calls import judged_as, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
-from .proof.evaluation import half_widths, of_scalars
-from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, screened, shapes_of
-from .suite.axes import signed_places
+from .proof.evaluation import half_widths, hollow_results, of_scalars
+from .proof.live_truth import Sample, Truth, choose, screened
+from .suite.axes import Budget, Rows, Selection, rows_of, signed_places
 
 Reals = npt.NDArray[np.float64]
 Output = tuple[Call, str, npt.NDArray[Any]]  # a call, the name of one of its outputs, and what was returned
@@ -322,13 +322,14 @@ def _live(
 ) -> Sample:  # fmt: skip
     """Return the rows of a call that are judged, with their true values and tolerances; `NotJudged` if there are none."""
     accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
-    whole = call.expected or _shapes(op, call, outputs)
+    whole = call.expected or (call.inputs if call.cotangents else {})
+    whole = whole or hollow_results(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
     outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
     proved = accuracy == "float64" and dtype == "float64" and REGISTRY[op].returns == "real"
     rows = Rows({}, {}, {})
     selection: Selection = {}
     if call.cotangents:
-        if cost(rows, whole, {})[0] > ON_BOUNDS.values and not everything:
+        if sum(x.size for x in whole.values()) > ON_BOUNDS.values and not everything:
             msg = f"gradients of more than {ON_BOUNDS.values} values"
             raise NotJudged(msg)
     else:
@@ -336,14 +337,7 @@ def _live(
         budget = Budget(balls, balls) if proved else ON_BOUNDS
         screen = None if call.expected else partial(screened, op, call, rows, outputs)
         selection = selection if everything else choose(rows, outputs, whole, budget, screen)
-    from .proof.live_truth import Truth  # stored cases need none of it
-
     return Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
-
-
-def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:
-    """Return arrays of the shapes of a call's results, or gradients."""
-    return call.inputs if call.cotangents else shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
 
 
 # ---- the systematic part of an error --------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof.evaluation import wide
-from ..proof.rows import Sample, shapes_of
+from ..proof.evaluation import hollow_results, wide
+from ..proof.live_truth import Sample
 from ..targets import invocation
 from .case_run import TIER, divide, with_few
 
@@ -139,7 +139,7 @@ def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.C
 
 def _accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
-    expected = shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
+    expected = hollow_results(op, call.inputs, call.params, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"

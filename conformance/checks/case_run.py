@@ -16,7 +16,8 @@ from ..evidence.every.state_cases import FLAGS as STATE
 from ..judge import compare, judge
 from ..model import Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
-from ..proof.rows import Budget, Sample, choose, rows_of
+from ..proof.live_truth import Sample, choose
+from ..suite.axes import Budget, rows_of
 from ..targets.base import Target
 from ..targets.invocation import OWN_DTYPE, text_of
 

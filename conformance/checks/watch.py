@@ -25,7 +25,8 @@ from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, WATCHED, Call, Case
 from ..proof.evaluation import plain, wide
-from ..proof.rows import Budget, choose, rows_of
+from ..proof.live_truth import choose
+from ..suite.axes import Budget, rows_of
 from ..targets.invocation import OVERWRITTEN, Collected, same_bits
 from .assertion import call_of, fault_in, on_host, results_on_host
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from posref.backends.bounds import Bounds, rounded_up
+from posref.backends.bounds import Bounds, Sensitivity, rounded_up
 from posref.backends.numbers import Array, Undecided
 from posref.backends.rounding import LARGEST, representable
 from posref.core.composition import Function, makes_frequencies
@@ -19,6 +19,7 @@ from ..accuracy import OF_DTYPE, ROUNDING
 from ..calls import bind, given_dtype, is_wide, makes_constants, positions_of, takes_dtype
 from ..errors import BuildError, no_operation
 from ..model import Arrays, Call
+from ..suite.axes import LEAST, rows_of
 
 R = TypeVar("R")
 
@@ -29,6 +30,11 @@ class Pullback:
 
     cotangents: Arrays
     wrt: tuple[str, ...]
+
+
+def pullback_of(call: Call) -> Pullback | None:
+    """Return what a call asks of gradients; None if it asks for values."""
+    return Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
 
 
 def encoding_of(op: str | Callable[..., Any]) -> Encoding:
@@ -130,6 +136,24 @@ def as_reals(value: Any, system: Bounds) -> Array:
     return value if isinstance(value, Array) else system.asarray(float(value), dtype=system.float64)
 
 
+def errors_of(
+    system: Bounds, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
+) -> Arrays:  # fmt: skip
+    """Return the error bounds of those of a call's results that are reals."""
+    found = {name: as_reals(x, system) for name, x in results_of(system, op, inputs, params, pullback).items()}
+    return {name: x.parts[1] for name, x in found.items() if x.dtype.kind == "real floating"}
+
+
+def sensitivity(
+    system: Sensitivity, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], expected: Arrays,
+    pullback: Pullback | None,
+) -> dict[str, Arrays]:  # fmt: skip
+    """Return by the name "trig" how far results move with each unit of error of sines and cosines; only those that do."""
+    errors = {n: error for n, error in errors_of(system, op, inputs, params, pullback).items() if np.any(error)}
+    moved = {n: rounded_up(np.broadcast_to(error / system.SMALL, expected[n].shape)) for n, error in errors.items()}
+    return {"trig": moved} if moved else {}
+
+
 def askable(op: str, inputs: Arrays, expected: Arrays, flags: tuple[str, ...] = ()) -> list[str]:
     """Return the dtypes that hold every real input exactly and every output within their range."""
     kept = []
@@ -158,6 +182,35 @@ def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arra
     return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
 
 
+def hollow_results(
+    op: str, inputs: Arrays, params: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Arrays:  # fmt: skip
+    """
+    Return arrays of the shapes and kinds of a call's results that take no memory: the whole may be too large to compute.
+
+    The definition runs on two indices of every row axis; where that does not give the `shapes` that somebody has, on all.
+    """
+    inputs = wide(inputs)
+    free = rows_of(op, inputs, params, {})
+    cut = free.cut(inputs, {key: np.arange(min(size, LEAST)) for key, size in free.sizes.items()})
+    try:
+        found = plain(op, cut, params)
+    except ValueError:  # of the whole call it says more
+        found = {}
+    near = rows_of(op, cut, params, {n: x.shape for n, x in found.items()})
+
+    def size_of(name: str, axis: int, size: int) -> int:
+        key = near.results.get(name, {}).get(axis)
+        return free.sizes[key] if key is not None and size == near.sizes[key] else size
+
+    named = {n: tuple(size_of(n, axis, size) for axis, size in enumerate(x.shape)) for n, x in found.items()}
+    if not found or near.sizes.keys() != free.sizes.keys() or shapes not in (None, named):
+        found = plain(op, inputs, params)
+        named = {n: x.shape for n, x in found.items()}
+    kinds = {n: np.int64 if x.dtype.kind in "bi" else np.float64 for n, x in found.items()}
+    return {n: np.broadcast_to(np.zeros((), kinds[n]), shape) for n, shape in named.items()}
+
+
 def widths_of(errors: Arrays, expected: Arrays) -> Arrays:
     """Return half-widths of results by their error bounds, as float32 rounded up; `expected` itself is rounded once."""
     own = {n: np.where(error > 0, 2.0**-53 * np.abs(expected[n]), 0.0) for n, error in errors.items()}
@@ -177,13 +230,18 @@ def decided(system: Bounds, run: Callable[[Bounds], R]) -> R:
         return run(system.of_first_formulas())
 
 
-# ---- half-widths of accuracy classes that no suite stores; they need no python-flint ---------------------------------------
+# ---- what no suite stores, computed with NumPy: it needs no python-flint ---------------------------------------------------
+def live_bounds(accuracy: str) -> Bounds:
+    """Return the bounds of an accuracy class whose values come from NumPy."""
+    from posref.backends.live import live  # stored cases need none of it
+
+    return live(accuracy)
+
+
 def half_widths(op: str, call: Call, accuracy: str) -> Arrays:
     """Return the half-widths of a call's results that are reals, computed once; NaN if the class leaves a decision open."""
     if accuracy not in call.computed:
-        from posref.backends.live import live
-
-        call.computed[accuracy] = _computed(op, call, live(accuracy))
+        call.computed[accuracy] = _computed(op, call, live_bounds(accuracy))
     return call.computed[accuracy]
 
 
@@ -198,26 +256,15 @@ def of_scalars(op: str, call: Call, dtype: str) -> Arrays:
 
 
 def _computed(op: str, call: Call, system: Bounds) -> Arrays:
-    pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-    expected = {name: value for name, value in call.expected.items() if value.dtype.kind == "f"}
     try:
-        results = decided(system, lambda system: results_of(system, op, call.inputs, call.params, pullback))
+        errors = decided(system, lambda system: errors_of(system, op, call.inputs, call.params, pullback_of(call)))
     except Undecided:
-        return {name: np.full(value.shape, np.nan) for name, value in expected.items()}
-    return widths_of({name: as_reals(results[name], system).parts[1] for name in expected}, expected)
+        return {name: np.full(value.shape, np.nan) for name, value in call.expected.items() if value.dtype.kind == "f"}
+    return widths_of(errors, call.expected)
 
 
 def moved_by_trigonometry(op: str, call: Call) -> dict[str, Arrays]:
-    """Return by the name "trig" how far results move with each unit of error of sines and cosines; nothing if they do not."""
+    """Return what `sensitivity` gives of a call that no suite stores."""
     from posref.backends.live import LiveSensitivity
 
-    results = results_of(LiveSensitivity(), op, call.inputs, call.params, None)
-    found = {
-        name: rounded_up(
-            np.broadcast_to(as_reals(results[name], LiveSensitivity()).parts[1] / LiveSensitivity.SMALL, value.shape)
-        )
-        for name, value in call.expected.items()
-        if value.dtype.kind == "f"
-    }
-    moved = {name: size for name, size in found.items() if np.any(size)}
-    return {"trig": moved} if moved else {}
+    return sensitivity(LiveSensitivity(), op, call.inputs, call.params, call.expected, pullback_of(call))

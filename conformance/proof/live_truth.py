@@ -9,44 +9,88 @@ tolerance. So a true value may lie halfway between two float64 numbers, and no v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from posref.backends.bounds import rounded_up
-from posref.backends.live import LiveSensitivity, live
-from posref.backends.numbers import Array, Undecided
+from posref.backends.numbers import Undecided
 from posref.backends.rounding import LARGEST
 from posref.spec import REGISTRY
 
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from .evaluation import Pullback, as_reals, decided, enclosed, results_of, wide, widths_of
-from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
+from ..suite.axes import LEAST, Budget, Key, Rows, Selection
+from .evaluation import (
+    Pullback,
+    as_reals,
+    decided,
+    enclosed,
+    live_bounds,
+    moved_by_trigonometry,
+    plain,
+    results_of,
+    wide,
+    widths_of,
+)  # fmt: skip
 
 Mask = npt.NDArray[np.bool_]
 Enclosure = tuple[npt.NDArray[Any], npt.NDArray[Any]]  # values, and how far they may be from the true ones
 ENOUGH = 2.0**-30  # of a tolerance: a radius below it decides nothing
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"
+TILES = tuple(16 << k for k in range(9))  # 16 to 4096
+DRAWN, FAR = 96, 32
+Far = dict[Key, npt.NDArray[np.int64]]
+PART = 1 << 18  # values that are compared at once: so many stay in a processor's cache
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The judged part of a call: true values where these matter, tolerances, the outputs, and where it lies in the whole."""
+
+    call: Call
+    outputs: Arrays
+    rows: Rows
+    selection: Selection
+    judged: Mapping[str, int]  # values by output
+    shapes: Mapping[str, tuple[int, ...]]  # of the whole
+
+    def of(self, output: str) -> int:
+        """Return how many values an output has."""
+        return math.prod(self.shapes[output])
+
+    def place(self, output: str, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index in the whole output of an index in the judged part."""
+        if not self.selection:
+            return index
+        mesh = self.rows.indices(output, self.shapes[output], self.selection)
+        return tuple(int(axis.ravel()[i]) for axis, i in zip(mesh, index, strict=True))
+
+
+@dataclass
 class Truth:
     """One call, its outputs broadcast to the shapes of its results, and what they are judged by."""
 
-    def __init__(
-        self, op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, rows: Rows, balls: int
-    ) -> None:  # fmt: skip
-        self.op, self.call, self.outputs, self.rows, self.balls = op, call, outputs, rows, balls
-        self.accuracy, self.dtype = accuracy, dtype
-        self.base = base_of(accuracy, dtype)
-        self.reals = bool(call.cotangents) or REGISTRY[op].returns == "real"
-        self._latest: tuple[Selection, Call] | None = None  # what was cut last
+    op: str
+    call: Call
+    outputs: Arrays
+    accuracy: str
+    dtype: str
+    rows: Rows
+    balls: int
+    _latest: tuple[Selection, Call] | None = None  # what was cut last
+
+    def __post_init__(self) -> None:
+        self.base = base_of(self.accuracy, self.dtype)
+        self.reals = bool(self.call.cotangents) or REGISTRY[self.op].returns == "real"
 
     def sample(self, selection: Selection, *, proved: bool) -> Sample:
         """Return what is judged of the selected rows, decided; with `proved` all inexact values come from balls."""
@@ -57,7 +101,9 @@ class Truth:
             call = replace(self._cut(selection), expected=self._integers(selection))
             return self._result(call, outputs, selection, judged)
         expected = {n: np.array(np.broadcast_to(value, outputs[n].shape)) for n, (value, _) in found.items()}
-        widths = self._widths(selection, {n: error for n, (_, error) in found.items()}, expected)
+        widths = {self.base: widths_of({n: error for n, (_, error) in found.items()}, expected)}
+        if TRIG.search(self.accuracy):
+            widths |= moved_by_trigonometry(self.op, replace(self._cut(selection), expected=expected))
         open_ = self._open(selection, outputs, found, widths, proved)
         if any(np.any(mask) for mask in open_.values()):
             self._enclose(selection, open_, expected, widths)
@@ -80,7 +126,7 @@ class Truth:
         """Return values and bounds by output; integers and masks have bounds of zero."""
         call = self._cut(selection)
         found = results_of(system, self.op, call.inputs, call.params, self._pullback())
-        arrays = {n: as_reals(x, system) if not isinstance(x, Array) else x for n, x in found.items()}
+        arrays = {n: as_reals(x, system) for n, x in found.items()}
         return {n: (x.parts[0], x.parts[1] if len(x.parts) > 1 else np.zeros(x.shape)) for n, x in arrays.items()}
 
     def _pullback(self) -> Pullback | None:
@@ -91,7 +137,7 @@ class Truth:
         """Return values and bounds in the claimed class, of those selected rows where it leaves no decision open."""
         if not self.reals:
             return {}, selection
-        system = live(self.base)
+        system = live_bounds(self.base)
         try:
             return decided(system, lambda system: self._run(system, selection)), selection
         except Undecided as error:
@@ -130,16 +176,8 @@ class Truth:
                 found += self._halved(system, selection, key, half, depth - 1) if depth else []
         return found
 
-    def _widths(self, selection: Selection, errors: Arrays, expected: Arrays) -> dict[str, Arrays]:
-        """Return the half-widths of the claimed class, made as those that are stored."""
-        widths = {self.base: widths_of(errors, expected)}
-        if TRIG.search(self.accuracy):
-            moved = {n: e / LiveSensitivity.SMALL for n, (_, e) in self._run(LiveSensitivity(), selection).items()}
-            widths["trig"] = {n: rounded_up(np.broadcast_to(e, expected[n].shape)) for n, e in moved.items()}
-        return widths
-
     def _allowed(self, name: str, expected: npt.NDArray[Any], widths: Mapping[str, Arrays]) -> npt.NDArray[np.float64]:
-        return tolerance_of({c: w[name] for c, w in widths.items()}, expected, self.accuracy, self.dtype)
+        return tolerance_of({c: w[name] for c, w in widths.items() if name in w}, expected, self.accuracy, self.dtype)
 
     def _require_telling(self, call: Call) -> None:
         """Raise `NotJudged` unless the class rules out zeros, and the dtype has every value."""
@@ -160,7 +198,7 @@ class Truth:
     def _integers(self, selection: Selection) -> Arrays:
         """Return integers and masks, from balls where float64 does not decide them."""
         try:
-            return {n: value.astype(np.int64) for n, (value, _) in self._run(live("float64"), selection).items()}
+            return {n: value.astype(np.int64) for n, (value, _) in self._run(live_bounds("float64"), selection).items()}
         except Undecided:
             none = {n: np.asarray(np.inf) for n in self.outputs}
             return {n: value.astype(np.int64) for n, (value, _) in self._on_balls(selection, none).items()}
@@ -180,7 +218,7 @@ class Truth:
     ) -> dict[str, Mask]:  # fmt: skip
         """Return where the values of float64 do not decide; with `proved`, where they are inexact."""
         try:
-            near = found if proved else self._run(live("float64"), selection)
+            near = found if proved else self._run(live_bounds("float64"), selection)
         except Undecided:
             return {n: np.ones(y.shape, dtype=bool) for n, y in outputs.items()}
         open_ = {}
@@ -236,14 +274,105 @@ class Truth:
                 there |= found if found.size == size else bool(found[0])
             there[:LEAST] |= np.count_nonzero(there) < LEAST
             inside[key] = np.flatnonzero(there)
-        results = {n: np.broadcast_to(0.0, mask.shape) for n, mask in open_.items()}
-        while not fits(local, results, inside, Budget(self.balls, self.balls)):
-            longest = max(inside, key=lambda key: len(inside[key]), default=None)
-            if longest is None or len(inside[longest]) <= LEAST:
-                break
-            inside[longest] = inside[longest][: max(LEAST, len(inside[longest]) // 2)]
-        return inside
+        return _fitted(local, open_, inside, Budget(self.balls, self.balls), 1 / 2)
 
     def _local(self, selection: Selection) -> Rows:
         """Return the row axes of the selected part."""
         return replace(self.rows, sizes={key: len(self._indices(key, selection)) for key in self.rows.sizes})
+
+
+# ---- which rows are judged ------------------------------------------------------------------------------------------------
+def _fits(rows: Rows, results: Mapping[str, npt.NDArray[Any]], selection: Selection, budget: Budget) -> bool:
+    found = rows.cost(sum(x.size for x in results.values()), selection)
+    return found.values <= budget.values and found.terms <= budget.terms
+
+
+def _fitted(
+    rows: Rows, results: Mapping[str, npt.NDArray[Any]], wanted: Selection, budget: Budget, part: float
+) -> Selection:  # fmt: skip
+    """Return the first of the wanted indices: of the longest axis again and again only a part, until all fit a budget."""
+    kept = dict(wanted)
+    while kept and not _fits(rows, results, kept, budget):
+        longest = max(kept, key=lambda key: len(kept[key]))
+        if len(kept[longest]) <= LEAST:
+            break
+        kept[longest] = kept[longest][: max(LEAST, int(len(kept[longest]) * part))]
+    return kept
+
+
+def choose(rows: Rows, outputs: Arrays, near: Arrays, budget: Budget, screen: Callable[[], Far] | None = None) -> Selection:
+    """
+    Return the indices to judge along every row axis; of an axis that is not among them all.
+
+    First come the rows whose outputs are farthest from `near`, which is close to the truth. That they look right proves
+    nothing, so the first and last rows, those around multiples of usual tile sizes and drawn ones are judged too. With a
+    `screen`, which finds the farthest rows, only the shapes of `near` matter.
+    """
+    if not rows.sizes or _fits(rows, near, {}, budget):
+        return {}
+    far = farthest(rows, far_off(rows, outputs, near)) if screen is None else screen()
+    wanted = {key: _in_order(size, far.get(key, ())) for key, size in rows.sizes.items()}
+    kept = _fitted(rows, near, wanted, budget, 3 / 4)
+    return {key: np.sort(indices) for key, indices in kept.items() if len(indices) < rows.sizes[key]}
+
+
+def _in_order(size: int, far: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return indices of an axis, those that matter most first."""
+    borders = [m * s + d for m in (1, 2, 3) for s in TILES for d in (-1, 0, 1)]
+    drawn = np.random.default_rng(size).integers(0, max(size, 1), DRAWN)
+    first = [*np.asarray(far, dtype=np.int64), 0, size - 1, 1, size - 2, *borders, *drawn]
+    return np.asarray(list(dict.fromkeys(int(i) for i in first if 0 <= i < size)), dtype=np.int64)
+
+
+def far_off(rows: Rows, outputs: Arrays, near: Arrays) -> npt.NDArray[np.float64]:
+    """Return how much the outputs of every row differ from `near`, for the size of the row; the axes are those of `rows`."""
+    keys = list(rows.sizes)
+    total = np.zeros(tuple(rows.sizes.values()))
+    for name, expected in near.items():
+        axes = {key: axis for axis, key in rows.results.get(name, {}).items() if expected.shape[axis] == rows.sizes[key]}
+        others = tuple(axis for axis in range(expected.ndim) if axis not in axes.values())
+        with np.errstate(all="ignore"):
+            error = np.asarray(outputs[name] - expected.astype(np.float64, copy=False))
+            error = np.abs(error, out=error)
+            size = np.abs(expected)
+            if others:
+                error, size = np.max(error, axis=others, initial=0.0), np.max(size, axis=others, initial=0.0)
+            ratio = np.nan_to_num(error / (size + np.finfo(np.float32).tiny), nan=np.inf)
+        order = sorted(axes, key=axes.__getitem__)
+        ratio = ratio.transpose([order.index(key) for key in keys if key in axes])
+        total = np.maximum(total, ratio[tuple(slice(None) if key in axes else None for key in keys)])
+    return total
+
+
+def farthest(rows: Rows, total: npt.NDArray[np.float64]) -> Far:
+    """Return the indices of the rows that are farthest off, the farthest first."""
+    worst = np.argpartition(total, -FAR, axis=None)[-FAR:] if total.size > FAR else np.arange(total.size)
+    worst = worst[np.argsort(total.ravel()[worst], kind="stable")[::-1]]
+    return dict(zip(rows.sizes, np.unravel_index(worst, total.shape), strict=True)) if rows.sizes else {}
+
+
+def screened(op: str, call: Call, rows: Rows, outputs: Arrays) -> Far:
+    """Return the rows of a call whose outputs are farthest from what the definition gives in float64."""
+    if not rows.sizes:
+        return {}
+    total = np.zeros(tuple(rows.sizes.values()))
+    key = max(rows.sizes, key=lambda key: (_having(rows, call.inputs, key), rows.sizes[key]))
+    for part in _parts(rows.sizes[key], max(y.size for y in outputs.values())):
+        near = plain(op, wide(rows.cut(call.inputs, {key: part})), call.params)
+        local = replace(rows, sizes={**rows.sizes, key: part.stop - part.start})
+        where = tuple(part if other == key else slice(None) for other in rows.sizes)
+        total[where] = far_off(local, rows.cut_results(outputs, {key: part}), near)
+    return farthest(rows, total)
+
+
+def _having(rows: Rows, inputs: Arrays, key: Key) -> int:
+    """Return how many arguments have a row axis: divided by that of most, little is computed again in every part."""
+    axes = {name: axis for name, own in rows.arguments.items() for axis, other in own.items() if other == key}
+    return sum(inputs[name].shape[axis] == rows.sizes[key] for name, axis in axes.items())
+
+
+def _parts(size: int, values: int) -> list[slice]:
+    """Return slices of an axis, each of at least two indices, so that about `PART` values belong to each."""
+    count = max(1, min(size // LEAST, -(-values // PART)))
+    edges = [size * i // count for i in range(count + 1)]
+    return [slice(a, b) for a, b in pairwise(edges)]

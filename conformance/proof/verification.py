@@ -18,7 +18,7 @@ from ..suite.file_limits import SUITE_FILE
 from ..suite.reader import document, load_group, load_manifest
 from ..suite.writer import listing, recorded_sums
 from . import build, witnesses, workers
-from .evaluation import Pullback
+from .evaluation import pullback_of
 
 
 def verify(root: Path, *, jobs: int | None = None, progress: build.Progress | None = None) -> list[str]:
@@ -118,8 +118,7 @@ def _prove_case(case: LoadedCase) -> list[str]:
     for k, call in enumerate(case.calls):
         stored = f"{name}@{k}" if case.kind == "sequence" else name
         try:
-            pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-            expected, mid, widths = witnesses.proved(case.op, call.inputs, call.params, pullback)
+            expected, mid, widths = witnesses.proved(case.op, call.inputs, call.params, pullback_of(call))
         except Exception as error:  # inputs that are no inputs of the operation can make it raise anything
             problems.append(f"{case.id}: {type(error).__name__}: {error}")
             continue

@@ -7,6 +7,7 @@ a `Pullback`: the definition is differentiated backwards (`posref.backends.adjoi
 """
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from posref.backends import exact
-from posref.backends.bounds import Bounds, Sensitivity, bounds, rounded_up
-from posref.backends.numbers import Array, Undecided
+from posref.backends.bounds import Sensitivity, bounds
+from posref.backends.numbers import Undecided
 from posref.core.composition import Function, Observed, called
 from posref.scaling import Scaling
 from posref.spec import PARTS, REGISTRY
@@ -29,8 +30,8 @@ from ..accuracy import BASE
 from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
-from .evaluation import Pullback, as_reals, call_of, decided, encoding_of, golden, plain, results_of, widths_of
-from .rows import LEAST, Rows, Selection, cost, rows_of
+from ..suite.axes import LEAST, Rows, Selection, rows_of
+from .evaluation import Pullback, call_of, decided, encoding_of, errors_of, golden, hollow_results, sensitivity, widths_of
 
 WITNESS_BITS = (256, 4096)
 DIFFERENCES = ((640, 120), (2600, 600))  # bits, and the step 2^-n: an error of 2^-2n; the second proves zeros too
@@ -98,27 +99,11 @@ def half_widths(
     record = encoding_of(op)
     system = bounds(accuracy) if formulas else bounds(accuracy).of_first_formulas()
     try:
-        found = decided(system, lambda system: _errors(system, record.name, inputs, params, pullback))
+        found = decided(system, lambda system: errors_of(system, record.name, inputs, params, pullback))
     except Undecided as error:
         msg = f"{record.name}: a decision lies within the error of class {accuracy}: {error}."
         raise BuildError(msg) from error
     return widths_of(found, expected)
-
-
-def sensitivity(
-    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], expected: Arrays, pullback: Pullback | None = None
-) -> Arrays:
-    """Return how far results may move for each unit of absolute error of sines and cosines; only results that do."""
-    found = _errors(Sensitivity(), op, inputs, params, pullback)
-    moved = {name: error / Sensitivity.SMALL for name, error in found.items() if np.any(error)}
-    return {name: rounded_up(np.broadcast_to(size, expected[name].shape)) for name, size in moved.items()}
-
-
-def _errors(system: Bounds, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None) -> Arrays:
-    """Return the error bounds of a definition's results that are reals."""
-    outputs = results_of(system, op, inputs, params, pullback)
-    reals = {n: x for n, x in outputs.items() if not isinstance(x, Array) or x.dtype.kind == "real floating"}
-    return {name: as_reals(output, system).parts[1] for name, output in reals.items()}
 
 
 def disagreement(
@@ -289,8 +274,7 @@ def proved(
             found = half_widths(op, inputs, params, accuracy, expected, pullback, formulas=False)
         if not (low and pullback) or _telling(found, expected):
             widths[accuracy] = found
-    moved = sensitivity(op, inputs, params, expected, pullback)
-    return expected, mid, widths | ({"trig": moved} if moved else {})
+    return expected, mid, widths | sensitivity(Sensitivity(), op, inputs, params, expected, pullback)
 
 
 def _telling(widths: Arrays, expected: Arrays) -> bool:
@@ -325,7 +309,7 @@ def proved_in_parts(op: str, inputs: Arrays, params: Mapping[str, Any], effort: 
     """
     shapes = shapes_of(op, inputs, params)
     rows = rows_of(op, inputs, params, shapes)
-    values = cost(rows, _hollow(shapes), {}).values
+    values = _values(shapes)
     _require_memory(op, values, values * OF_VALUE)
     parts = [{}] if effort.stages else _split(rows, shapes, PART)
     count = _processes(effort, len(parts))
@@ -366,29 +350,16 @@ def _of_part(op: str, inputs: Arrays, params: Mapping[str, Any], witnesses: int)
 
 
 def shapes_of(op: str, inputs: Arrays, params: Mapping[str, Any]) -> Shapes:
-    """Return the shapes of a call's results, from those of a few of its rows: the whole may be too large to compute."""
-    free = rows_of(op, inputs, params, {})
-    few = {key: np.arange(min(size, LEAST)) for key, size in free.sizes.items()}
-    cut = free.cut(inputs, few)
-    small = {n: x.shape for n, x in plain(op, cut, params).items()}
-    near = rows_of(op, cut, params, small)
-    if set(near.sizes) != set(few):
-        return {n: x.shape for n, x in plain(op, inputs, params).items()}
+    """Return the shapes of a call's results."""
+    return {n: x.shape for n, x in hollow_results(op, inputs, params).items()}
 
-    def size_of(name: str, axis: int, size: int) -> int:
-        key = near.results.get(name, {}).get(axis)
-        return free.sizes[key] if key is not None and size == near.sizes[key] else size
 
-    return {n: tuple(size_of(n, axis, size) for axis, size in enumerate(shape)) for n, shape in small.items()}
+def _values(shapes: Shapes) -> int:
+    return sum(map(math.prod, shapes.values()))
 
 
 def _cost(rows: Rows, shapes: Shapes, selection: Selection) -> int:
-    return cost(rows, _hollow(shapes), selection).terms
-
-
-def _hollow(shapes: Shapes) -> Arrays:
-    """Return arrays of these shapes that take no memory."""
-    return {n: np.broadcast_to(0.0, shape) for n, shape in shapes.items()}
+    return rows.cost(_values(shapes), selection).terms
 
 
 def _split(rows: Rows, shapes: Shapes, most: int) -> list[Selection]:

@@ -14,9 +14,9 @@ from posref.conformance.calls import judged_as
 from posref.conformance.judge import Verdict, compare
 from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
-from posref.conformance.proof import rows as of_rows
-from posref.conformance.proof.evaluation import Pullback, as_reals, plain, results_of
-from posref.conformance.proof.rows import rows_of
+from posref.conformance.proof import live_truth
+from posref.conformance.proof.evaluation import as_reals, hollow_results, moved_by_trigonometry, plain, pullback_of, results_of
+from posref.conformance.suite.axes import rows_of
 from posref.spec import REGISTRY, Axes
 
 from .encoding import Encoding, part
@@ -57,7 +57,7 @@ def rows_have_the_bits_of_the_whole(encoding: Encoding) -> None:
 @part()
 def farthest_rows_come_from_parts(encoding: Encoding) -> None:
     """Shapes and the farthest rows of a call in parts are those of the whole."""
-    with patch.object(of_rows, "PART", 8):
+    with patch.object(live_truth, "PART", 8):
         for case in encoding.largest("value", 6):
             with encoding.at(case.id):
                 check_parts(case)
@@ -121,25 +121,27 @@ def check_parts(case: LoadedCase) -> None:
     op, call = case.op, Call(case.calls[0].params, case.calls[0].inputs)
     near = plain(op, call.inputs, call.params)
     shapes = {n: x.shape for n, x in near.items()}
-    assert {n: x.shape for n, x in of_rows.shapes_of(op, call, shapes).items()} == shapes
-    assert {n: x.shape for n, x in of_rows.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
+    for told in (None, shapes, {n: (*shape, 3) for n, shape in shapes.items()}):
+        assert {n: x.shape for n, x in hollow_results(op, call.inputs, call.params, told).items()} == shapes
     rows, rng = rows_of(op, call.inputs, call.params, shapes), np.random.default_rng(5)
     wrong = {n: x.astype(float) + 0.125 * rng.standard_normal(x.shape) for n, x in near.items()}
-    whole, parts = of_rows.farthest(rows, of_rows.far_off(rows, wrong, near)), of_rows.screened(op, call, rows, wrong)
+    whole, parts = live_truth.farthest(rows, live_truth.far_off(rows, wrong, near)), live_truth.screened(op, call, rows, wrong)
     assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
 
 
 def check_values(case: LoadedCase) -> None:
     """The truth lies within the bounds of class float64 around live values, for outputs and gradients."""
     for call in case.calls:
-        pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-        found = results_of(live("float64"), case.op, call.inputs, call.params, pullback)
+        found = results_of(live("float64"), case.op, call.inputs, call.params, pullback_of(call))
         for name, expected in call.expected.items():
             if expected.dtype.kind != "f":
                 assert np.array_equal(np.broadcast_to(found[name].parts[0], expected.shape), expected)
                 continue
             value, bound = as_reals(found[name], live("float64")).parts[:2]
             assert np.all(np.abs(value - expected) <= bound + 2.0**-53 * np.abs(expected) * (bound > 0)), (case.id, name)
+        moved, stored = moved_by_trigonometry(case.op, call).get("trig", {}), call.widths.get("trig", {})
+        assert moved.keys() == stored.keys(), case.id
+        assert all(np.allclose(x, stored[n], rtol=2.0**-9, atol=0) for n, x in moved.items()), case.id  # of 11 bits
 
 
 def check_rows(case: LoadedCase) -> set[str]:
