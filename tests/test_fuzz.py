@@ -20,7 +20,7 @@ from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.fuzzing.fuzz import fuzz
 from posref.conformance.fuzzing.hunt import Hunt, opened
 from posref.conformance.model import Answer
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import verify
 from posref.scaling import Llama3
 from posref.spec import REGISTRY
 

@@ -16,7 +16,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
 from posref.conformance.errors import TargetError
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import verify
 
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
 

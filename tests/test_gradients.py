@@ -29,9 +29,8 @@ from posref.conformance.evidence.catalogue import cases_of
 from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import witnesses
-from posref.conformance.proof.build import build_group
+from posref.conformance.proof.build import build_group, verify
 from posref.conformance.proof.evaluation import Pullback
-from posref.conformance.proof.verification import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.targets import invocation

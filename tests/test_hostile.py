@@ -20,7 +20,7 @@ from safetensors.numpy import save
 from posref.cli import cli
 from posref.conformance import check_call
 from posref.conformance.errors import VectorError
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import verify
 from posref.conformance.reports.document import state
 from posref.conformance.suite import safe_files, tensors
 from posref.conformance.suite.reader import parse

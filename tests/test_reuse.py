@@ -26,9 +26,8 @@ from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.model import Case, Flag, Step
 from posref.conformance.proof import build as building
 from posref.conformance.proof import proof_cache, workers
-from posref.conformance.proof.build import Built, build
+from posref.conformance.proof.build import Built, build, verify
 from posref.conformance.proof.proof_cache import Product, Store
-from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.writer import copy
 from posref.spec import REGISTRY

@@ -19,8 +19,7 @@ from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import witnesses
-from posref.conformance.proof.build import build, build_group
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import build, build_group, verify
 from posref.conformance.suite import tensors
 from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.writer import copy, finish, write_json

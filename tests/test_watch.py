@@ -14,7 +14,7 @@ import torch
 
 import posref
 from posref.conformance import PosrefError, check
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import verify
 from posref.testing import watch
 
 OPTIONS: dict[str, Any] = {"layout": "half", "base": 10_000.0}

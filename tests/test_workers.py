@@ -20,8 +20,7 @@ from posref.conformance.errors import BuildError, PosrefError, Stopped
 from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.model import Case
 from posref.conformance.proof import workers
-from posref.conformance.proof.build import build, product_of
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import build, product_of, verify
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.suite.writer import copy
 

@@ -14,8 +14,8 @@ from posref.spec import REGISTRY, Integer, Integers, Real
 from ..errors import TargetError, VectorError
 from ..model import Record
 from ..suite import safe_files
-from ..suite.file_limits import SUITE_DOCUMENT
 from ..suite.reader import load_manifest, parse
+from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import settle_supports
 from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown

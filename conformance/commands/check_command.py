@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..suite.file_limits import REPORT
-from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
+from ..suite.safe_files import OURS, REPORT, expect_writable, is_standard_output, whole_file
 from ..targets import limits
 from ..targets.connection import ahead
 from ..targets.program_process import adopt

@@ -61,7 +61,7 @@ def vectors_verify(directory: Path | None, jobs: int | None) -> None:
     """Prove every value again. The suite is in DIR, or is the installed one. Nothing is taken from the cache."""
     with errors():
         needs_vectors()
-        from ..proof.verification import verify
+        from ..proof.build import verify
         from ..suite.reader import INSTALLED
 
         with progress("proving") as show:

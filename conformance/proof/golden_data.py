@@ -31,8 +31,7 @@ from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
 from ..suite import tensors
 from ..suite.axes import size_options, within
-from ..suite.file_limits import NAMED_FILE
-from ..suite.safe_files import expect_writable, is_standard_output, loads, read_named, read_object, whole_file
+from ..suite.safe_files import NAMED_FILE, expect_writable, is_standard_output, loads, read_named, read_object, whole_file
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
 
@@ -580,10 +579,10 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         if wanted.effort.stages:
             msg = f"golden: --stages has no place in {OF_OTHERS[form]}. Write .npz or .safetensors."
             raise TargetError(msg)
-        from . import onnx_files
+        from . import foreign_files
 
         if form == "onnx":
-            onnx_files.require_onnx()
+            foreign_files.require_onnx()
     if form == "suite":
         from . import build
 
@@ -617,11 +616,9 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     }
     arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
     if form in OF_OTHERS:
-        from . import flashinfer_files, onnx_files
-
         allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
-        writer = onnx_files if form == "onnx" else flashinfer_files
-        return about | {form: writer.write(path, case, expected, allowed, asked[0], about)}
+        write_foreign = foreign_files.write_onnx if form == "onnx" else foreign_files.write_flashinfer
+        return about | {form: write_foreign(path, case, expected, allowed, asked[0], about)}
     _save(path, form, arrays, about)
     return about
 

@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 from posref.models.gguf import ALWAYS, BOTH
 
 from ..errors import TargetError
-from .file_limits import GGUF_ARRAY, GGUF_AXES, GGUF_ELEMENTS, GGUF_HEADER, GGUF_PAIRS, GGUF_STRINGS, GGUF_TENSORS
-from .safe_files import open_named
+from .safe_files import GGUF_ARRAY, GGUF_AXES, GGUF_ELEMENTS, GGUF_HEADER, GGUF_PAIRS, GGUF_STRINGS, GGUF_TENSORS, open_named
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9

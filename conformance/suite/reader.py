@@ -19,8 +19,7 @@ from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
 from .axes import places, size_options
-from .file_limits import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT
-from .safe_files import put_aside
+from .safe_files import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT, put_aside
 from .schemas import validate_once
 
 INSTALLED = safe_files.OURS

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import VectorError
-from .file_limits import DEPTH, DIGITS, JSON_DOCUMENT, NAMED_FILE
 
 try:
     import fcntl
@@ -33,6 +32,38 @@ except ImportError:  # not on Windows: there nothing is locked, and nothing remo
 
 OURS = Path(__file__).parents[1] / "vectors"  # comes as this code does: some package managers install files as links
 FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+# ---- limits: how many bytes, and how much inside, posref reads of a file; targets/limits.py has those of a target ----------
+# Bytes of files, by what they are
+SUITE_FILE = 64 * 2**20  # of any file of a suite
+SUITE_DOCUMENT = 4 * 2**20  # of a JSON file of a suite
+NAMED_FILE = 1 << 28  # that a user names
+REPORT = 1 << 26  # of an earlier check
+ANSWERS = 1 << 22  # about an implementation that answered elsewhere
+
+# JSON
+JSON_DOCUMENT = 16 * 2**20  # bytes of a document; the parsed objects may take about twenty times as much
+DEPTH = 32  # of objects and lists inside one another; tensors have at most 8 axes
+DIGITS = 20  # no 64-bit integer has more, and longer ones take time that grows with the square
+
+# Tensors (safetensors)
+TENSOR_NAME = 255  # bytes
+TENSOR_AXES = 8
+TENSOR_HEADER = 2**20  # bytes
+EMPTY_TENSOR = 2**20  # places of the other axes of a tensor without values
+REFUSED_CALL = 2**16  # places of an axis in a call to be refused, where no expected values bound them
+
+# GGUF
+GGUF_HEADER = 1 << 28  # bytes: vocabularies take some millions
+GGUF_ARRAY = 1 << 12  # elements of an array; longer ones are vocabularies, and are not kept
+GGUF_ELEMENTS = 1 << 20  # of all arrays that are kept
+GGUF_PAIRS, GGUF_TENSORS = 1 << 14, 1 << 17
+GGUF_STRINGS = 1 << 22  # of a vocabulary
+GGUF_AXES = 4
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import VectorError
 from . import safe_files
-from .file_limits import EMPTY_TENSOR, TENSOR_AXES, TENSOR_HEADER, TENSOR_NAME
+from .safe_files import EMPTY_TENSOR, TENSOR_AXES, TENSOR_HEADER, TENSOR_NAME
 
 Tensors = dict[str, npt.NDArray[Any]]
 BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as the upper half of a float32

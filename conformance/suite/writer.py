@@ -9,9 +9,8 @@ from typing import Any
 
 from ..errors import VectorError, no_operation
 from . import safe_files, tensors
-from .file_limits import SUITE_FILE
 from .reader import document, load_manifest
-from .safe_files import whole_directory
+from .safe_files import SUITE_FILE, whole_directory
 
 SCHEMA = 1
 SUITE = "0.1.0"

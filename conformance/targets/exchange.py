@@ -13,9 +13,8 @@ from ..accuracy import OF_DTYPE
 from ..errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
 from ..model import Arrays, Call, LoadedCase, LoadedGroup
 from ..suite import safe_files, tensors
-from ..suite.file_limits import ANSWERS, TENSOR_HEADER
 from ..suite.reader import load_groups, load_manifest, parse, withdrawn_cases
-from ..suite.safe_files import whole_directory
+from ..suite.safe_files import ANSWERS, TENSOR_HEADER, whole_directory
 from ..suite.schemas import validate
 from ..suite.writer import SCHEMA, write_json
 from . import invocation, protocol

@@ -23,8 +23,8 @@ from ..calls import given_dtype, to_json
 from ..errors import PosrefError, VectorError, shown
 from ..model import Call, LoadedCase
 from ..suite import safe_files, tensors
-from ..suite.file_limits import EMPTY_TENSOR
 from ..suite.reader import load_manifest
+from ..suite.safe_files import EMPTY_TENSOR
 from ..suite.schemas import validator
 from .invocation import FORMS, OWN_DTYPE
 from .limits import BYTES_PER_VALUE, START_REPLY

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from test_vectors import built, files
 
-from posref.conformance.proof.build import Built, build
-from posref.conformance.proof.verification import verify
+from posref.conformance.proof.build import Built, build, verify
 from posref.conformance.suite.reader import INSTALLED, load_manifest
 from posref.conformance.suite.writer import copy
 from posref.spec import REGISTRY
