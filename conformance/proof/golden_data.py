@@ -8,7 +8,8 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,8 +94,7 @@ class Request:
         ]
         if needed:
             how = {n: f"--option {n}=" if n not in array_names(self.op) else _how(self.op, n) for n in needed}
-            msg = f"{NAME}: {self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"{self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}.")
         _require("all arrays together", sum(x.size for x in map(np.asarray, inputs.values())))
         large = {n: v for n, v in params.items() if n in size_options(self.op) and isinstance(v, int) and v > MOST}
         for option, value in large.items():
@@ -104,11 +104,88 @@ class Request:
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
         given = options_of(NAME, self.op, self.options)
-        model = ModelOptions(self.preset, self.config, self.gguf, self.layer_type, self.component, self.layer).options(
-            self.op, given.get("layout")
-        )
+        model = self._of_model(given.get("layout"))
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
         return defaults | {n: v for n, v in model.items() if n in known} | given
+
+    def _of_model(self, layout: Any) -> Mapping[str, Any]:
+        """Return the options that a model gives to the operation; a `layout` is taken in place of the model's."""
+        given = [f"--{n}" for n in ("preset", "config", "gguf") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise _refusal(NAME, f"options come from one model; got {' and '.join(given)}. Give one of them.")
+        if self.layer_type is not None and given not in (["--config"], ["--gguf"]):
+            raise _refusal(NAME, "--layer-type says which layers of --config or --gguf are meant; got neither.")
+        for name in ("component", "layer"):
+            if getattr(self, name) is not None and given != ["--config"]:
+                raise _refusal(NAME, f"--{name} says what of --config is meant; got no --config.")
+        if self.layer_type is not None and _has_several(self.op):
+            raise _refusal(
+                NAME, f"--layer-type must not be given for {self.op}: layers of models with several position axes are alike."
+            )
+        if self.preset is not None:
+            return self._of_preset(self.preset)
+        if self.config is not None:
+            return self._of_config(self.config, layout)
+        return self._of_gguf(self.gguf, layout) if self.gguf is not None else {}
+
+    def _of_preset(self, name: str) -> Mapping[str, Any]:
+        try:
+            preset = posref.presets[name]
+        except KeyError as error:
+            raise TargetError(str(error.args[0])) from error
+        if _has_several(preset.op) != _has_several(self.op):
+            other = "one position axis" if _has_several(self.op) else "several position axes"
+            raise _refusal(NAME, f"preset {name} is of {other}; got {self.op}. Ask for {preset.op}.")
+        return preset.options
+
+    def _of_gguf(self, path: Path, layout: Any) -> Mapping[str, Any]:
+        if _has_several(self.op):
+            raise _refusal(NAME, f"--gguf gives options of one position axis; got {self.op}. Give --config.")
+        from ..suite import gguf_file
+
+        metadata, factors = gguf_file.read(path)
+        with _naming(path):
+            return posref.rope_from_gguf(metadata, rope_factors=factors or None, layer_type=self.layer_type, layout=layout)
+
+    def _of_config(self, path: Path, layout: Any) -> Mapping[str, Any]:
+        """Return the options of the component of a model that has the operation, or of which it is a stage."""
+        texts = {op for text in (posref.rope.__name__, posref.mrope.__name__) for op in (text, *parts_of(text))}
+        if self.op in texts and (layout is not None or self.layer_type is not None):  # arguments of the reader of a text
+            with _naming(path):
+                config = read_object(path)
+                if _has_several(self.op):
+                    return posref.mrope_from_config(config, layout=layout)
+                return posref.rope_from_config(config, layer_type=self.layer_type, layout=layout)
+        with _naming(path):
+            found = posref.from_config(path, layer=self.layer)
+        entries = {name: [entry for entry in listed if entry is not None] for name, listed in found.items()}
+        chosen = self._having(path, entries)
+        if len({repr(listed) for listed in chosen.values()}) > 1:
+            raise _refusal(
+                NAME,
+                f"--component must say which component of {path} has {self.op}; got {self.component or 'none'}. "
+                f"Give one of {', '.join(chosen)}.",
+            )
+        name, listed = next(iter(chosen.items()))
+        if any(entry != listed[0] for entry in listed):
+            raise _refusal(NAME, f"--layer must be given, since the layers of {name!r} differ; or --layer-type.")
+        if listed[0].options is None:
+            raise _refusal(NAME, f"{path} does not decide the options of {self.op}. Give them by --option, without --config.")
+        return cast("Mapping[str, Any]", listed[0].options)
+
+    def _having(self, path: Path, entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+        """Return those entries of the components that may be meant which are of the operation, or else have it as a stage."""
+        named = [name for name in entries if self.component in (None, name)]
+        named = named or [name for name in entries if name.startswith(f"{self.component} ")]
+        if not named and self.component is not None:
+            raise _refusal(NAME, f"--component must be one of {', '.join(map(repr, entries))}; got {self.component!r}.")
+        for fits in (lambda operation: operation == self.op, lambda operation: self.op in parts_of(operation)):
+            having = {name: [entry for entry in entries[name] if fits(entry.operation)] for name in named}
+            if any(having.values()):
+                return {name: listed for name, listed in having.items() if listed}
+        has = "; ".join(f"{name} has {_operations(listed)}" for name, listed in entries.items())
+        who = self.component or "no component"
+        raise _refusal(NAME, f"{who} of {path} has {self.op}: {has}. Leave out --config, or ask for another.")
 
     def _inputs(self, params: Mapping[str, Any]) -> Arrays:
         known = array_names(self.op)
@@ -123,8 +200,7 @@ class Request:
         if self.prompt is not None:
             found |= self._of_prompt(self.prompt)
         elif self.after is not None:
-            msg = f"{NAME}: --after says where text goes on after a video of --prompt; got no --prompt."
-            raise TargetError(msg)
+            raise _refusal(NAME, "--after says where text goes on after a video of --prompt; got no --prompt.")
         if self.positions is not None:
             found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
         for text in self.shapes:
@@ -136,31 +212,27 @@ class Request:
             found[name] = made if axes is None else within(made, axes, params, 8)
         unknown = [n for n in found if n not in known]
         if unknown:
-            msg = f"{NAME}: arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}.")
         return found
 
     def _of_prompt(self, prompt: str) -> Arrays:
         """Return the positions of a prompt by the name of the argument."""
-        if "arrangement" not in REGISTRY[self.op].domains or not positions_of(self.op):
-            msg = f"{NAME}: --prompt gives positions along time, height and width; {self.op} takes none. Give --positions."
-            raise TargetError(msg)
+        if not _has_several(self.op) or not positions_of(self.op):
+            raise _refusal(
+                NAME, f"--prompt gives positions along time, height and width; {self.op} takes none. Give --positions."
+            )
         if self.positions is not None:
-            msg = f"{NAME}: positions come from --prompt or --positions; got both."
-            raise TargetError(msg)
+            raise _refusal(NAME, "positions come from --prompt or --positions; got both.")
         return dict.fromkeys(positions_of(self.op), positions_of_prompt(prompt, self.after))
 
     def _of_grid(self, sizes: str) -> Arrays:
         """Return the positions of the cells of a grid, row by row, by the name of the argument."""
         if not _on_axes(self.op):
-            msg = f"{NAME}: --grid gives each cell a position on every axis; {self.op} does not take such positions."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"--grid gives each cell a position on every axis; {self.op} does not take such positions.")
         if self.positions is not None or self.prompt is not None:
-            msg = f"{NAME}: positions come from --grid, --prompt or --positions; got more than one."
-            raise TargetError(msg)
+            raise _refusal(NAME, "positions come from --grid, --prompt or --positions; got more than one.")
         if GRID.fullmatch(sizes) is None:
-            msg = f"{NAME}: --grid must be sizes of two or more axes, as 4x6; got {sizes!r}."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"--grid must be sizes of two or more axes, as 4x6; got {sizes!r}.")
         counts = [int(size) for size in sizes.split("x")]
         _require("--grid", math.prod(counts) * len(counts))
         return dict.fromkeys(positions_of(self.op), np.asarray(posref.positions.grid(*counts)))
@@ -169,9 +241,18 @@ class Request:
         """Return the first array of an operation that is no position."""
         others = [n for n in array_names(self.op) if n not in positions_of(self.op)]
         if not others:
-            msg = f"{NAME}: --shape is of arrays of reals; {self.op} has none. Give --positions."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"--shape is of arrays of reals; {self.op} has none. Give --positions.")
         return others[0]
+
+
+def _refusal(command: str, text: str) -> TargetError:
+    """Return the error for something that a command line asks for."""
+    return TargetError(f"{command}: {text}")
+
+
+def _has_several(op: str) -> bool:
+    """Return whether an operation has several position axes."""
+    return "arrangement" in REGISTRY[op].domains
 
 
 def _on_axes(op: str) -> bool:
@@ -181,7 +262,7 @@ def _on_axes(op: str) -> bool:
 
 def _how(op: str, name: str) -> str:
     if name in positions_of(op):
-        prompt = "--prompt, " if "arrangement" in REGISTRY[op].domains else ""
+        prompt = "--prompt, " if _has_several(op) else ""
         return f"{prompt}--grid or --input" if _on_axes(op) else "--positions"
     return f"--shape {name}=, --array {name}= or --input"
 
@@ -194,13 +275,11 @@ def _numbers(option: str, text: str) -> npt.NDArray[Any]:
             bounds = [int(number) for number in part.split(":")] if ":" in part else []
             parts.append(range(*bounds) if bounds else [_number(part)])
     except (TypeError, ValueError) as error:
-        msg = f"{NAME}: {option} must be numbers in commas, or ranges start:stop:step; got {shown(text)!r}."
-        raise TargetError(msg) from error
+        raise _refusal(NAME, f"{option} must be numbers in commas, or ranges start:stop:step; got {shown(text)!r}.") from error
     _require(option, sum(_count(span) if isinstance(span, range) else 1 for span in parts))
     ends = [end for span in parts for end in ((span[0], span[-1]) if span else ())]
     if not all(math.isfinite(end) and -(2**63) <= end < 2**63 for end in ends):
-        msg = f"{NAME}: {option} must be finite numbers from -2**63 to 2**63 - 1; got {shown(text)!r}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"{option} must be finite numbers from -2**63 to 2**63 - 1; got {shown(text)!r}.")
     kind = np.float64 if any(isinstance(end, float) for end in ends) else np.int64
     return np.concatenate([_as_array(span, kind) for span in parts])
 
@@ -227,8 +306,7 @@ def _count(span: range) -> int:
 def _shape(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > AXES:
-        msg = f"{NAME}: --shape must be sizes in commas, at most {AXES}, as 4,8,128; got {shown(text)!r}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"--shape must be sizes in commas, at most {AXES}, as 4,8,128; got {shown(text)!r}.")
     longest = max(map(len, parts))
     shape = tuple(int(part) if longest < DIGITS else MOST + 1 for part in parts)
     _require("--shape", max(math.prod(shape), *shape))
@@ -238,8 +316,7 @@ def _shape(text: str) -> tuple[int, ...]:
 def _require(option: str, count: int) -> None:
     """Raise unless arrays of so many numbers are ones that a machine holds."""
     if count > MOST:
-        msg = f"{NAME}: {option} must have at most {MOST} numbers; got {count if count < 10**DIGITS else 'more'}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"{option} must have at most {MOST} numbers; got {count if count < 10**DIGITS else 'more'}.")
 
 
 # ---- arrays in files of the user's -----------------------------------------------------------------------------------------
@@ -247,20 +324,17 @@ def _read(path: Path, known: Sequence[str]) -> Arrays:
     """Return the arrays in a file by name; that of a .npy file is the operation's first."""
     readers = {".npz": _of_npz, ".npy": lambda data: {known[0]: _of_npy(data)}, ".safetensors": _of_safetensors}
     if path.suffix not in readers:
-        msg = f"{NAME}: --input must be .npz, .npy or .safetensors; got {path}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"--input must be .npz, .npy or .safetensors; got {path}.")
     data = read_named(path)
     try:
         found = readers[path.suffix](data)
     except Exception as error:  # of bytes that anybody may have written
-        msg = f"{NAME}: {path} cannot be read: {shown(str(error) or type(error).__name__)}"
-        raise TargetError(msg) from error
+        raise _refusal(NAME, f"{path} cannot be read: {shown(str(error) or type(error).__name__)}") from error
     strange = {n: x.dtype for n, x in found.items() if x.dtype.kind not in "biuf"}
     if strange:
-        msg = (
-            f"{NAME}: {path}: arrays must hold numbers or booleans; got {', '.join(f'{n} of {d}' for n, d in strange.items())}."
+        raise _refusal(
+            NAME, f"{path}: arrays must hold numbers or booleans; got {', '.join(f'{n} of {d}' for n, d in strange.items())}."
         )
-        raise TargetError(msg)
     _require(f"--input {path}", sum(x.size for x in found.values()))
     kinds = {"f": np.float64, "b": np.bool_}
     return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in found.items()}
@@ -313,8 +387,7 @@ def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
         if name not in known:
             near = [n for n in known if n in name or n == ELSEWHERE.get(name)] or get_close_matches(name, known, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""
-            msg = f"{command}: --option must be one of {', '.join(known)} for {op}; got {name!r}.{meant}"
-            raise TargetError(msg)
+            raise _refusal(command, f"--option must be one of {', '.join(known)} for {op}; got {name!r}.{meant}")
         given[name] = _value(command, name, value)
     return given
 
@@ -323,8 +396,7 @@ def pair(command: str, option: str, text: str, form: str) -> tuple[str, str]:
     """Return both sides of NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not (name and sign):
-        msg = f"{command}: {option} must be {form}; got {text!r}."
-        raise TargetError(msg)
+        raise _refusal(command, f"{option} must be {form}; got {text!r}.")
     return name, value
 
 
@@ -342,141 +414,27 @@ def _value(command: str, name: str, text: str) -> Any:
             try:
                 return kind(**given)
             except (TypeError, ValueError) as error:
-                msg = f"{command}: --option {name}: {error}"
-                raise TargetError(msg) from error
+                raise _refusal(command, f"--option {name}: {error}") from error
     try:
         return from_json(value)
     except ValueError as error:
-        msg = f"{command}: --option {name}: {str(error).removeprefix('from_json: ')}"
-        raise TargetError(msg) from error
+        raise _refusal(command, f"--option {name}: {str(error).removeprefix('from_json: ')}") from error
 
 
 # ---- options of a released model ------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ModelOptions:
-    """Where the options of a model are: in at most one of three places."""
-
-    preset: str | None = None
-    config: Path | None = None
-    gguf: Path | None = None
-    layer_type: str | None = None
-    component: str | None = None
-    layer: int | None = None
-
-    def options(self, op: str, layout: Any = None) -> Mapping[str, Any]:
-        """
-        Return the options that the model gives to an operation; a `layout` is taken in place of the model's.
-
-        Raises
-        ------
-        TargetError
-            If there is more than one place, or the model has no options of this kind.
-        """
-        given = [f"--{n}" for n in ("preset", "config", "gguf") if getattr(self, n) is not None]
-        if len(given) > 1:
-            msg = f"golden: options come from one model; got {' and '.join(given)}. Give one of them."
-            raise TargetError(msg)
-        if self.layer_type is not None and given not in (["--config"], ["--gguf"]):
-            msg = "golden: --layer-type says which layers of --config or --gguf are meant; got neither."
-            raise TargetError(msg)
-        for name, value in (("component", self.component), ("layer", self.layer)):
-            if value is not None and given != ["--config"]:
-                msg = f"golden: --{name} says what of --config is meant; got no --config."
-                raise TargetError(msg)
-        several = "arrangement" in REGISTRY[op].domains  # several position axes
-        if self.layer_type is not None and several:
-            msg = f"golden: --layer-type must not be given for {op}: layers of models with several position axes are alike."
-            raise TargetError(msg)
-        if self.preset is not None:
-            return self._of_preset(self.preset, op, several=several)
-        if self.config is not None:
-            return self._of_component(self.config, op, layout, several=several)
-        return self._of_gguf(self.gguf, op, layout, several=several) if self.gguf is not None else {}
-
-    def _of_preset(self, name: str, op: str, *, several: bool) -> Mapping[str, Any]:
-        try:
-            preset = posref.presets[name]
-        except KeyError as error:
-            raise TargetError(str(error.args[0])) from error
-        if ("arrangement" in REGISTRY[preset.op].domains) != several:
-            other = "one position axis" if several else "several position axes"
-            msg = f"golden: preset {name} is of {other}; got {op}. Ask for {preset.op}."
-            raise TargetError(msg)
-        return preset.options
-
-    def _of_config(self, path: Path, layout: Any, *, several: bool) -> Mapping[str, Any]:
-        try:
-            config = read_object(path)
-            if several:
-                return dict(posref.mrope_from_config(config, layout=layout))
-            return dict(posref.rope_from_config(config, layer_type=self.layer_type, layout=layout))
-        except ValueError as error:  # also of text that is no JSON
-            msg = f"{path}: {_worded(error)}"
-            raise TargetError(msg) from error
-
-    def _of_gguf(self, path: Path, op: str, layout: Any, *, several: bool) -> Mapping[str, Any]:
-        if several:
-            msg = f"golden: --gguf gives options of one position axis; got {op}. Give --config."
-            raise TargetError(msg)
-        from ..suite import gguf_file
-
-        metadata, factors = gguf_file.read(path)
-        try:
-            return dict(
-                posref.rope_from_gguf(metadata, rope_factors=factors or None, layer_type=self.layer_type, layout=layout)
-            )
-        except ValueError as error:
-            msg = f"{path}: {_worded(error)}"
-            raise TargetError(msg) from error
-
-    def _of_component(self, path: Path, op: str, layout: Any, *, several: bool) -> Mapping[str, Any]:
-        """Return the options of the component of a model that has the operation, or of which it is a stage."""
-        texts = {op for text in (posref.rope.__name__, posref.mrope.__name__) for op in (text, *parts_of(text))}
-        if op in texts and (layout is not None or self.layer_type is not None):  # arguments of the reader of a text
-            return self._of_config(path, layout, several=several)
-        try:
-            found = posref.from_config(path, layer=self.layer)
-        except ValueError as error:
-            msg = f"{path}: {_worded(error)}"
-            raise TargetError(msg) from error
-        entries = {name: [entry for entry in listed if entry is not None] for name, listed in found.items()}
-        part = self.component if self.component in found else f"{self.component} "
-        if self.component is not None and not any(name.startswith(part) for name in found):
-            msg = f"golden: --component must be one of {', '.join(map(repr, found))}; got {self.component!r}."
-            raise TargetError(msg)
-        chosen_part = [name for name in entries if self.component in (None, name)] or [n for n in entries if n.startswith(part)]
-        wanted = {name: entries[name] for name in chosen_part}
-        exact = {name: [entry for entry in listed if entry.operation == op] for name, listed in wanted.items()}
-        stage = {name: [entry for entry in listed if op in parts_of(entry.operation)] for name, listed in wanted.items()}
-        chosen = {name: listed for name, listed in (exact if any(exact.values()) else stage).items() if listed}
-        if not chosen:
-            has = "; ".join(f"{name} has {_operations(listed)}" for name, listed in entries.items())
-            msg = (
-                f"golden: {self.component or 'no component'} of {path} has {op}: {has}. Leave out --config, or ask for another."
-            )
-            raise TargetError(msg)
-        if len(chosen) > 1 and len({repr(listed) for listed in chosen.values()}) > 1:
-            given = self.component or "none"
-            names = ", ".join(chosen)
-            msg = f"golden: --component must say which component of {path} has {op}; got {given}. Give one of {names}."
-            raise TargetError(msg)
-        listed = next(iter(chosen.values()))
-        if any(entry != listed[0] for entry in listed):
-            msg = f"golden: --layer must be given, since the layers of {next(iter(chosen))!r} differ; or --layer-type."
-            raise TargetError(msg)
-        if listed[0].options is None:
-            msg = f"golden: {path} does not decide the options of {op}. Give them by --option, without --config."
-            raise TargetError(msg)
-        return listed[0].options
-
-
 def _operations(entries: Sequence[Any]) -> str:
     return " and ".join(dict.fromkeys(entry.operation for entry in entries)) or "no positions"
 
 
-def _worded(error: ValueError) -> str:
-    """Return the text of an error of a reader, with the option of the command that it speaks of."""
-    return str(error).replace("layer_type must", "--layer-type must").replace("Pass layout", "Give --option layout=")
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let an error of a reader name the model's file, and the option of the command that it speaks of."""
+    try:
+        yield
+    except ValueError as error:  # also of text that is no JSON
+        text = str(error).replace("layer_type must", "--layer-type must").replace("Pass layout", "Give --option layout=")
+        msg = f"{path}: {text}"
+        raise TargetError(msg) from error
 
 
 # ---- a prompt in words ----------------------------------------------------------------------------------------------------
@@ -495,22 +453,19 @@ def positions_of_prompt(text: str, after: str | None) -> npt.NDArray[np.int64]:
     segments = [_segment(part.strip()) for part in text.split(",")]
     tokens = sum(_tokens(segment) for segment in segments)
     if tokens > TOKENS:
-        msg = f"golden: --prompt must have at most {TOKENS} tokens; got {tokens}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"--prompt must have at most {TOKENS} tokens; got {tokens}.")
     if after is not None:
         return np.asarray(multimodal(segments, after=cast("After", after)))
     first, *others = (np.asarray(multimodal(segments, after=word)) for word in AFTER)
     if not all(np.array_equal(first, other) for other in others):
-        msg = f"golden: --after must be {' or '.join(AFTER)} here: a video lasts longer than it is wide or high."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"--after must be {' or '.join(AFTER)} here: a video lasts longer than it is wide or high.")
     return first
 
 
 def _segment(text: str) -> tuple[Any, ...]:
     found = SEGMENT.fullmatch(text)
     if found is None:
-        msg = f"golden: --prompt must be {FORM}; got {text!r}."
-        raise TargetError(msg)
+        raise _refusal(NAME, f"--prompt must be {FORM}; got {text!r}.")
     if found["text"]:
         return ("text", int(found["tokens"]))
     if found["image"]:
@@ -540,8 +495,7 @@ class Wanted:
         """Return the format in which a path is written."""
         if is_standard_output(path):
             if self.format not in FILES:
-                msg = f"golden: -o {path} is standard output and needs --format {', '.join(FILES[:-1])} or {FILES[-1]}."
-                raise TargetError(msg)
+                raise _refusal(NAME, f"-o {path} is standard output and needs --format {', '.join(FILES[:-1])} or {FILES[-1]}.")
             return self.format
         ending = path.suffix.removeprefix(".")
         foreign = ending in TENSOR_FILES and not path.is_dir() if self.format is None else ending in FILES
@@ -550,8 +504,7 @@ class Wanted:
             need = folder if self.format is None else f".{self.format} with --format {self.format}"
             if self.format is not None and self.format not in FILES:
                 need = f"nothing that a file ends in with --format {self.format}, which writes a folder"
-            msg = f"golden: -o must end in {need}; got {path}."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"-o must end in {need}; got {path}.")
         return self.format or (ending if ending in FILES else "suite")
 
 
@@ -573,12 +526,10 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         shapes = shapes_of(case.op, inputs, case.params)
     except (TypeError, ValueError, IndexError) as error:
         remedy = " Say --option length=TOKENS." if ": length must be given" in str(error) else ""
-        msg = f"golden: {case.op} does not take this call: {error}{remedy}"
-        raise TargetError(msg) from error
+        raise _refusal(NAME, f"{case.op} does not take this call: {error}{remedy}") from error
     if form in OF_OTHERS:
         if wanted.effort.stages:
-            msg = f"golden: --stages has no place in {OF_OTHERS[form]}. Write .npz or .safetensors."
-            raise TargetError(msg)
+            raise _refusal(NAME, f"--stages has no place in {OF_OTHERS[form]}. Write .npz or .safetensors.")
         from . import foreign_files
 
         if form == "onnx":
@@ -591,15 +542,15 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
     if wanted.effort.stages and not mid:
-        msg = f"golden: --stages needs an operation with stages that both witnesses prove; {case.op} has none for this call."
-        raise TargetError(msg)
+        raise _refusal(
+            NAME, f"--stages needs an operation with stages that both witnesses prove; {case.op} has none for this call."
+        )
     dtypes = [d for d in askable(case.op, inputs, expected) if d not in UNIT or f"low-{d}" in widths]
     if wanted.dtype is not None and wanted.dtype not in dtypes:
         kept = ", ".join(dtypes) or "none"
-        msg = (
-            f"golden: --dtype must hold every number of the call and leave something to say ({kept} do); got {wanted.dtype!r}."
+        raise _refusal(
+            NAME, f"--dtype must hold every number of the call and leave something to say ({kept} do); got {wanted.dtype!r}."
         )
-        raise TargetError(msg)
     asked = [wanted.dtype] if wanted.dtype else dtypes
     if form in OF_OTHERS:
         asked = [wanted.dtype or ("float32" if "float32" in dtypes else dtypes[0])]
