@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,11 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
     """Return the manifest that a file holds, which a check asks for several times."""
     manifest: dict[str, Any] = parse(path, data)
     validate_once("suite", manifest, data, path)
-    check_manifest(manifest, path)
+    try:
+        _require_none(_misfits_of_suite(manifest["groups"], manifest["total_bytes"]))
+    except ValueError as error:
+        msg = f"{path}: {error}."
+        raise VectorError(msg) from error
     return manifest
 
 
@@ -121,10 +126,10 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
         tensors.read(folder / n, entry["files"][n], root=root) for n in ("data.safetensors", "tolerance.safetensors")
     )
     try:
-        check_group(manifest, entry, data, tolerance)
+        _require_none(_misfits(manifest, entry, data, tolerance))
         widths = _by_call(tolerance)
         cases = tuple(_case(manifest["op"], case, data, widths) for case in manifest["cases"])
-        check_places(cases)
+        _require_none(_misplaced(cases))
     except ValueError as error:
         msg = f"{path}: {error}."
         raise VectorError(msg) from error
@@ -180,56 +185,56 @@ def parse(path: Path, data: bytes, *, limit: int = JSON_DOCUMENT) -> Any:
 
 
 # ---- whether the files fit one another and the operations, where schemas cannot say: a misfit is named before any use ------
-def check_manifest(manifest: Mapping[str, Any], path: Path) -> None:
-    """Raise `VectorError` unless ids are unique and nested, and ``total_bytes`` is the sum of the files."""
-    entries, seen = manifest["groups"], set[str]()
+def _require_none(problems: Iterator[str]) -> None:
+    """Raise `ValueError` with the first of some problems; no more of them are looked for."""
+    for problem in problems:
+        raise ValueError(problem)
+
+
+def _misfits_of_suite(entries: list[dict[str, Any]], total_bytes: int) -> Iterator[str]:
+    """Yield ids that are not unique and nested, and ``total_bytes`` that are not the sum of the files."""
+    seen = set[str]()
     for entry in entries:
         if entry["id"] in seen or not entry["id"].startswith(f"{entry['op']}/"):
-            msg = f"{path}: group {entry['id']!r} must be listed once, and be of operation {entry['op']!r}."
-            raise VectorError(msg)
+            yield f"group {entry['id']!r} must be listed once, and be of operation {entry['op']!r}"
         seen.add(entry["id"])
-        _nested(path, entry["id"], entry["cases"])
+        yield from (
+            f"case {case!r} must be of its group, {entry['id']!r}"
+            for case in entry["cases"]
+            if case.rpartition("/")[0] != entry["id"]
+        )
     total = sum(file["bytes"] for entry in entries for file in entry["files"].values())
-    if manifest["total_bytes"] != total:
-        msg = f"{path}: total_bytes must be {total}, the sum of all files; got {manifest['total_bytes']}."
-        raise VectorError(msg)
+    if total_bytes != total:
+        yield f"total_bytes must be {total}, the sum of all files; got {total_bytes}"
 
 
-def _nested(path: Path, group: str, cases: list[str]) -> None:
-    for case in cases:
-        if case.rpartition("/")[0] != group:
-            msg = f"{path}: case {case!r} must be of its group, {group!r}."
-            raise VectorError(msg)
-
-
-def check_group(
+def _misfits(
     manifest: Mapping[str, Any], entry: Mapping[str, Any], data: tensors.Tensors, tolerance: tensors.Tensors
-) -> None:
+) -> Iterator[str]:
     """
-    Raise `ValueError` unless a group's entry, cases and tensors fit one another and its operation.
+    Yield where a group's entry, cases and tensors do not fit one another and its operation; after the first all is open.
 
     Every tensor belongs to one call, under that call's name; every call has the arrays, options and outputs of its operation,
     options of the right kind, and the half-widths of its dtypes.
     """
     op, listed = manifest["op"], [case["id"] for case in manifest["cases"]]
     if op not in REGISTRY:
-        msg = f"operation {op!r} is not in this version of posref: install the one that the suite was built with"
-        raise ValueError(msg)
+        yield f"operation {op!r} is not in this version of posref: install the one that the suite was built with"
     if listed != entry["cases"]:
-        msg = f"its cases must be those of SUITE.json, {entry['cases']}; they are {listed}"
-        raise ValueError(msg)
+        yield f"its cases must be those of SUITE.json, {entry['cases']}; they are {listed}"
     if any(case["tier"] == "smoke" and case["kind"] != "value" for case in manifest["cases"]):
-        msg = "a smoke case must be of kind value"
-        raise ValueError(msg)
-    unused, widths = set(data), set(tolerance)
+        yield "a smoke case must be of kind value"
+    unused = {*data, *tolerance}
     for kind, call, name, dtypes in _calls(manifest["cases"]):
-        _check_names(op, kind, call, name)
-        _check_values(op, kind, call, name, data)
-        unused -= {tensor for role in PART for tensor in call.get(role, {}).values()}
-        widths -= _check_widths(call, name, dtypes, data, tolerance)
-    if unused | widths:
-        msg = f"no case has the tensor {min(unused | widths)!r}"
-        raise ValueError(msg)
+        yield from _misnamed(op, kind, call, name)
+        named = [tensor for role in PART for tensor in call.get(role, {}).values()]
+        yield from (f"{name}: names a tensor that its files lack: {tensor!r}" for tensor in named if tensor not in data)
+        yield from _wrong_options(op, kind, call, name, data)
+        reals = {n: data[t].shape for n, t in call.get("expected", {}).items() if data[t].dtype.kind == "f"}
+        yield from _wrong_widths(name, reals, {*NEEDED, *(f"low-{d}" for d in dtypes if d in UNIT)}, tolerance)
+        unused -= {*named} | {f"{accuracy}/{name}/{output}" for accuracy in (*BASE, "trig") for output in reals}
+    if unused:
+        yield f"no case has the tensor {min(unused)!r}"
 
 
 def _calls(cases: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str, list[str]]]:
@@ -242,62 +247,38 @@ def _calls(cases: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], s
             yield case["kind"], case, name, case.get("dtypes", [])
 
 
-def _check_names(op: str, kind: str, call: Mapping[str, Any], name: str) -> None:
-    """Raise unless a call has the arrays, options and outputs of its operation, and tensors of its own name."""
+def _misnamed(op: str, kind: str, call: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yield what a call has beside the arrays, options and outputs of its operation, and tensors of another name."""
     parameters, arrays = parameters_of(REGISTRY[op].function), set(array_names(op))
     required = {n for n, p in parameters.items() if p.default is p.empty}
     inputs, params = set(call["inputs"]), set(call["params"])
     wrong = (inputs - arrays) | (params - (set(REGISTRY[op].domains) - arrays)) | (required - inputs - params)
     if wrong:
-        msg = f"{name}: {min(wrong)!r} is missing, or no array or option of {op}, which takes {', '.join(parameters)}"
-        raise ValueError(msg)
+        yield f"{name}: {min(wrong)!r} is missing, or no array or option of {op}, which takes {', '.join(parameters)}"
     known, outputs, cotangents = set(REGISTRY[op].outputs), set(call.get("expected", {})), set(call.get("cotangents", {}))
+    listed = ", ".join(REGISTRY[op].outputs)
     if not (outputs <= inputs if kind == "vjp" else outputs == (known if kind == "value" else set())):
-        msg = f"{name}: expected values must be named {', '.join(REGISTRY[op].outputs)}; got {sorted(outputs)}"
-        raise ValueError(msg)
+        yield f"{name}: expected values must be named {listed}; got {sorted(outputs)}"
     if cotangents != (known if kind == "vjp" else set()):
-        msg = (
-            f"{name}: cotangents must be of {', '.join(REGISTRY[op].outputs)}, in a case of kind vjp; got {sorted(cotangents)}"
-        )
-        raise ValueError(msg)
+        yield f"{name}: cotangents must be of {listed}, in a case of kind vjp; got {sorted(cotangents)}"
     for role, part in PART.items():
         for argument, tensor in call.get(role, {}).items():
             if tensor != f"{name}/{part}/{argument}":
-                msg = f"{name}: {role} {argument!r} must be the tensor {name}/{part}/{argument}; got {tensor!r}"
-                raise ValueError(msg)
+                yield f"{name}: {role} {argument!r} must be the tensor {name}/{part}/{argument}; got {tensor!r}"
 
 
-def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: tensors.Tensors) -> None:
-    """Raise unless tensors are there, options are of the right kind, and sizes are those of the expected values."""
-    named = [tensor for role in PART for tensor in call.get(role, {}).values()]
-    for tensor in named:
-        if tensor not in data:
-            msg = f"{name}: names a tensor that its files lack: {tensor!r}"
-            raise ValueError(msg)
+def _wrong_options(op: str, kind: str, call: Mapping[str, Any], name: str, data: tensors.Tensors) -> Iterator[str]:
+    """Yield options that are not of the right kind, and sizes that are not those of the expected values."""
     axes = [n for role in ("expected", "cotangents") for tensor in call.get(role, {}).values() for n in data[tensor].shape]
+    most = REFUSED_CALL if kind == "reject" else 2 * max(axes, default=0)
     for option, value in call["params"].items():
-        if kind != "reject" and not admits(REGISTRY[op].domains[option], value):
-            msg = f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
-            raise ValueError(msg)
-        most = REFUSED_CALL if kind == "reject" else 2 * max(axes, default=0)
+        if kind != "reject" and not _admits(REGISTRY[op].domains[option], value):
+            yield f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
         if option in size_options(op) and isinstance(value, int | float) and value > most:
-            msg = f"{name}: {option} must fit its values, at most {most} here; got {value}"
-            raise ValueError(msg)
+            yield f"{name}: {option} must fit its values, at most {most} here; got {value}"
 
 
-def check_places(cases: Iterable[LoadedCase]) -> None:
-    """Raise `ValueError` unless the positions of every call are those of its expected values, as far as they have any."""
-    for case in cases:
-        for call in case.calls:
-            for output, expected in call.expected.items():
-                try:
-                    places(case.op, call, output)
-                except (ValueError, LookupError) as error:
-                    msg = f"{case.id}: its positions must fit the shape of {output}, {list(expected.shape)}: {error}"
-                    raise ValueError(msg) from error
-
-
-def admits(domain: Domain, value: Any) -> bool:
+def _admits(domain: Domain, value: Any) -> bool:
     """Return whether an option of a case, as in JSON, is of the kind that its operation takes; numbers are not compared."""
     match domain:
         case OneOf():
@@ -314,24 +295,25 @@ def admits(domain: Domain, value: Any) -> bool:
             return type(value) in (int, float) or (value is None and domain.optional)
 
 
-def _check_widths(
-    call: Mapping[str, Any], name: str, dtypes: list[str], data: tensors.Tensors, tolerance: tensors.Tensors
-) -> set[str]:
-    """Return the names of a call's half-widths; raise unless they are of its real outputs, and all that its dtypes need."""
-    real = {n: data[tensor].shape for n, tensor in call.get("expected", {}).items() if data[tensor].dtype.kind == "f"}
-    needed = {*NEEDED, *(f"low-{d}" for d in dtypes if d in UNIT)}
-    found = set()
-    for accuracy in (*BASE, "trig"):
-        for output, shape in real.items():
-            key = f"{accuracy}/{name}/{output}"
-            if key not in tolerance:
-                if accuracy in needed:
-                    msg = f"{name}: the tolerance {key!r} is missing"
-                    raise ValueError(msg)
-                continue
-            width = tolerance[key]
-            if width.shape != shape or width.dtype != np.float32 or np.any(width < 0):
-                msg = f"tolerance {key} must be F32, none negative, of the shape of the expected values, {list(shape)}"
-                raise ValueError(msg)
-            found.add(key)
-    return found
+def _wrong_widths(
+    name: str, reals: Mapping[str, tuple[int, ...]], needed: set[str], tolerance: tensors.Tensors
+) -> Iterator[str]:  # fmt: skip
+    """Yield half-widths of a call's real outputs that are not of their shape, and those missing that its dtypes need."""
+    for accuracy, (output, shape) in product((*BASE, "trig"), reals.items()):
+        key = f"{accuracy}/{name}/{output}"
+        width = tolerance.get(key)
+        if width is None and accuracy in needed:
+            yield f"{name}: the tolerance {key!r} is missing"
+        if width is not None and (width.shape != shape or width.dtype != np.float32 or np.any(width < 0)):
+            yield f"tolerance {key} must be F32, none negative, of the shape of the expected values, {list(shape)}"
+
+
+def _misplaced(cases: Iterable[LoadedCase]) -> Iterator[str]:
+    """Yield calls whose positions are not those of their expected values, as far as they have any."""
+    for case in cases:
+        for call in case.calls:
+            for output, expected in call.expected.items():
+                try:
+                    places(case.op, call, output)
+                except (ValueError, LookupError) as error:
+                    yield f"{case.id}: its positions must fit the shape of {output}, {list(expected.shape)}: {error}"
