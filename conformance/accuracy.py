@@ -32,29 +32,6 @@ def with_trig(accuracy: str, error: float | None) -> str:
     return accuracy if error is None else f"{accuracy}+trig({float(error)!r})"
 
 
-def at_least_low(accuracy: str) -> str:
-    """Return class "low", with the trigonometry that a class declares."""
-    declared = TRIG.search(accuracy)
-    return with_trig("low", float(declared[1]) if declared else None)
-
-
-def ladder_of(dtype: str, claim: str, *, frequencies: bool) -> tuple[str, ...]:
-    """
-    Return the classes of a dtype, tightest first; a claim with its own trigonometry comes after the class it widens.
-
-    Two of them are only where there are `frequencies`: see `settled`.
-    """
-    base = TRIG.sub("", claim)
-    classes = [c for c in OF_DTYPE[dtype] if frequencies or c not in OF_FREQUENCIES]
-    return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
-
-
-def settled(claim: str, *, frequencies: bool) -> str:
-    """Return the class to which an operation is held: angle32 in place of a class of frequencies where there are none."""
-    base = TRIG.sub("", claim)
-    return claim if frequencies or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
-
-
 def class_in(accuracy: str, dtype: str) -> str:
     """Return the name under which half-widths of a class are kept: with the dtype, where each has its own."""
     return f"{accuracy}-{dtype}" if accuracy in OF_HALF else accuracy

@@ -10,7 +10,7 @@ from posref import scaling
 from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
-from .accuracy import DEFAULT_CLAIM, UNIT, at_least_low, ladder_of, settled
+from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, TRIG, UNIT, with_trig
 from .errors import BuildError
 
 HALF = ("bfloat16", "float16")
@@ -87,13 +87,20 @@ def returns_reals(op: str) -> bool:
 
 
 def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
-    """Return the accuracy classes that an operation has in a dtype, tightest first."""
-    return ladder_of(dtype, claim, frequencies=has_frequencies(op))
+    """
+    Return the accuracy classes that an operation has in a dtype, tightest first.
+
+    A claim with its own trigonometry comes after the class it widens. Two classes are only where there are frequencies.
+    """
+    base, frequencies = TRIG.sub("", claim), has_frequencies(op)
+    classes = [c for c in OF_DTYPE[dtype] if frequencies or c not in OF_FREQUENCIES]
+    return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
 
 
 def held_to(op: str, claim: str) -> str:
-    """Return the accuracy class to which an operation is held where a target claims `claim`."""
-    return settled(claim, frequencies=has_frequencies(op))
+    """Return the class to which an operation is held: angle32 in place of a claim of frequencies where there are none."""
+    base = TRIG.sub("", claim)
+    return claim if has_frequencies(op) or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
 
 
 def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[str, str]:
@@ -105,7 +112,10 @@ def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[s
     """
     if makes_constants(op) and dtype in UNIT:
         return DEFAULT_CLAIM["float32"] if accuracy.startswith("low") else accuracy, "float32"
-    return at_least_low(accuracy) if gradients and dtype in UNIT else held_to(op, accuracy), dtype
+    if gradients and dtype in UNIT:
+        declared = TRIG.search(accuracy)
+        return with_trig("low", float(declared[1]) if declared else None), dtype
+    return held_to(op, accuracy), dtype
 
 
 def takes_dtype(op: str) -> bool:

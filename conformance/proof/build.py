@@ -37,23 +37,22 @@ from ..suite.writer import (
     write_json,
 )  # fmt: skip
 from . import workers
-from .evaluation import Pullback, askable, golden, pullback_of
+from .evaluation import Pullback, askable, golden, pullback_of, wide
 from .proof_cache import Product, Store
 from .witnesses import Effort, Proof, Show, proved, proved_in_parts, shapes_of
 
 Progress = Callable[[str, int], None]
-Prover = Callable[..., Proof]  # with the arguments of `proved`
+Prover = Callable[[str, Arrays, Mapping[str, Any]], Proof]
 
 
 @dataclass
 class ProvedGroup:
-    """A group's manifest and tensors, in memory."""
+    """A group's manifest and tensors, in memory, and what proves its values."""
 
     manifest: dict[str, Any]
+    prove: Prover
     data: tensors.Tensors = field(default_factory=dict)
     tolerance: tensors.Tensors = field(default_factory=dict)
-    witnesses: int = 2
-    prover: Prover | None = None  # of values; None is `proved`
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ def drawn(names: Sequence[str]) -> frozenset[str]:
 def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:
     """Return the proved files of a group, and its smoke cases."""
     group = build_group(cases, flags)
-    return Product(group_files(group), [plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"])
+    return Product(group_files(group), smoke_of(group))
 
 
 def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[Any]]) -> None:
@@ -195,13 +194,11 @@ def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[
     order = {name: place for place, name in enumerate(known)}
     names = sorted(entries, key=lambda name: order.get(name, len(order)))
     cases = [case for name in names for case in smoke.get(name, ())]
-    write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": cases})
-    write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in all_flags().items()})
-    finish(root, [entries[name] for name in names])
+    _finish(root, [entries[name] for name in names], cases, all_flags())
 
 
 def build_group(
-    cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2, prover: Prover | None = None
+    cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2, prove: Prover = proved
 ) -> ProvedGroup:
     """Return a group's manifest and proved tensors; its cases must name `flags` that exist, by default those of the sources."""
     first = cases[0]
@@ -225,7 +222,7 @@ def build_group(
             "license": "CC0-1.0",
         },
     }
-    group = ProvedGroup(manifest, witnesses=witnesses, prover=prover)
+    group = ProvedGroup(manifest, prove)
     manifest["cases"] = [_case(case, group) for case in cases]
     return group
 
@@ -261,15 +258,10 @@ def _case(case: Case, group: ProvedGroup) -> dict[str, Any]:
 def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: ProvedGroup) -> dict[str, Any]:
     """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
-    expected, mid, widths = (group.prover or proved)(case.op, arrays, params, witnesses=group.witnesses)
-    dtypes = _keep(name, widths, askable(case.op, arrays, expected, case.flags), group)
-    return {
-        "params": {n: to_json(v) for n, v in params.items()},
-        "inputs": _store(group.data, f"{name}/in", arrays),
-        "expected": _store(group.data, f"{name}/out", expected),
-        "intermediates": _store(group.data, f"{name}/mid", mid),
-        "dtypes": dtypes,
-    }
+    expected, mid, widths = group.prove(case.op, arrays, params)
+    entry = _entry(name, params, arrays, expected, group)
+    entry["intermediates"] = _store(group.data, f"{name}/mid", mid)
+    return entry | {"dtypes": _keep(name, widths, askable(case.op, arrays, expected, case.flags), group)}
 
 
 def _gradients(case: Case, name: str, group: ProvedGroup) -> dict[str, Any]:
@@ -283,12 +275,17 @@ def _gradients(case: Case, name: str, group: ProvedGroup) -> dict[str, Any]:
     pullback = Pullback(cotangents, case.wrt or differentiable(case.op, arrays))
     expected, _, widths = proved(case.op, arrays, case.params, pullback)
     held = askable(case.op, {**arrays, **{f"cotangent of {n}": v for n, v in cotangents.items()}}, {**outputs, **expected})
+    entry = _entry(name, case.params, arrays, expected, group)
+    entry["cotangents"] = _store(group.data, f"{name}/ct", cotangents)
+    return entry | {"dtypes": _keep(name, widths, held, group)}
+
+
+def _entry(name: str, params: Mapping[str, Any], arrays: Arrays, expected: Arrays, group: ProvedGroup) -> dict[str, Any]:
+    """Return what the entries of values and of gradients have in common."""
     return {
-        "params": {n: to_json(v) for n, v in case.params.items()},
+        "params": {n: to_json(v) for n, v in params.items()},
         "inputs": _store(group.data, f"{name}/in", arrays),
-        "cotangents": _store(group.data, f"{name}/ct", cotangents),
         "expected": _store(group.data, f"{name}/out", expected),
-        "dtypes": _keep(name, widths, held, group),
     }
 
 
@@ -335,6 +332,11 @@ def _write(root: Path, files: Mapping[str, bytes]) -> dict[str, Any]:
         safe_files.write(folder / name, data)
     ids = [case["id"] for case in manifest["cases"]]
     return {"id": manifest["id"], "op": manifest["op"], "cases": ids, "files": {n: tensors.digest(d) for n, d in files.items()}}
+
+
+def smoke_of(group: ProvedGroup | LoadedGroup) -> list[dict[str, Any]]:
+    """Return the smoke cases of a group, with their tensors as nested lists."""
+    return [plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"]
 
 
 def plain(group: ProvedGroup | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -407,8 +409,7 @@ def golden_suite(
             msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
             raise TargetError(msg) from error
         require_room("golden_suite", shapes)
-        wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
-        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
+        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide(inputs), tuple(GOLDEN)))
     write_suite(Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
     return Path(directory)
 
@@ -429,18 +430,22 @@ def write_suite(
     """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
     spent = effort or Effort(minutes=math.inf)
 
-    def prover(op: str, arrays: Arrays, params: Mapping[str, Any], *, witnesses: int) -> Proof:
-        assert witnesses == spent.witnesses
+    def prove(op: str, arrays: Arrays, params: Mapping[str, Any]) -> Proof:
         return proved_in_parts(op, arrays, params, spent, show)
 
     with whole_directory(directory, expect_suite) as new:
         old = directory if (directory / "SUITE.json").is_file() else None
-        made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
+        made = (build_group(cases, witnesses=spent.witnesses, prove=prove) for cases in by_op.values() if cases)
         entries = [write_group(new, group) for group in made]
         copy_static(STATIC, new, own=old)
-        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
-        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
-        finish(new, entries)
+        _finish(new, entries, [], flags)
+
+
+def _finish(root: Path, entries: Sequence[Mapping[str, Any]], smoke: Sequence[Any], flags: Mapping[str, Flag]) -> None:
+    """Write what speaks of all groups of a suite."""
+    write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
+    write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
+    finish(root, entries)
 
 
 # ---- verification: every stored value is proved again from its stored inputs, and inputs are compared with the sources ----
@@ -473,7 +478,7 @@ def verify(root: Path, *, jobs: int | None = None, progress: Progress | None = N
 def verify_entry(root: Path, entry: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return what is wrong with one group of the manifest, and its smoke cases as plain JSON."""
     group = load_group(root, entry)
-    return verify_group(group), [plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"]
+    return verify_group(group), smoke_of(group)
 
 
 def _check_sums(root: Path) -> list[str]:
