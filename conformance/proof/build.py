@@ -136,8 +136,7 @@ def _copy_others(old: Path, new: Path, ops: Collection[str]) -> tuple[dict[str, 
     for case in document(old, "smoke.json", "smoke")["cases"]:
         smoke.setdefault(case["id"].rsplit("/", maxsplit=1)[0], []).append(case)
     if tensors.digest((old / "smoke.json").read_bytes())["sha256"] != recorded_sums(old).get("smoke.json"):
-        msg = f"{old / 'smoke.json'}: differs from its hash in SHA256SUMS. Build all of the suite."
-        raise VectorError(msg)
+        raise safe_files.refusal(old / "smoke.json", "differs from its hash in SHA256SUMS. Build all of the suite")
     return entries, {name: cases for name, cases in smoke.items() if name in entries}
 
 

@@ -25,7 +25,7 @@ from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM
 from ..calls import given_dtype, judged_as, parameters_of
-from ..errors import TargetError, VectorError
+from ..errors import TargetError
 from ..model import Arrays, Case
 from ..suite import safe_files
 from ..suite.reader import parse
@@ -61,8 +61,7 @@ def _expect_written(root: Path, keys: Collection[str], names: Callable[[Mapping[
     """Raise `VectorError` unless a folder holds what posref wrote, with `keys` in what it says, and nothing else."""
     about = parse(root / ABOUT, safe_files.read(root / ABOUT, JSON_DOCUMENT, root=root))
     if not (isinstance(about, dict) and {*keys} <= {*about}):
-        msg = f"{root / ABOUT}: must say what posref wrote there. Choose another folder."
-        raise VectorError(msg)
+        raise safe_files.refusal(root / ABOUT, "must say what posref wrote there. Choose another folder")
     expect_only(root, {ABOUT, *names(about)})
 
 

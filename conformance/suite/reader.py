@@ -52,8 +52,7 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
     try:
         _require_none(_misfits_of_suite(manifest["groups"], manifest["total_bytes"]))
     except ValueError as error:
-        msg = f"{path}: {error}."
-        raise VectorError(msg) from error
+        raise safe_files.refusal(path, str(error)) from error
     return manifest
 
 
@@ -117,11 +116,11 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     validate_once("group", manifest, text, path)
     for name in ("data.safetensors", "tolerance.safetensors"):
         if manifest["files"][name] != entry["files"][name]:
-            msg = f"{path}: its record of {name} differs from SUITE.json. Fetch the suite again."
-            raise VectorError(msg)
+            raise safe_files.refusal(path, f"its record of {name} differs from SUITE.json. Fetch the suite again")
     if manifest["id"] != entry["id"] or manifest["op"] != entry["op"]:
-        msg = f"{path}: is of group {manifest['id']!r} ({manifest['op']}); SUITE.json says {entry['id']!r} ({entry['op']})."
-        raise VectorError(msg)
+        raise safe_files.refusal(
+            path, f"is of group {manifest['id']!r} ({manifest['op']}); SUITE.json says {entry['id']!r} ({entry['op']})"
+        )
     data, tolerance = (
         tensors.read(folder / n, entry["files"][n], root=root) for n in ("data.safetensors", "tolerance.safetensors")
     )
@@ -131,8 +130,7 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
         cases = tuple(_case(manifest["op"], case, data, widths) for case in manifest["cases"])
         _require_none(_misplaced(cases))
     except ValueError as error:
-        msg = f"{path}: {error}."
-        raise VectorError(msg) from error
+        raise safe_files.refusal(path, str(error)) from error
     return LoadedGroup(manifest["id"], manifest["op"], manifest, data, tolerance, cases)
 
 
@@ -180,8 +178,7 @@ def parse(path: Path, data: bytes, *, limit: int = JSON_DOCUMENT) -> Any:
     try:
         return safe_files.loads(data, limit=limit)
     except ValueError as error:
-        msg = f"{path}: not valid JSON: {error}."
-        raise VectorError(msg) from error
+        raise safe_files.refusal(path, f"not valid JSON: {error}") from error
 
 
 # ---- whether the files fit one another and the operations, where schemas cannot say: a misfit is named before any use ------

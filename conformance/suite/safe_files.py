@@ -82,16 +82,16 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
         place = os.path.realpath(path) if _below(path, OURS) else os.fspath(path)
         _no_links(place, root)
         if not stat.S_ISREG(os.lstat(place).st_mode):  # opening some devices does something
-            raise _refusal(path, "must be a regular file", root)
+            raise refusal(path, "must be a regular file", root)
         with os.fdopen(os.open(place, FLAGS), "rb", buffering=0) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-                raise _refusal(path, f"must be a regular file of at most {limit} bytes; got {found.st_size}", root)
+                raise refusal(path, f"must be a regular file of at most {limit} bytes; got {found.st_size}", root)
             data = b"".join(iter(lambda: file.read(found.st_size + 1), b""))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _refusal(path, f"cannot be read: {getattr(error, 'strerror', None) or error}", root) from error
+        raise refusal(path, f"cannot be read: {getattr(error, 'strerror', None) or error}", root) from error
     if len(data) != found.st_size:
-        raise _refusal(path, "was written to while it was read", root)
+        raise refusal(path, "was written to while it was read", root)
     return data
 
 
@@ -120,10 +120,10 @@ def open_named(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         with os.fdopen(os.open(place if regular else os.devnull, FLAGS), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise _refusal(path, "must be a regular file", None)
+                raise refusal(path, "must be a regular file")
             yield file, found.st_size
     except OSError as error:
-        raise _refusal(path, f"cannot be read: {error.strerror or error}", None) from error
+        raise refusal(path, f"cannot be read: {error.strerror or error}") from error
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -131,11 +131,9 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         found = loads(read_named(path, JSON_DOCUMENT), encoding="utf-8", lenient=True)
     except ValueError as error:
-        msg = f"{path}: is not JSON that can be read: {error}."
-        raise VectorError(msg) from error
+        raise refusal(path, f"is not JSON that can be read: {error}") from error
     if not isinstance(found, dict):
-        msg = f"{path}: must hold a JSON object; got a {type(found).__name__}."
-        raise VectorError(msg)
+        raise refusal(path, f"must hold a JSON object; got a {type(found).__name__}")
     return found
 
 
@@ -155,11 +153,12 @@ def _no_links(path: str, root: Path | None) -> None:
     place = path
     while place == path or (root is not None and _below(place, root)):
         if os.path.islink(place):
-            raise _refusal(place, "must not be a symbolic link: a suite holds files", root)
+            raise refusal(place, "must not be a symbolic link: a suite holds files", root)
         place = os.path.dirname(place)
 
 
-def _refusal(path: str | Path, why: str, root: Path | None) -> VectorError:
+def refusal(path: str | Path, why: str, root: Path | None = None) -> VectorError:
+    """Return the error for a file, which a suite in `root` has to have."""
     return VectorError(f"{path}: {why}." + ("" if root is None else " Fetch the suite again."))
 
 
@@ -334,8 +333,7 @@ def expect_writable(*paths: Path | None, read: Iterable[Path | None] = ()) -> No
             with _naming(path), tempfile.TemporaryFile(dir=path.parent):
                 place = os.path.realpath(path)
             if place in used:
-                msg = f"{path}: would {used[place]}. Choose another name."
-                raise VectorError(msg)
+                raise refusal(path, f"would {used[place]}. Choose another name")
             used[place] = "be written twice"
 
 
@@ -348,8 +346,7 @@ def _expect_file(path: Path) -> int | None:
             return None
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         if not stat.S_ISREG(found.st_mode):
-            msg = f"{path}: must be a regular file or new; it is {kind}. Choose another name, or - for standard output."
-            raise VectorError(msg)
+            raise refusal(path, f"must be a regular file or new; it is {kind}. Choose another name, or - for standard output")
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return stat.S_IMODE(found.st_mode)
@@ -370,8 +367,7 @@ def _naming(path: Path) -> Iterator[None]:
         error.filename, error.filename2 = str(path), None
         raise
     except ValueError as error:  # a NUL in the name
-        msg = f"{path}: cannot be a file's name: {error}."
-        raise VectorError(msg) from error
+        raise refusal(path, f"cannot be a file's name: {error}") from error
 
 
 @contextlib.contextmanager
@@ -386,8 +382,7 @@ def whole_directory(directory: Path, check: Callable[[Path], None] | None = None
     with _naming(directory):
         place = Path(os.path.realpath(directory))
         if directory.is_symlink() and not place.exists():
-            msg = f"{directory}: is a symbolic link to nothing. Choose another name."
-            raise VectorError(msg)
+            raise refusal(directory, "is a symbolic link to nothing. Choose another name")
         if any(p.exists() and not p.is_dir() for p in (place, place.parent)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     _expect_replaceable(place, check)
@@ -420,8 +415,7 @@ def _expect_replaceable(place: Path, check: Callable[[Path], None] | None) -> No
     """Raise unless there is nothing at `place`, an empty folder, or one that `check` knows."""
     if place.exists() and any(place.iterdir()):
         if check is None:
-            msg = f"{place}: must be new or empty. Choose another folder."
-            raise VectorError(msg)
+            raise refusal(place, "must be new or empty. Choose another folder")
         check(place)
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import VectorError, shown
+from ..errors import shown
 from . import safe_files
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def validate(name: str, document: Any, path: Path) -> None:
     """Raise `VectorError` with the first place where `document` is not as its schema says."""
     for error in validator(name).iter_errors(document):
         place = "/".join(str(part) for part in error.absolute_path) or "the top level"
-        msg = f"{path}: at {shown(place)}: {shown(error.message)}."
-        raise VectorError(msg)
+        raise safe_files.refusal(path, f"at {shown(place)}: {shown(error.message)}")
 
 
 @cache

@@ -177,12 +177,14 @@ def read_bytes(path: Path, recorded: Mapping[str, Any], *, root: Path | None = N
     """Return a file's bytes if its size and hash are as `recorded`, else raise `VectorError`."""
     data = safe_files.read(path, recorded["bytes"], root=root)
     if len(data) != recorded["bytes"]:
-        msg = f"{path}: must have {recorded['bytes']} bytes; got {len(data)}. The file is truncated or altered: fetch it again."
-        raise VectorError(msg)
+        raise safe_files.refusal(
+            path, f"must have {recorded['bytes']} bytes; got {len(data)}. The file is truncated or altered: fetch it again"
+        )
     found = digest(data)["sha256"]
     if found != recorded["sha256"]:
-        msg = f"{path}: must have sha256 {recorded['sha256']}; got {found}. The file is altered: fetch it again."
-        raise VectorError(msg)
+        raise safe_files.refusal(
+            path, f"must have sha256 {recorded['sha256']}; got {found}. The file is altered: fetch it again"
+        )
     return data
 
 

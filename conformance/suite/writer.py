@@ -76,10 +76,9 @@ def expect_only(root: Path, names: Collection[str]) -> None:
             path = Path(folder, name)
             known = folders if path.is_dir() else names if path.is_file() else ()
             if path.is_symlink() or path.relative_to(root).as_posix() not in known:
-                msg = (
-                    f"{root}: must be new, empty, or hold what posref wrote; {path} is not. Move it, or choose another folder."
+                raise safe_files.refusal(
+                    root, f"must be new, empty, or hold what posref wrote; {path} is not. Move it, or choose another folder"
                 )
-                raise VectorError(msg)
 
 
 def listing(root: Path) -> list[str]:
