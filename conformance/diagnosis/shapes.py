@@ -13,7 +13,7 @@ from posref.spec import REGISTRY
 
 from ..evidence.shared.rotary import reads_writes
 from ..model import Call
-from ..suite.axes import alternatives, is_star, names_in, result_axes
+from ..suite.axes import alternative, alternatives, is_star, names_in, result_axes
 from .hypotheses import predicted_by
 
 Array = npt.NDArray[Any]
@@ -97,7 +97,7 @@ def sizes(op: str, call: Call) -> dict[str, int]:
         for word, size in zip(axes_of(op, call, name), call.expected[name].shape, strict=True):
             found.setdefault(word, size)
     for name, value in call.inputs.items():
-        axes = _way(REGISTRY[op].arrays[name].shape, op, which)
+        axes = alternative(op, REGISTRY[op].arrays[name].shape, which)
         for word, size in zip(
             reversed(_words(axes, value.ndim, rows_are_heads="T" in axes)), reversed(value.shape), strict=False
         ):
@@ -147,18 +147,13 @@ def rows_of_table(op: str, call: Call, output: str) -> tuple[Array, int] | None:
     return np.round(rows), len(table)
 
 
-def _way(shape: str, op: str, which: int) -> list[str]:
-    ways = alternatives(REGISTRY[op].arrays[shape[1:]].shape if shape.startswith("=") else shape)
-    return ways[min(which, len(ways) - 1)]
-
-
 def _matching(op: str, call: Call) -> int:
     """Return which alternative the shapes of a call's arrays take; the first if none fits."""
     arrays = {name: REGISTRY[op].arrays[name].shape for name in call.inputs if name in REGISTRY[op].arrays}
     count = max((len(alternatives(shape)) for shape in arrays.values()), default=1)
     for which in range(count):
         known: dict[str, int] = {}
-        if all(_fits(_way(shape, op, which), call.inputs[name].shape, known) for name, shape in arrays.items()):
+        if all(_fits(alternative(op, shape, which), call.inputs[name].shape, known) for name, shape in arrays.items()):
             return which
     return 0
 

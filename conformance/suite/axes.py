@@ -33,12 +33,16 @@ def is_star(axis: str) -> bool:
     return axis.lstrip("~").startswith("*")
 
 
+def alternative(op: str, shape: str, which: int) -> list[str]:
+    """Return the axes of one alternative of a shape, or of its last; ``=x`` is the shape of the operation's argument x."""
+    ways = alternatives(REGISTRY[op].arrays[shape[1:]].shape if shape.startswith("=") else shape)
+    return ways[min(which, len(ways) - 1)]
+
+
 def result_axes(op: str, output: str, which: int) -> list[str]:
     """Return the axes of one of an operation's outputs, for alternative `which` of its arrays."""
     record = REGISTRY[op]
-    shape = record.result[record.outputs.index(output)]
-    ways = alternatives(record.arrays[shape[1:]].shape if shape.startswith("=") else shape)
-    return ways[min(which, len(ways) - 1)]
+    return alternative(op, record.result[record.outputs.index(output)], which)
 
 
 def value_of(text: str, known: Mapping[str, Any]) -> Any:
@@ -216,23 +220,18 @@ def _matched(
     placed: dict[str, dict[int, Key]] = {}
     later: list[tuple[str, int]] = []
     for name, x in arrays.items():
-        shape = record.arrays[name].shape
-        shape = record.arrays[shape[1:]].shape if shape.startswith("=") else shape
-        ways = alternatives(shape)
-        own = _aligned(ways[min(which, len(ways) - 1)], x.ndim)
+        own = _aligned(alternative(op, record.arrays[name].shape, which), x.ndim)
         if own is None:
             return None
         placed[name] = {}
-        for axis, token in enumerate(own):
-            plain, maybe = token[0].lstrip("~"), token[0].startswith("~")
+        for axis, (token, place) in enumerate(own):
+            plain, size = token.lstrip("~"), x.shape[axis]
             if not plain.isidentifier():
-                later.append((plain, x.shape[axis]))
-            elif not (maybe and x.shape[axis] == 1):
-                key = (plain, token[1])
-                if sizes.setdefault(key, x.shape[axis]) != x.shape[axis]:
-                    return None
-            if plain.isidentifier():
-                placed[name][axis] = (plain, token[1])
+                later.append((plain, size))
+                continue
+            placed[name][axis] = (plain, place)
+            if not (token.startswith("~") and size == 1) and sizes.setdefault((plain, place), size) != size:
+                return None
     known = {**params, **{letter: n for (letter, place), n in sizes.items() if place == 0}}
     fits = all(value_of(text, known) == size for text, size in later if names_in(text) <= set(known))
     return (sizes, placed) if fits and all(holds(text, known) for text in record.requires) else None
@@ -343,8 +342,7 @@ def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
     """Return the axes of an output, or of the input that a gradient is of."""
     if not call.cotangents:
         return result_axes(op, output, which)
-    ways = alternatives(REGISTRY[op].arrays[output].shape)
-    return ways[min(which, len(ways) - 1)]
+    return alternative(op, REGISTRY[op].arrays[output].shape, which)
 
 
 def _same(own: str, axis: str) -> bool:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ...suite.axes import alternatives, arranged, folded, limits, value_of, within
+from ...suite.axes import alternative, alternatives, arranged, folded, limits, value_of, within
 from ..tools.numbers import floats
 from .facts import facts_of
 
@@ -105,8 +105,7 @@ def _array(
     op: str, name: str, argument: str, axes: Axes, which: int, known: Mapping[str, Any], places: Places, rows: bool, bits: int
 ) -> npt.NDArray[Any]:
     """Return one array of a call."""
-    ways = alternatives(axes.shape)
-    tokens = ways[min(which, len(ways) - 1)]
+    tokens = alternative(op, axes.shape, which)
     if axes.kind in ("position", "integer"):
         return _positions(op, argument, tokens, known, places, rows)
     shape = shape_of(tokens, known, rows=True)
