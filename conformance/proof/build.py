@@ -454,10 +454,7 @@ def verify(root: Path, *, jobs: int | None = None, progress: Progress | None = N
 
     Everything is proved anew, in at most `jobs` processes (by default one for each core); `progress` is called as by `build`.
 
-    Raises
-    ------
-    VectorError
-        If a file is missing, malformed or not as its recorded hash says.
+    `VectorError` if a file is missing, malformed or not as its recorded hash says.
     """
     manifest = load_manifest(root)
     problems = _check_sums(root)

@@ -240,27 +240,27 @@ def live_bounds(accuracy: str) -> Bounds:
 
 def half_widths(op: str, call: Call, accuracy: str) -> Arrays:
     """Return the half-widths of a call's results that are reals, computed once; NaN if the class leaves a decision open."""
-    if accuracy not in call.computed:
-        call.computed[accuracy] = _computed(op, call, live_bounds(accuracy))
-    return call.computed[accuracy]
+    return _computed(op, call, accuracy, lambda: live_bounds(accuracy))
 
 
 def of_scalars(op: str, call: Call, dtype: str) -> Arrays:
     """Return how far a call's results move when scalars, such as 1/sqrt(D), are rounded to `dtype`, computed once."""
-    kept = f"scalars-{dtype}"
+    from posref.backends.live import LiveScalars
+
+    return _computed(op, call, f"scalars-{dtype}", lambda: LiveScalars(ROUNDING[dtype]))
+
+
+def _computed(op: str, call: Call, kept: str, system: Callable[[], Bounds]) -> Arrays:
+    """Return half-widths in a number system that a call keeps by a name."""
     if kept not in call.computed:
-        from posref.backends.live import LiveScalars
-
-        call.computed[kept] = _computed(op, call, LiveScalars(ROUNDING[dtype]))
+        pullback = pullback_of(call)
+        try:
+            errors = decided(system(), lambda system: errors_of(system, op, call.inputs, call.params, pullback))
+            call.computed[kept] = widths_of(errors, call.expected)
+        except Undecided:
+            reals = {name: value for name, value in call.expected.items() if value.dtype.kind == "f"}
+            call.computed[kept] = {name: np.full(value.shape, np.nan) for name, value in reals.items()}
     return call.computed[kept]
-
-
-def _computed(op: str, call: Call, system: Bounds) -> Arrays:
-    try:
-        errors = decided(system, lambda system: errors_of(system, op, call.inputs, call.params, pullback_of(call)))
-    except Undecided:
-        return {name: np.full(value.shape, np.nan) for name, value in call.expected.items() if value.dtype.kind == "f"}
-    return widths_of(errors, call.expected)
 
 
 def moved_by_trigonometry(op: str, call: Call) -> dict[str, Arrays]:

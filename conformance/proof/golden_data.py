@@ -81,10 +81,7 @@ class Request:
         """
         Return the call as a case of one group.
 
-        Raises
-        ------
-        TargetError
-            For anything that is missing, unknown or unreadable: it says which option gives it.
+        `TargetError` for anything that is missing, unknown or unreadable: it says which option gives it.
         """
         params = self._params()
         inputs = self._inputs(params)
@@ -375,10 +372,7 @@ def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
     """
     Return the options of an operation that are written in `texts`.
 
-    Raises
-    ------
-    TargetError
-        If a text is not NAME=VALUE, the operation has no such option, or a value cannot be read.
+    `TargetError` if a text is not NAME=VALUE, the operation has no such option, or a value cannot be read.
     """
     known = [n for n in parameters_of(REGISTRY[op].function) if n in REGISTRY[op].domains]
     given = {}
@@ -445,10 +439,7 @@ def positions_of_prompt(text: str, after: str | None) -> npt.NDArray[np.int64]:
     Sizes are in cells after merging, and S is positions per frame. `after` is as `posref.positions.multimodal` has it. It must
     be given for a prompt where its words give different positions.
 
-    Raises
-    ------
-    TargetError
-        If the prompt is of another form, or does not say enough.
+    `TargetError` if the prompt is of another form, or does not say enough.
     """
     segments = [_segment(part.strip()) for part in text.split(",")]
     tokens = sum(_tokens(segment) for segment in segments)

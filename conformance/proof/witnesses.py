@@ -91,10 +91,7 @@ def half_widths(
     Without `formulas` only those that the definition itself uses are meant, not the second ones of `either`. So it is also
     where these leave a decision open.
 
-    Raises
-    ------
-    BuildError
-        If a discrete decision lies within the class's error of its threshold: such a case has no single answer.
+    `BuildError` if a discrete decision lies within the class's error of its threshold: such a case has no single answer.
     """
     record = encoding_of(op)
     system = bounds(accuracy) if formulas else bounds(accuracy).of_first_formulas()
@@ -248,10 +245,7 @@ def proved(
     The second of two `witnesses` may be left out. With a `pullback` the expected values are gradients, by the names of inputs,
     and there are no stages.
 
-    Raises
-    ------
-    BuildError
-        If the two witnesses disagree or a decision lies within its tolerance.
+    `BuildError` if the two witnesses disagree or a decision lies within its tolerance.
     """
     if pullback is None:
         expected, mid = golden_with_stages(op, inputs, params)

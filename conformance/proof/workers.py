@@ -66,10 +66,7 @@ def each(function: Function, tasks: Tasks, count: int) -> Iterator[Iterator[Any]
 
     It raises what the first task in that order raises. However the block ends, no worker outlives it.
 
-    Raises
-    ------
-    PosrefError
-        If a worker does not start, runs other code than this process, or dies; it names the task.
+    `PosrefError` if a worker does not start, runs other code than this process, or dies; it names the task.
     """
     if not count:
         yield (function(*arguments) for arguments in tasks.values())

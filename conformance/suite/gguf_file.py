@@ -97,10 +97,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """
     Return the metadata of a GGUF file, and its tensors of divisors by name, as `posref.rope_from_gguf` takes them.
 
-    Raises
-    ------
-    TargetError
-        If it is no GGUF file, one of another version, or broken.
+    `TargetError` if it is no GGUF file, one of another version, or broken.
     """
     try:
         with open_named(path) as (file, size):

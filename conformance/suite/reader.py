@@ -91,10 +91,7 @@ def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     """
     Return one group; files that this process read before are hashed again, and no more.
 
-    Raises
-    ------
-    VectorError
-        If a file is missing, altered, truncated or malformed, or the files do not fit one another.
+    `VectorError` if a file is missing, altered, truncated or malformed, or the files do not fit one another.
     """
     key = json.dumps(entry, sort_keys=True)
     if key in _GROUPS:

@@ -73,10 +73,7 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
     Kind, size and contents are those of one open file, so that nothing can be exchanged between the question and the answer. A
     pipe or a device is refused unopened; so is a link, and a linked folder between `root` and the file.
 
-    Raises
-    ------
-    VectorError
-        If there is no such file, or it is not of this kind.
+    `VectorError` if there is no such file, or it is not of this kind.
     """
     try:
         place = os.path.realpath(path) if _below(path, OURS) else os.fspath(path)
@@ -99,10 +96,7 @@ def read_named(path: Path, limit: int = NAMED_FILE) -> bytes:
     """
     Return the bytes of a file that the user names, which may be a link to it: a regular file of at most `limit` bytes.
 
-    Raises
-    ------
-    VectorError
-        If there is no such file, or it is a folder, a pipe or a device.
+    `VectorError` if there is no such file, or it is a folder, a pipe or a device.
     """
     try:
         return read(Path(os.path.realpath(path)), limit)

@@ -44,10 +44,7 @@ def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -
     """
     Return the tensors of a vector file whose size and hash are as `recorded`.
 
-    Raises
-    ------
-    VectorError
-        If the file is missing, altered, truncated or malformed, or a value is not finite; nothing of it is used then.
+    `VectorError` if the file is missing, altered, truncated or malformed, or a value is not finite; nothing of it is used then.
     """
     data = read_bytes(path, recorded, root=root)
     try:

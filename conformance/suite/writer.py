@@ -53,10 +53,7 @@ def expect_suite(root: Path) -> None:
     """
     Raise unless a folder holds a suite and nothing else, so that nothing but a suite is lost where it is replaced.
 
-    Raises
-    ------
-    VectorError
-        If its manifest is not valid, or there is a file, link or folder that the manifest does not name: the error names it.
+    `VectorError` if its manifest is not valid, or there is a file, link or folder that it does not name: the error does.
     """
     try:
         groups = load_manifest(root)["groups"]
