@@ -77,31 +77,27 @@ class Suite(pytest.Collector):
         self.results: dict[tuple[str, str], CaseResult] = {}
         self.config.pluginmanager.register(self, "posref-suite")
         self.operations: dict[tuple[str, str], tuple[Operation, list[Answer]]] = {}
-        self.cases: list[tuple[LoadedCase, str]] = []
-        self.missing: list[str] = []
-        self.tier = tier = given["tier"] or "core"
-        choice = Choice(tier=tier, op=given["op"])
+        self.cases: dict[tuple[str, str], list[LoadedCase]] = {}
+        self.tier = given["tier"] or "core"
+        choice = Choice(tier=self.tier, op=given["op"])
         names = choice.operations()
         self.missing = [op for op in names if not self.target.has(op)]
         everything = choice.cases([op for op in names if op not in self.missing])
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in case_run.asked_dtypes(self.target, op):
+                own = [case for case in everything if case.op == op]
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
-                own = [c for c in everything if c.op == op]
-                self.cases += [(c, dtype) for c in case_run.cases_in(self.target, own, dtype)]
+                self.cases[op, dtype] = list(case_run.cases_in(self.target, own, dtype))
         path = given["expected-failures"]
-        self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
+        ids = [f"{case.id}[{dtype}]" for (_, dtype), cases in self.cases.items() for case in cases]
+        self.expected: Expected = expected_failures.load(Path(path) if path else None, ids)
 
     def collect(self) -> list[pytest.Item]:
         """Return a test for every case, and for every operation a test of its scope."""
         found: list[pytest.Item] = []
-        for key in self.operations:
-            found += [
-                CaseItem.from_parent(self, name=f"{case.id}[{dtype}]", case=case, dtype=dtype)
-                for case, dtype in self.cases
-                if (case.op, dtype) == key
-            ]
-            found.append(OperationItem.from_parent(self, name=f"{key[0]}[{key[1]}]", key=key))
+        for (op, dtype), cases in self.cases.items():
+            found += [CaseItem.from_parent(self, name=f"{case.id}[{dtype}]", case=case, dtype=dtype) for case in cases]
+            found.append(OperationItem.from_parent(self, name=f"{op}[{dtype}]", key=(op, dtype)))
         return found
 
     def result(self, case: LoadedCase, dtype: str) -> CaseResult:
@@ -112,7 +108,8 @@ class Suite(pytest.Collector):
 
     def whole(self, op: str) -> bool:
         """Return whether all cases of an operation were chosen, so that its scope can be told."""
-        return self.tier != "smoke" and len(self._chosen(op)) == sum(case.op == op for case, _ in self.cases)
+        asked = sum(len(cases) for (name, _), cases in self.cases.items() if name == op)
+        return self.tier != "smoke" and len(self._chosen(op)) == asked
 
     def _chosen(self, op: str) -> list[tuple[LoadedCase, str]]:
         if self.chosen is None:
@@ -142,6 +139,7 @@ class Suite(pytest.Collector):
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
         from .checks import summary
+        from .errors import printable
         from .reports import terminal
 
         summary.finish(list(self.operations.values()))
@@ -155,13 +153,15 @@ class Suite(pytest.Collector):
         lines += [terminal.missing(self.missing)] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
         if lines:
-            terminalreporter.section(f"posref: {terminal.printable(self.target.name)}")
+            terminalreporter.section(f"posref: {printable(self.target.name)}")
         for line in lines:
-            terminalreporter.write_line(terminal.printable(line))
+            terminalreporter.write_line(printable(line))
 
 
 class CaseItem(pytest.Item):
     """One case in one dtype."""
+
+    parent: Suite
 
     def __init__(self, *, case: LoadedCase, dtype: str, **rest: Any) -> None:
         super().__init__(**rest)
@@ -170,12 +170,11 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Ask, and raise for a verdict that is not a pass."""
+        from .errors import printable
         from .model import BAD, NOT_JUDGED, decides
 
-        suite = self.parent
-        assert isinstance(suite, Suite)
-        result = suite.result(self.case, self.dtype)
-        reason = suite.expected.reason(self.name)
+        result = self.parent.result(self.case, self.dtype)
+        reason = self.parent.expected.reason(self.name)
         if result.verdict in BAD and not decides(self.case.kind, result.verdict):
             pytest.xfail(f"{result.message} (does not decide conformance)")
         if result.verdict in ("unsupported", NOT_JUDGED):
@@ -183,10 +182,11 @@ class CaseItem(pytest.Item):
         if result.verdict in BAD and reason is not None:
             pytest.xfail(reason or "expected")
         if reason is not None:
-            msg = f"passes, but {suite.expected.path} expects it to fail: remove it from that file"
+            msg = f"passes, but {self.parent.expected.path} expects it to fail: remove it from that file"
             raise CaseFailure(msg)
         if result.verdict in BAD:
-            raise CaseFailure(_told(result))
+            told = f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
+            raise CaseFailure(told)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the verdict without a traceback into posref."""
@@ -206,32 +206,20 @@ class OperationItem(CaseItem):
 
     def runtest(self) -> None:
         """Raise if cases were refused and nothing explains it, or too little was answered."""
-        suite = self.parent
-        assert isinstance(suite, Suite)
-        op, _ = self.key
-        if not suite.whole(op):
+        if not self.parent.whole(self.key[0]):
             pytest.skip("not all of its cases were chosen")
-        scope = suite.operations[self.key][0].scope
+        scope = self.parent.operations[self.key][0].scope
         if scope is not None and scope.wrong and not self._expected(scope):
             raise CaseFailure(scope.wrong)
 
     def _expected(self, scope: Scope) -> bool:
         """Return whether every case that was refused is expected to fail."""
-        suite = self.parent
-        assert isinstance(suite, Suite)
-        refused = [f"{case}[{dtype}]" for case, dtype in scope.refused]
-        return bool(refused) and all(suite.expected.reason(name) is not None for name in refused)
+        reasons = [self.parent.expected.reason(f"{case}[{dtype}]") for case, dtype in scope.refused]
+        return bool(reasons) and None not in reasons
 
 
 class CaseFailure(Exception):
     """A verdict that is not a pass."""
-
-
-def _told(result: CaseResult) -> str:
-    """Return a failing result in words."""
-    from .reports.terminal import printable
-
-    return f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

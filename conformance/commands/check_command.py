@@ -190,14 +190,8 @@ def report(file: Path, **forms: Path | None) -> None:
 
 def _render(document: dict[str, Any], **forms: Path | None) -> None:
     """Write a report in every requested form."""
+    from ..reports.report import rendered
+
     for form, path in forms.items():
-        if path is None:
-            continue
-        if form == "html":
-            from ..reports.html import render
-
-            whole_file(path, render(document))
-        else:
-            from ..reports import summaries
-
-            whole_file(path, getattr(summaries, form)(document))
+        if path is not None:
+            whole_file(path, rendered(document, form))

@@ -78,6 +78,14 @@ def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted((c for c in cases if decides(c["kind"], c["verdict"])), key=plainness)
 
 
+def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Return every operation in one dtype, with its cases."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for case in document["cases"]:
+        found.setdefault((case["op"], case["dtype"]), []).append(case)
+    return [(op, found.get((op["op"], op["dtype"]), [])) for op in document["operations"]]
+
+
 def plainness(case: Mapping[str, Any]) -> tuple[bool, bool, bool, int, int]:
     """Return a key of a case in a report's JSON: one call of values before others, few options, and few values."""
     forms = not {*FORMS}.isdisjoint(case.get("flags", ()))

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import PosrefError, printable
 from ..model import BAD, STANDINGS
 from . import figures
-from .document import class_names, failing, ordered, process, scope_lines, standing, state, told
+from .document import by_operation, class_names, failing, ordered, process, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -75,10 +75,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what the page shows of every operation, failing ones first."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for case in document["cases"]:
-        found.setdefault((case["op"], case["dtype"]), []).append(case)
-    operations = [_operation(op, found.get((op["op"], op["dtype"]), []), document["target"]) for op in document["operations"]]
+    operations = [_operation(op, cases, document["target"]) for op, cases in by_operation(document)]
     return sorted(operations, key=lambda op: STANDINGS.index(op["standing"]))
 
 

@@ -1,7 +1,9 @@
-"""The report of a check: its record, and the files it can be written to. Each writer is loaded when it is used."""
+"""The report of a check: its record, and the files it can be written to."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..model import Record
 from ..suite.safe_files import whole_file
@@ -20,24 +22,28 @@ class Report(Record):
 
     def write_html(self, path: Path) -> None:
         """Write the report as one page; PosrefError if jinja2 is not installed."""
-        from . import html
-
-        whole_file(path, html.render(self.to_json()))
+        whole_file(path, rendered(self.to_json(), "html"))
 
     def write_markdown(self, path: Path) -> None:
         """Write a summary in Markdown."""
-        from . import summaries
-
-        whole_file(path, summaries.markdown(self.to_json()))
+        whole_file(path, rendered(self.to_json(), "markdown"))
 
     def write_junit(self, path: Path) -> None:
         """Write the report as JUnit XML."""
-        from . import summaries
-
-        whole_file(path, summaries.junit(self.to_json()))
+        whole_file(path, rendered(self.to_json(), "junit"))
 
     def write_badge(self, path: Path) -> None:
         """Write a badge in SVG."""
-        from . import summaries
+        whole_file(path, rendered(self.to_json(), "badge"))
 
-        whole_file(path, summaries.badge(self.to_json()))
+
+def rendered(document: Mapping[str, Any], form: str) -> str:
+    """Return a report's JSON in another form: html, markdown, junit or badge. Its writer is loaded when it is used."""
+    if form == "html":
+        from .html import render
+
+        return render(document)
+    from . import summaries
+
+    text: str = getattr(summaries, form)(document)
+    return text

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
 from ..model import BAD, decides
-from .document import class_names, failing, ordered, process, scope_lines, standing, state, told
+from .document import by_operation, class_names, failing, ordered, process, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
@@ -46,9 +46,9 @@ def markdown(document: Json) -> str:
     scopes = [f"- {_prose(line)}" for line in scope_lines(document)]
     scopes += [f"- Required: {_prose(text)}" for text in document.get("unmet", ())]
     lines += [*scopes, ""] if scopes else []
-    for op in document["operations"]:
+    for op, cases in by_operation(document):
         if not op["conformant"]:
-            lines += [*_reasons(op, failing(_cases(document, op))), ""]
+            lines += [*_reasons(op, failing(cases)), ""]
     refused = document["validation"]
     if refused["asked"]:
         lines += [f"Refused {refused['rejected']} of {refused['asked']} invalid calls (does not decide conformance).", ""]
@@ -73,14 +73,14 @@ def junit(document: Json) -> str:
     if state(document) == "incomplete":
         suite = _suite(root, "report", {})
         ET.SubElement(_case(suite, "report", "complete"), "error", type="incomplete", message=f"INCOMPLETE: {INCOMPLETE}")
-    for op in document["operations"]:
+    for op, cases in by_operation(document):
         about = {n: op[n] for n in ("conformant", "achieved", "claim", "worst_ratio", "first_failing_position")}
         about["diagnosis"] = (op["diagnosis"] or {}).get("text")
         suite = _suite(root, f"{op['op']} {op['dtype']}", about)
-        for case in _cases(document, op):
+        for case in cases:
             if case["kind"] != "reject" or decides(case["kind"], case["verdict"]):
                 _outcome(_case(suite, f"{op['op']}.{op['dtype']}", case["id"]), case)
-        if not op["conformant"] and not failing(_cases(document, op)):
+        if not op["conformant"] and not failing(cases):
             broken = _case(suite, f"{op['op']}.{op['dtype']}", "its scope")
             ET.SubElement(broken, "failure", type=standing(op), message=printable(op["reason"]))
     for text in document.get("unmet", ()):
@@ -165,10 +165,6 @@ def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
         yield f"- and {len(bad) - SHOWN} more"
     if bad and bad[0].get("reproduce"):
         yield f"- Repeat: {_code(bad[0]['reproduce'])}"
-
-
-def _cases(document: Json, op: Json) -> list[Json]:
-    return [c for c in document["cases"] if (c["op"], c["dtype"]) == (op["op"], op["dtype"])]
 
 
 def _part(document: Json) -> str:

@@ -15,7 +15,6 @@ from ..model import BAD, CaseResult, Operation, decides
 from .document import class_names, meanings, plainness, scope_lines, told
 from .report import Report
 
-__all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 COLUMNS = {  # of the table, each with the width of a terminal from which it is shown
