@@ -30,7 +30,6 @@ from ..suite import safe_files
 
 FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
-WIDTH = 128  # of a line
 PAIRS = {"q_positions", "k_positions"}
 IMPORT = re.compile(r"    from (posref\.[\w.]+) import ")
 
@@ -62,7 +61,11 @@ def new(name: str, like: str) -> None:
     for file, text in changed.items():
         safe_files.whole_file(root / file, text)
     if importlib.util.find_spec("ruff") is not None:
-        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *files], cwd=root, check=False)
+        ruff = [sys.executable, "-m", "ruff"]
+        written = [file for file in files if file.parts[0] != "tests"]  # a plain implementation does not use its library yet
+        for rule in ("F401", "I"):  # first leave out imports, then sort the others
+            subprocess.run([*ruff, "check", "--quiet", "--fix", "--select", rule, *written], cwd=root, check=False)
+        subprocess.run([*ruff, "format", "--quiet", *files], cwd=root, check=False)
     for file, text in files.items():
         click.echo(f"wrote {file.as_posix()}: {text.count('TO DO')} marks TO DO")
     click.echo(f"added a line to posref/__init__.py and to CHANGELOG.md, and a picture to {pictures.as_posix()}")
@@ -104,7 +107,10 @@ def definition(name: str, like: Encoding) -> str:
     written = written.replace(', "equals its map"', "").replace('"equals its map"', "")
     return f'''"""TO DO: the encoding's name. Source: TO DO: authors, arXiv number, section."""
 
-{source.needed([*facts.values(), function.args, *filter(None, [function.returns])], {"posref.spec": "encoding"})}
+{source.imports}
+
+{source.constants(*facts.values(), function.args)}
+
 
 @encoding(
     title="TO DO: the field's own name of the encoding",
@@ -179,7 +185,10 @@ TO DO: the encoding's name. Source: TO DO: authors, arXiv number, section, equat
     TO DO: the equation as the source prints it
 """
 
-{source.needed([function.args, *filter(None, [function.returns])])}
+{source.imports}
+
+{source.constants(function.args)}
+
 
 {source.head(function, name)}
     """Return TO DO: what, and its shape."""
@@ -194,11 +203,11 @@ def plain(name: str, root: Path, like: Encoding) -> str:
     function = source.function(like.name)
     backend = getattr(source.assigned.get("backend"), "value", None)
     library = source.of(backend) if backend is not None else "'numpy'"
-    needed = source.needed([function.args], {"": f"import {ast.literal_eval(library)}"})
     stated = f"\nbackend = {library}\n" if backend is not None else ""
     return f'''"""As TO DO: OWNER/REPOSITORY, commit or version, computes it: TO DO: path/to/file.py, lines."""
 
-{needed}{stated}
+import {ast.literal_eval(library)}
+{stated}{source.constants(function.args)}
 
 {source.head(function, name)}
     msg = "TO DO: write it as that library does, in tests/plain/{name}.py"
@@ -345,42 +354,20 @@ class Source:
             f"def {function.name}(", f"def {name}(", 1
         )
 
-    def needed(self, nodes: list[Any], more: Mapping[str, str] | None = None) -> str:
-        """Return the imports and constants that nodes need, with more names by module (for "", a whole statement)."""
+    @property
+    def imports(self) -> str:
+        """All imports of the file."""
+        return "\n".join(ast.unparse(node) for node in self.tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+
+    def constants(self, *nodes: ast.AST) -> str:
+        """Return the constants that nodes need, and those that these need."""
         names = {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}
-        constants: list[str] = []
+        found: list[str] = []
         for constant in reversed(list(dict.fromkeys(self.assigned.values()))):
-            own = {name for name, other in self.assigned.items() if other is constant}
-            if own & names:
+            if names & {name for name, other in self.assigned.items() if other is constant}:
                 names |= {x.id for x in ast.walk(constant) if isinstance(x, ast.Name)}
-                constants.insert(0, self.of(constant))
-        statements: dict[str, set[str]] = {}
-        for module, words in (more or {}).items():
-            statements.setdefault(module, set()).add(words)
-        plain = {statements.pop("").pop()} if "" in statements else set()
-        for node in self.tree.body:
-            if isinstance(node, ast.Import):
-                plain |= {f"import {self.of(alias)}" for alias in node.names if (alias.asname or alias.name) in names}
-            elif isinstance(node, ast.ImportFrom):
-                module = "." * node.level + (node.module or "")
-                found = {self.of(alias) for alias in node.names if (alias.asname or alias.name) in names}
-                statements.setdefault(module, set()).update(found)
-        lines = [*sorted(plain), *sorted(_import(module, words) for module, words in statements.items() if words)]
-        blocks = [[line for line in lines if _block(line) == block] for block in range(3)] + [constants]
-        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def _import(module: str, words: set[str]) -> str:
-    """Return an import of names, on several lines if it is long."""
-    ordered = sorted(words, key=lambda word: (not (word.isupper() and len(word) > 1), not word[0].isupper(), word))
-    line, listed = f"from {module} import {', '.join(ordered)}", "".join(f"    {word},\n" for word in ordered)
-    return line if len(line) <= WIDTH else f"from {module} import (\n{listed})"
-
-
-def _block(line: str) -> int:
-    """Return the block of imports in which a line stands: of the standard library, of other packages, of posref."""
-    module = line.split()[1].partition(".")[0]
-    return 0 if module in sys.stdlib_module_names else 2 if module in ("", "posref") else 1
+                found.insert(0, self.of(constant))
+        return "\n".join(found)
 
 
 def _indented(text: str) -> str:
