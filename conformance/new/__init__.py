@@ -261,18 +261,22 @@ DEVIATIONS = (
 
 def _cases(like: Encoding) -> Iterator[str]:
     """Yield the cases that an operation with the axes of another one needs at least, besides the generated ones."""
-    axes = letters(like.name)
-    yield '_case("small", "sign", tier="smoke")'
-    yield '_case("24-bits", "sign", bits=24)'
+    axes, evidence = letters(like.name), evidence_of(like.name)
+    given = ""
+    if getattr(evidence, "USUAL", {}) is None:  # then each case says its options
+        given = next((f", {_source(case.params)}" for case in evidence.cases() if _is_literal(case.params)), "")
+    yield f'_case("small", "sign"{given}, tier="smoke")'
+    yield f'_case("24-bits", "sign"{given}, bits=24)'
     if {"*B", "*R", "*P"} & axes:
-        yield '_case("forms/strided", "non-contiguous", R=(2,), rows=True)'
+        yield f'_case("forms/strided", "non-contiguous"{given}, R=(2,), rows=True)'
     for letter, name in {"T": "token", "Q": "query", "K": "key"}.items():
         if letter in axes:
-            yield f'_case("forms/one-{name}", "length-one", {letter}=1)'
+            yield f'_case("forms/one-{name}", "length-one"{given}, {letter}=1)'
     if like.returns == "real" and any(axes.kind in ("real", "wide") for axes in like.arrays.values()):
-        yield '_case("small", "term", kind="vjp")'
-        yield '_case("24-bits", "term bits", kind="vjp", bits=24)'
-    yield '_case("refused/TO-DO", "refuse", {}, {}, "TO DO: give what is refused, and say why", kind="reject")'
+        yield f'_case("small", "term"{given}, kind="vjp")'
+        yield f'_case("24-bits", "term bits"{given}, kind="vjp", bits=24)'
+    said = '"TO DO: give what is refused, and say why"'
+    yield f'_case("refused/TO-DO", "refuse"{given or ", {}"}, {{}}, {said}, kind="reject")'
 
 
 def _is_literal(value: Any) -> bool:

@@ -9,7 +9,7 @@ from posref.spec import REGISTRY
 
 from ...calls import parameters_of
 from ...model import Case
-from ...suite.axes import alternatives, is_star, result_axes
+from ...suite.axes import alternative, is_star, result_axes
 from ..tools.case import Options, cases_of
 from ..tools.cotangents import gradient
 from ..tools.forms import FLAGS as FORMS
@@ -51,13 +51,12 @@ def _sizes(op: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sizes of axes that arrays have, by letter; those of several leading axes are a tuple."""
     known: dict[str, Any] = {}
     for argument, array in arrays.items():
-        ways = alternatives(REGISTRY[op].arrays[argument].shape)
-        axes, shape = ways[min(usual_way(op), len(ways) - 1)], list(np.shape(array))
-        while axes and shape and not is_star(axes[-1]):
-            axis, size = axes.pop(), shape.pop()
-            if axis.isidentifier():  # neither an expression, nor an axis that may be missing
-                known[axis] = size
-        if axes and is_star(axes[-1]):
-            star = axes[-1].lstrip("~*")
-            known[star] = np.broadcast_shapes(known.get(star, ()), tuple(shape))
+        axes, shape = alternative(op, REGISTRY[op].arrays[argument].shape, usual_way(op)), np.shape(array)
+        star = next((place for place, axis in enumerate(axes) if is_star(axis)), None)
+        first, last = ([], axes) if star is None else (axes[:star], axes[star + 1 :])
+        if star is not None:
+            name = axes[star].lstrip("~*")
+            known[name] = np.broadcast_shapes(known.get(name, ()), shape[star : len(shape) - len(last)])
+        named = (*zip(first, shape, strict=False), *zip(reversed(last), reversed(shape), strict=False))
+        known |= {axis: size for axis, size in named if axis.isidentifier()}  # no expression, and none that may be missing
     return known
