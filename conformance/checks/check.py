@@ -25,13 +25,11 @@ from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unju
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
-from .scope_result import Watch, settle, stated_scope, tell_of_scope
+from .scope_result import Progress, settle, stated_scope, tell_of_scope
 from .summary import finish
 
 if TYPE_CHECKING:
     from ..evidence.every.for_model import Model
-
-Progress = Callable[[str], None]
 
 
 def check(
@@ -139,7 +137,12 @@ def checked(
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
         raise TargetError(msg)
-    choice = Choice(suite, tier, op, case, None if model is None else _read(model, layer, layout))
+    about = None
+    if model is not None:
+        from ..evidence.every import for_model  # other checks do not import what reads models
+
+        about = for_model.read(model, layer, layout)
+    choice = Choice(suite, tier, op, case, about)
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
@@ -154,32 +157,17 @@ def checked(
                 loaded.reproduce += "" if layer is None else f" --layer {layer}"
                 loaded.reproduce += "" if layout is None else f" --layout {layout}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            report = _check(loaded, choice, cases, missing, Told(progress), seed)
+            report = _check(loaded, choice, cases, missing, progress, seed)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
     return report
 
 
-class Told:
-    """Who follows a check: a function that is called with the id of every case as it begins."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress = progress
-
-    def expect(self, total: int) -> None:
-        """Tell how many cases there are, if the function has a method for that, `expect`."""
-        getattr(self.progress, "expect", lambda _: None)(total)
-
-    def __call__(self, word: str, value: Any) -> None:
-        """Pass on which case begins."""
-        if self.progress and word == "asking":
-            self.progress(value[0])
-
-
 def _check(
-    target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Told, seed: int | None
-) -> Report:
+    target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], progress: Progress | None,
+    seed: int | None,
+) -> Report:  # fmt: skip
     """Return the report on loaded cases."""
     stated = stated_scope(target)
     operations = [
@@ -189,20 +177,30 @@ def _check(
         if any(c.op == name and asked_in(c, width) for c in cases)
     ]
     by_op = {name: [c for c in cases if c.op == name] for name in dict.fromkeys(c.op for c in cases)}
-    own = [(o, answers, cases_in(target, by_op[o.op], o.dtype)) for o, answers in operations]
-    watch.expect(sum(len(found) for _, _, found in own))
+    asked = [(o, answers, case) for o, answers in operations for case in cases_in(target, by_op[o.op], o.dtype)]
+    asked.sort(key=lambda one: one[2].kind == "reject")  # comes last: a program may end on each, and be asked no more
+    expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are
+    if expect is not None:
+        expect(len(asked))
     complete = True
     try:
-        for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
-            for operation, answers, found in own:
-                _fill(operation, answers, target, [c for c in found if (c.kind == "reject") == refusals], watch)
+        for operation, answers, case in asked:
+            if progress:
+                progress(case.id)
+            answer = Answer(case, operation.dtype)
+            result = ask(target, case, operation.dtype, answer)
+            if result.verdict == NOT_JUDGED:
+                operation.unjudged.append(result)
+            else:
+                operation.cases.append(result)
+                answers.append(answer)
     except KeyboardInterrupt:
         complete = False
     enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
-    settle(operations, target, stated, watch, whole=complete and choice.is_whole, enough=enough)
+    settle(operations, target, stated, progress, whole=complete and choice.is_whole, enough=enough)
     notes = []
     if seed is not None and complete and target.kind != "outputs":
-        judged = ask_fresh_calls(operations, target, stated, seed, watch)
+        judged = ask_fresh_calls(operations, target, stated, seed, progress)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
     tell_of_scope(operations, stated)
@@ -239,13 +237,6 @@ def _without_kernel_cases(operations: list[Operation]) -> list[str]:
     return [f"tier kernel adds nothing to {name}: {facts_of(name).no_kernel}" for name in names]
 
 
-def _read(model: str, layer: int | None, layout: str | None) -> Model:
-    """Return the model that is named; other checks do not import what reads models."""
-    from ..evidence.every import for_model
-
-    return for_model.read(model, layer, layout)
-
-
 def _for_model(report: Report, model: Model) -> Report:
     """Return a report that is about one model, all of whose calls must be answered."""
     from ..evidence.every.model_cases import is_of_model
@@ -269,16 +260,3 @@ def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Repo
     }
     implementation = SimpleNamespace(**stated, **{op: function}, __name__=getattr(function, "__name__", op))
     return check(implementation, op=op, **options)
-
-
-def _fill(operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], watch: Watch) -> None:
-    """Ask one operation's cases in one dtype."""
-    for case in cases:
-        watch("asking", [case.id, operation.dtype])
-        answer = Answer(case, operation.dtype)
-        result = ask(target, case, operation.dtype, answer)
-        if result.verdict == NOT_JUDGED:
-            operation.unjudged.append(result)
-            continue
-        operation.cases.append(result)
-        answers.append(answer)

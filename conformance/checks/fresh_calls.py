@@ -29,7 +29,7 @@ from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
 from ..targets.base import Target
 from ..traits import LETTERS, RELATIONS, defaults, letters, traits_of
 from .scope import is_inside, is_known
-from .scope_result import CHANGES, NARROW, Asker, Watch, resized
+from .scope_result import CHANGES, NARROW, Asker, Progress, resized
 from .scope_statement import Stated
 
 CALLS = 4  # of an operation
@@ -41,25 +41,25 @@ Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 
 
-def ask_fresh_calls(operations: Pairs, target: Target, stated: Stated, seed: int, watch: Watch) -> int:
+def ask_fresh_calls(operations: Pairs, target: Target, stated: Stated, seed: int, progress: Progress | None) -> int:
     """Ask every operation that conforms a few fresh calls, and return how many were asked."""
     asked = 0
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [pair for pair in operations if pair[0].op == op]
         if all(operation.conformant for operation, _ in own):
-            asker = _ask(op, own, target, stated, np.random.default_rng([seed, *op.encode()]), watch)
+            asker = _ask(op, own, target, stated, np.random.default_rng([seed, *op.encode()]), progress)
             asked += len(asker.results)
     return asked
 
 
-def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Generator, watch: Watch) -> Asker:
+def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Generator, progress: Progress | None) -> Asker:
     """Ask one operation in one dtype, and put what is wrong into its scope."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
     near = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
     cases = [case for case in near if _is_small(case.calls[0])]
     known = [traits_of(case, operation.dtype) for case in cases]
-    asker = Asker(target, op, operation.dtype, tuple(known), watch)
+    asker = Asker(target, op, operation.dtype, tuple(known), progress)
 
     def is_wrong(case: LoadedCase, call: Call | None, name: str) -> bool:
         result = None if call is None else asker.ask_shaped(f"{case.id}.{name}", call)
@@ -67,9 +67,11 @@ def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Gen
             return False
         traits = traits_of(replace(case, calls=(call,)), operation.dtype)
         inside = is_known(traits, known) or (op in stated and is_inside(stated[op], traits))
-        if result.verdict == "unsupported" and not inside:
+        refused = result.verdict == "unsupported"
+        if refused and not inside:
             return False
-        _blame(own, result.verdict, f"a fresh call, {case.id} with other numbers: {result.message}")
+        text = f"it {'refuses' if refused else 'is wrong in'} a fresh call, {case.id} with other numbers: {result.message}"
+        _decide(own, "selective" if refused else result.verdict, text)
         return True
 
     order = [cases[at] for at in rng.permutation(len(cases))]
@@ -82,7 +84,9 @@ def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Gen
         if _answered(asker) or is_wrong(case, call, name):
             return asker
     if asker.results and not _answered(asker):
-        _narrow(own, len(asker.results))
+        calls = "the fresh call" if len(asker.results) == 1 else f"all {len(asker.results)} fresh calls"
+        text = f"it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
+        _decide(own, NARROW, f"its scope is too narrow: {text}")
     return asker
 
 
@@ -108,13 +112,12 @@ def _others(
 def _of_tokens(case: LoadedCase, axis: str, count: int) -> Call | None:
     """Return a small call with another number of tokens, queries or keys; None where its arrays do not fit together then."""
     [call] = case.calls
-    changed: Call | None
+    changed: Call | None = None
     with suppress(ValueError):
         if axis == "tokens" and len(call.inputs) == 1 and tuple(call.inputs) == positions_of(case.op):
             [(name, p)] = call.inputs.items()
-            changed = (
-                None if p.ndim == 0 or not p.size else replace(call, inputs={name: resized(p, p.ndim - 1, count, follows=True)})
-            )
+            if p.ndim and p.size:
+                changed = replace(call, inputs={name: resized(p, p.ndim - 1, count, follows=True)})
         else:
             changed = CHANGES[axis](case, count)
         if changed is not None:
@@ -123,20 +126,7 @@ def _of_tokens(case: LoadedCase, axis: str, count: int) -> Call | None:
     return None
 
 
-def _narrow(own: Pairs, count: int) -> None:
-    """Say in the scope of an operation that no fresh call was answered."""
-    calls = "the fresh call" if count == 1 else f"all {count} fresh calls"
-    text = f"its scope is too narrow: it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
-    _judged(own, NARROW, text)
-
-
-def _blame(own: Pairs, verdict: str, what: str) -> None:
-    """Say in the scope of an operation that a fresh call was refused, or answered wrongly."""
-    refused = verdict == "unsupported"
-    _judged(own, "selective" if refused else verdict, f"it refuses {what}" if refused else f"it is wrong in {what}")
-
-
-def _judged(own: Pairs, decided: str, text: str) -> None:
+def _decide(own: Pairs, decided: str, text: str) -> None:
     """Put into the scope of an operation what fresh calls say of it."""
     op, counts = own[0][0].op, [operation.counts for operation, _ in own]
     asked, answered = (sum(c.total() - c[left] for c in counts) for left in ("", "unsupported"))

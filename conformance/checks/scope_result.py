@@ -45,11 +45,7 @@ RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Change = Callable[[LoadedCase, float], Call | None]
 LARGEST = 1 << 14  # numbers of a drawn call
-Watch = Callable[[str, Any], None]
-
-
-def quietly(word: str, value: Any) -> None:
-    """Tell nobody."""
+Progress = Callable[[str], None]  # called with the id of every case as it begins
 
 
 class Objection(NamedTuple):
@@ -74,7 +70,7 @@ def stated_scope(target: Target) -> Stated:
 
 
 def settle(
-    operations: Pairs, target: Target, stated: Stated, watch: Watch = quietly, *, whole: bool, enough: int = ENOUGH
+    operations: Pairs, target: Target, stated: Stated, progress: Progress | None = None, *, whole: bool, enough: int = ENOUGH
 ) -> None:
     """
     Give every operation its scope, and make selective what lies inside it and was refused.
@@ -85,7 +81,7 @@ def settle(
         own = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, watch, enough)
+        scope = _scope(op, own, target, stated, progress, enough)
         for operation, _ in own:
             operation.scope = scope
             for case in operation.cases:
@@ -113,7 +109,7 @@ def tell_of_scope(operations: Pairs, stated: Stated) -> None:
         operation.diagnosis = {**operation.diagnosis, "text": text}
 
 
-def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, enough: int) -> Scope:
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, progress: Progress | None, enough: int) -> Scope:
     """Return the scope of one operation."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
@@ -122,12 +118,10 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
     if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in _asked(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
-    if answered == len(asked):
-        return scope
+    if answered in (0, len(asked)):
+        return scope  # of what answers nothing, nothing can be said
     every = _asked(own)
     restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every, enough)
-    if not answered:
-        return scope  # of what answers nothing, nothing can be said
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [
         Limit(" with ".join(one.axis), scope_statement.in_words(op, one, every), len(one.outside)) for one in restrictions
@@ -135,8 +129,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
-        answered_traits = tuple(one.traits for one in every if one.answered)
-        asker = Asker(target, op, own[0][0].dtype, answered_traits, watch)
+        asker = Asker(target, op, own[0][0].dtype, tuple(one.traits for one in every if one.answered), progress)
         objection = _reason(op, every, restrictions, asker)
         if not objection and op not in stated and len(passing) < ENOUGH <= enough:
             text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"
@@ -182,7 +175,7 @@ class Asker:
     op: str
     dtype: str
     answered: tuple[Traits, ...] = ()  # what the stored cases have that it answered
-    watch: Watch = quietly  # is told what is asked
+    progress: Progress | None = None
     results: dict[str, CaseResult] = field(default_factory=dict)
     right: list[tuple[Call, ...]] = field(default_factory=list)  # what it answered, and rightly
 
@@ -217,7 +210,8 @@ class Asker:
         if not asked_in(case, self.dtype):
             return None
         claim = held_to(self.op, self.target.claims[self.dtype])
-        self.watch("asking", [name, self.dtype])
+        if self.progress:
+            self.progress(name)
         try:
             self.target.begin(case)
             outputs = [self.target.run(case, call, self.dtype) for call in case.calls]

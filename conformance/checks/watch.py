@@ -10,10 +10,11 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,6 @@ MISSING = object()
 SAVED = Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many are proved in seconds
 UNCHANGED = "unchanged"  # in place of an operation: the result is the one array, in every bit
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
-T = TypeVar("T")
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
 Before = tuple[tuple[Question, Any], Collected]  # a result, and a copy of what it was
 
@@ -108,7 +108,7 @@ class Watch:
         if keep < 1 or memory < 1:
             msg = f"{NAME}: keep and memory must be at least 1; got {keep} and {memory}."
             raise TargetError(msg)
-        self._place = Place(NAME, target, name)
+        self._place = Place(target, name)
         self._like, self._claim, self._keep, self._memory = like, claim, keep, memory
         self._kept: dict[bytes, Seen] = {}
         self._total = self._unkept = self._bytes = 0  # a call that answers two questions counts as two
@@ -137,32 +137,31 @@ class Watch:
         def watched(*arguments: Any, **keywords: Any) -> Any:
             if not self._open or getattr(self._own, "busy", False):  # `like` itself may call the function
                 return function(*arguments, **keywords)
-            asked = self._asked(arguments, keywords)
-            before = self._quietly(self._last.read, [array for question, _ in asked for array in question[1]])
+            with self._busy():
+                asked = self._asked(arguments, keywords)
+                before = self._last.read([array for question, _ in asked for array in question[1]])
             result = function(*arguments, **keywords)
-            self._store(asked, result, self._quietly(changed_since, before))
+            with self._busy():
+                self._store(asked, result, changed_since(before))
             return result
 
         return _untraced(watched)
 
-    def _quietly(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function gives that may call what is watched, without recording it."""
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """Record nothing that this thread calls."""
         self._own.busy = True
         try:
-            return function(*arguments)
+            yield
         finally:
             self._own.busy = False
 
     def _asked(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[Question, Call | None]]:
         """Return what a call asks, its arrays copied before it may change them; without them it is only counted."""
-        self._own.busy = True
-        try:
-            questions = _questions(self._like(*arguments, **keywords))
-            with self._lock:
-                chosen = len(self._kept) < self._keep or self._random.random() < self._keep / (self._total + 1)
-            return [(question, self._copied(*question[:3]) if chosen else None) for question in questions]
-        finally:
-            self._own.busy = False
+        questions = _questions(self._like(*arguments, **keywords))
+        with self._lock:
+            chosen = len(self._kept) < self._keep or self._random.random() < self._keep / (self._total + 1)
+        return [(question, self._copied(*question[:3]) if chosen else None) for question in questions]
 
     def _copied(self, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
         try:
@@ -176,14 +175,10 @@ class Watch:
 
     def _store(self, asked: list[tuple[Question, Call | None]], result: Any, overwritten: str) -> None:
         """Keep what a call asked and gave, if it is new and there is room, or count it."""
-        self._own.busy = True
-        try:
-            seen = [None if call is None else _answered(question, call, result) for question, call in asked]
-            if overwritten:
-                seen = [one and replace(one, fault=f"{one.op}: {OVERWRITTEN.format(overwritten)}.") for one in seen]
-            self._last.keep(asked, result)
-        finally:
-            self._own.busy = False
+        seen = [None if call is None else _answered(question, call, result) for question, call in asked]
+        if overwritten:
+            seen = [one and replace(one, fault=f"{one.op}: {OVERWRITTEN.format(overwritten)}.") for one in seen]
+        self._last.keep(asked, result)
         keys = [None if one is None else one.digest() for one in seen]
         with self._lock:
             if not self._open:
@@ -415,14 +410,13 @@ def _calls(count: int) -> str:
 class Place:
     """An attribute that holds a function: ``"module:attribute"``, ``"module:Class.method"``, or an object and a name."""
 
-    def __init__(self, who: str, target: Any, name: str | None) -> None:
-        self.who = who
-        self.owner, self.name = _found(who, target, name)
+    def __init__(self, target: Any, name: str | None) -> None:
+        self.owner, self.name = _found(target, name)
         self.text = target if isinstance(target, str) else f"{getattr(target, '__name__', type(target).__name__)}.{name}"
         self.function = getattr(self.owner, self.name, MISSING)
         if not callable(self.function):
             what = "has nothing of that name" if self.function is MISSING else f"is {type(self.function).__name__}"
-            msg = f"{who}: target must name a function; {self.text} {what}."
+            msg = f"{NAME}: target must name a function; {self.text} {what}."
             raise TargetError(msg)
         self._raw: Any = MISSING
 
@@ -441,7 +435,7 @@ class Place:
         try:
             setattr(self.owner, self.name, function)
         except (AttributeError, TypeError) as error:
-            msg = f"{self.who}: {self.text} cannot be replaced: {error}. Name the method or module where it is called."
+            msg = f"{NAME}: {self.text} cannot be replaced: {error}. Name the method or module where it is called."
             raise TargetError(msg) from error
 
     def put_back(self) -> None:
@@ -459,16 +453,16 @@ class Place:
         return sorted(set(held))
 
 
-def _found(who: str, target: Any, name: str | None) -> tuple[Any, str]:
+def _found(target: Any, name: str | None) -> tuple[Any, str]:
     """Return what holds an attribute, and the attribute's name."""
     if not isinstance(target, str):
         if name is None:
-            msg = f'{who}: target must be "module:attribute", or an object and a name; got {target!r} alone.'
+            msg = f'{NAME}: target must be "module:attribute", or an object and a name; got {target!r} alone.'
             raise TargetError(msg)
         return target, name
     module, _, path = target.partition(":")
     if name is not None or not (module and path):
-        msg = f'{who}: target must be "module:attribute", or an object and a name; got {target!r}.'
+        msg = f'{NAME}: target must be "module:attribute", or an object and a name; got {target!r}.'
         raise TargetError(msg)
     try:
         owner: Any = importlib.import_module(module)
@@ -476,6 +470,6 @@ def _found(who: str, target: Any, name: str | None) -> tuple[Any, str]:
         for parent in parents:
             owner = getattr(owner, parent)
     except (ImportError, AttributeError) as error:
-        msg = f"{who}: {target} cannot be found: {error}."
+        msg = f"{NAME}: {target} cannot be found: {error}."
         raise TargetError(msg) from error
     return owner, last
