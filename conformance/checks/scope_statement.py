@@ -18,7 +18,7 @@ from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import settle_supports
 from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
-from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
+from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
@@ -43,7 +43,7 @@ def read(name: str, document: Mapping[str, Any]) -> Stated:
     for axis, value in general.items():
         known = [op for op in REGISTRY if axis in vocabulary(op)]
         if axis != "not" and not known:
-            raise TargetError(_unknown(name, "*", axis, {a for op in REGISTRY for a in vocabulary(op)}))
+            raise _unknown(name, "*", axis, {a for op in REGISTRY for a in vocabulary(op)})
         if isinstance(value, list) and axis != "not" and not any(_some(op, axis, value) for op in known):
             _allowed(name, known[0], axis, value)
     unknown = [op for op in document if op != "*" and op not in REGISTRY]
@@ -68,9 +68,7 @@ def _together(name: str, op: str, pair: Mapping[str, Any]) -> dict[str, Any]:
     found = {axis: _allowed(name, op, axis, _listed(op, axis, word)) for axis, word in pair.items()}
     for axis, words in found.items():
         if words == frozenset():
-            raise TargetError(
-                _wrong(name, op, axis, "a word or a size that a call can have, since it is under not", pair[axis])
-            )
+            raise _wrong(name, op, axis, "a word or a size that a call can have, since it is under not", pair[axis])
     return found
 
 
@@ -85,26 +83,28 @@ def _listed(op: str, axis: str, word: Any) -> Any:
     return word if isinstance(word, list | dict) or vocabulary(op).get(axis) == (True,) else [word]
 
 
-def _unknown(name: str, op: str, axis: str, known: set[str]) -> str:
-    listed = [a for a in sorted(known) if "." not in a]
-    return f"{name}: supports of {op} must name {', '.join(listed)}, or a field such as YaRN.mscale; got {axis!r}."
+def _unknown(name: str, op: str, axis: str, known: set[str]) -> TargetError:
+    listed = ", ".join(a for a in sorted(known) if "." not in a)
+    return TargetError(f"{name}: supports of {op} must name {listed}, or a field such as YaRN.mscale; got {axis!r}.")
 
 
 def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
     """Return what an axis allows, as a set of words or a bound; `TargetError` for what does not exist."""
     known = vocabulary(op)
     if axis not in known:
-        raise TargetError(_unknown(name, op, axis, set(known)))
+        raise _unknown(name, op, axis, set(known))
     words = known[axis]
     if axis == "positions":
-        return Bound(high=float(_form(name, op, value)))
+        if value not in FORMS:
+            raise _wrong(name, op, axis, f"one of {', '.join(map(repr, FORMS))}", value)
+        return Bound(high=float(FORMS.index(value)))
     number = axis in defaults(op) or axis in numbers_or_none(op)
     number = number and words in ((DEFAULT, GIVEN), (None, GIVEN))  # told in words, or in numbers
     if number and isinstance(value, list) and value and not {DEFAULT, GIVEN, None} & {*value}:
         words = None
     if isinstance(value, dict):
         if words is not None and not number:
-            raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))
+            raise _wrong(name, op, axis, f"a list of {_of(words)}", value)
         bound = Bound(value.get("min"), value.get("max"), value.get("multiple_of"))
         _expect_effect(name, op, axis, bound)
         return bound
@@ -112,7 +112,7 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
         if axis in ("expanded", "gradient", "per_head", "tables", *LISTS):
             return frozenset(words or ()) if value else frozenset()
         if words != (True,):
-            raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))
+            raise _wrong(name, op, axis, f"a list of {_of(words)}", value)
         return frozenset({True} if value else ())
     return _list(name, op, axis, value, words)
 
@@ -122,38 +122,32 @@ def _expect_effect(name: str, op: str, axis: str, bound: Bound) -> None:
     domain = REGISTRY[op].domains.get(axis)
     least = domain.low if isinstance(domain, Integer | Integers | Real) else 0
     if (bound.low is None or bound.low <= least) and bound.high is None and bound.multiple_of in (None, 1):
-        raise TargetError(_wrong(name, op, axis, f"a bound that leaves something out: it is never below {least}", bound.low))
+        raise _wrong(name, op, axis, f"a bound that leaves something out: it is never below {least}", bound.low)
     if bound.high is not None and bound.high < max(least, -math.inf if bound.low is None else bound.low):
-        raise TargetError(_wrong(name, op, axis, "a bound that something is within", bound.high))
+        raise _wrong(name, op, axis, "a bound that something is within", bound.high)
 
 
 def _list(name: str, op: str, axis: str, value: Any, words: tuple[Any, ...] | None) -> frozenset[Any]:
     """Return a list of words as a set."""
     if not isinstance(value, list) or words == (True,):
         wanted = "true or false" if words == (True,) else f"a list of {_of(words)}"
-        raise TargetError(_wrong(name, op, axis, wanted, value))
+        raise _wrong(name, op, axis, wanted, value)
     if words is None:
         if not all(isinstance(w, int | float) and not isinstance(w, bool) for w in value):
-            raise TargetError(_wrong(name, op, axis, "a list of numbers, or an object with min and max", value))
+            raise _wrong(name, op, axis, "a list of numbers, or an object with min and max", value)
         return frozenset(value)
     for word in value:
         if not any(word is w or (word == w and type(word) is type(w)) for w in words):
-            raise TargetError(_wrong(name, op, axis, f"one of {_of(words)}", word))
+            raise _wrong(name, op, axis, f"one of {_of(words)}", word)
     return frozenset(value)
-
-
-def _form(name: str, op: str, value: Any) -> int:
-    if value not in FORMS:
-        raise TargetError(_wrong(name, op, "positions", f"one of {', '.join(map(repr, FORMS))}", value))
-    return FORMS.index(value)
 
 
 def _of(words: tuple[Any, ...] | None) -> str:
     return "numbers" if words is None else ", ".join("null" if w is None else str(w) for w in words)
 
 
-def _wrong(name: str, op: str, axis: str, wanted: str, value: Any) -> str:
-    return f"{name}: supports of {op}: {axis} must be {wanted}; got {str(value)[:80]!r}."
+def _wrong(name: str, op: str, axis: str, wanted: str, value: Any) -> TargetError:
+    return TargetError(f"{name}: supports of {op}: {axis} must be {wanted}; got {str(value)[:80]!r}.")
 
 
 def implied(op: str, stated: Mapping[str, Any], scalings: tuple[str, ...], gradients: bool) -> dict[str, Any]:
@@ -174,12 +168,11 @@ def quantity(value: float) -> str:
 
 def in_words(op: str, restriction: Restriction, asked: Sequence[Asked]) -> str:
     """Return a restriction in words, a limit with both of its sides."""
+    allowed = restriction.allowed
     if len(restriction.axis) > 1:
         return _pairs(restriction)
     [axis] = restriction.axis
-    if isinstance(restriction.allowed, Bound):
-        return _bound(axis, restriction.allowed, restriction.outside)
-    return _words(op, axis, restriction.allowed, asked)
+    return _bound(axis, allowed, restriction.outside) if isinstance(allowed, Bound) else _words(op, axis, allowed, asked)
 
 
 def is_limit(restriction: Restriction) -> bool:
@@ -231,9 +224,7 @@ def _whole(value: Any) -> Any:
 
 def _pairs(restriction: Restriction) -> str:
     pairs = sorted(restriction.allowed, key=str)
-    texts = [
-        f"not {' with '.join(_pairword(a, w) for a, w in zip(restriction.axis, pair, strict=True))}" for pair in pairs[:SHOWN]
-    ]
+    texts = [f"not {' with '.join(map(_pairword, restriction.axis, pair))}" for pair in pairs[:SHOWN]]
     more = len(pairs) - SHOWN
     return ", ".join(texts) + (f" and {more} more such pairs" if more > 0 else "")
 
@@ -258,15 +249,10 @@ def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
     below = max((sizes[0] for sizes in found if bound.low is not None and sizes[0] < bound.low), default=None)
     if axis == "positions":
         return ALL[int(bound.high or 0)] + ("" if above is None else f" (refused: {OF_FORM[int(above)]})")
+    low, high = ("" if end is None else quantity(end) for end in (bound.low, bound.high))
+    ends = low if bound.low == bound.high else f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}"
     name = NAMES.get(axis, axis)
-    if bound.low is not None and bound.low == bound.high:
-        text = f"{name} {quantity(bound.low)}"
-    elif bound.low is not None and bound.high is not None:
-        text = f"{name} {quantity(bound.low)} to {quantity(bound.high)}"
-    elif bound.high is not None:
-        text = f"{name} up to {quantity(bound.high)}"
-    else:
-        text = "" if bound.low is None else f"{name} from {quantity(bound.low)}"
+    text = f"{name} {ends}" if ends else ""
     if bound.multiple_of is not None:
         text = f"{text or name}, a multiple of {bound.multiple_of}" if text else f"{name} a multiple of {bound.multiple_of}"
     sides = [] if below is None else [f"{quantity(below)} and less"]
@@ -276,7 +262,7 @@ def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
 
 def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) -> str:
     """Return what an axis has, or what it lacks where that is shorter."""
-    every = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked))
+    every = words_on(axis, asked)
     missing = every - allowed
     if axis in LACKS:
         return LACKS[axis]
