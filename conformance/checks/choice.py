@@ -99,12 +99,13 @@ class Choice:
             own += made(case for case in asked if self.case in (None, case.id))
         if own and self.case is not None:
             return own
-        if is_kernel(self.case):
+        if self.case is not None and f"/{TIER}/" in self.case:
             return list(load(ops, self.case))
         smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
         entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
-        found = [c for entry in entries for c in self._proved(entry) if self._wants(c)]
-        found = [c for c in found if c.id not in withdrawn]
+        found = [c for entry in entries for c in self._proved(entry) if c.id not in withdrawn]
+        if self.case is not None or self.tier == "smoke":
+            found = [c for c in found if (c.tier == "smoke" if self.case is None else c.id == self.case)]
         found += load(ops) if self.tier == TIER and self.case is None else []
         found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
         if self.case is not None and ops and not found:
@@ -128,16 +129,8 @@ class Choice:
         listed = any(case.startswith(f"{entry['op']}/") for case in smoke)
         return not listed or any(case in smoke for case in entry["cases"])
 
-    def _wants(self, case: LoadedCase) -> bool:
-        return case.id == self.case if self.case is not None else self.tier != "smoke" or case.tier == "smoke"
-
 
 # ---- the kernel tier -------------------------------------------------------------------------------------------------------
-def is_kernel(case: str | None) -> bool:
-    """Return whether an id is that of a case of this tier."""
-    return case is not None and f"/{TIER}/" in case
-
-
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
     if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):

@@ -213,11 +213,7 @@ def _with_other_options(
             known = {**defaults(op), **call.params, name: other}
             high = domain.high if isinstance(domain, Integer) else None
             if (high is None or other <= high) and known not in stored and all(holds(t, known) for t in record.requires):
-                params = {**call.params, name: other}
-                return replace(call, params=params, expected={n: _shaped(op, n, x, known) for n, x in call.expected.items()})
+                shapes = {n: [value_of(axis, known) for axis in result_axes(op, n, 0)] for n in call.expected}
+                expected = {n: np.zeros(shapes[n], x.dtype) for n, x in call.expected.items()}
+                return replace(call, params={**call.params, name: other}, expected=expected)
     return None
-
-
-def _shaped(op: str, output: str, x: npt.NDArray[Any], known: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """Return an array of the shape that an output has with other options, where no array gives it one."""
-    return np.zeros([value_of(axis, known) for axis in result_axes(op, output, 0)], x.dtype)

@@ -107,11 +107,7 @@ def _stated(stated: Mapping[str, Any]) -> tuple[list[Restriction], list[Restrict
 
 
 def _restriction(axis: str, allowed: Any) -> Restriction:
-    return Restriction((axis,), allowed, _excludes(axis, allowed))
-
-
-def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
-    """Return whether a case has what an axis does not allow."""
+    """Return the restriction that excludes cases which have what an axis does not allow."""
 
     def excludes(traits: Traits) -> bool:
         words, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis)
@@ -122,7 +118,7 @@ def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
             return not allowed.holds(_numbers(words, sizes or ()))
         return not words <= allowed or not allowed.issuperset(sizes or ())
 
-    return excludes
+    return Restriction((axis,), allowed, excludes)
 
 
 def _is_all_of(words: Mapping[str, Any]) -> Callable[[Traits], bool]:

@@ -382,15 +382,17 @@ def _smaller(op: str, call: Call, letter: str, most: int) -> Call:
     """Return a call of which an axis of all arrays is cut off; whole channels are rotated."""
     inputs = dict(call.inputs)
     for name, sizes in letters(op, call).items():
-        if (
-            letter in sizes
-            and sizes[letter][0] > most
-            and not any(key.startswith("*") for key in list(sizes)[: [*sizes].index(letter)])
-        ):
-            axis = inputs[name].ndim - 1 - [*sizes].index(letter)
+        axis = _axis(sizes, letter, inputs[name].ndim)
+        if axis is not None and sizes[letter][0] > most:
             inputs[name] = inputs[name].take(range(most), axis=axis)
     params = {n: v for n, v in call.params.items() if letter != "D" or n != "rotary_dim"}
     return replace(call, inputs=inputs, params=params)
+
+
+def _axis(sizes: Mapping[str, Any], letter: str, ndim: int) -> int | None:
+    """Return the axis of a letter; None without it, or where any number of axes may stand behind it."""
+    behind = [*sizes][: [*sizes].index(letter)] if letter in sizes else ["*"]
+    return None if any(key.startswith("*") for key in behind) else ndim - 1 - len(behind)
 
 
 def _within(p: Any, axis: str, allowed: Any) -> Any:
@@ -489,11 +491,8 @@ def _longer(letter: str) -> Change:
         for name, sizes in letters(case.op, call).items():
             if letter not in sizes or sizes[letter] == (1,):
                 continue
-            before = [*sizes][: [*sizes].index(letter)]
-            if any(key.startswith("*") for key in before):
-                return None
-            axis = inputs[name].ndim - 1 - len(before)
-            if not inputs[name].size:  # there is nothing to repeat
+            axis = _axis(sizes, letter, inputs[name].ndim)
+            if axis is None or not inputs[name].size:  # there is nothing to repeat
                 return None
             inputs[name] = resized(inputs[name], axis, int(value), follows=name in positions_of(case.op))
         return None if all(inputs[n] is a for n, a in call.inputs.items()) else replace(call, inputs=inputs)

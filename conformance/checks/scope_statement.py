@@ -254,7 +254,7 @@ def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
     name = NAMES.get(axis, axis)
     text = f"{name} {ends}" if ends else ""
     if bound.multiple_of is not None:
-        text = f"{text or name}, a multiple of {bound.multiple_of}" if text else f"{name} a multiple of {bound.multiple_of}"
+        text = f"{text}, a multiple of {bound.multiple_of}" if text else f"{name} a multiple of {bound.multiple_of}"
     sides = [] if below is None else [f"{quantity(below)} and less"]
     sides += [] if above is None else [f"{quantity(above)} and more"]
     return text + (f" (refused: {', '.join(sides)})" if sides else "")
