@@ -16,10 +16,10 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import Disagreement, VectorError
-from posref.conformance.fuzzing import hunt, strategies
+from posref.conformance.fuzzing import hunt
 from posref.conformance.fuzzing.fuzz import fuzz
 from posref.conformance.fuzzing.hunt import Hunt, opened
-from posref.conformance.model import Answer
+from posref.conformance.model import Answer, Call
 from posref.conformance.proof.build import verify
 from posref.scaling import Llama3
 from posref.spec import REGISTRY
@@ -192,7 +192,7 @@ FOUND = (  # calls on which the reference, its bounds or the witnesses once fail
 @pytest.mark.parametrize(("op", "params", "inputs"), FOUND)
 def test_what_was_found_is_right_now(op: str, params: Any, inputs: Any) -> None:
     asking = opened({"target": "posref"})
-    drawn = strategies.Drawn(params, {n: np.asarray(v) for n, v in inputs.items()})
+    drawn = Call(params, {n: np.asarray(v) for n, v in inputs.items()})
     case = hunt.case_of(f"{op}/fuzz/found", "float64", drawn)
     assert asking.ask(case, "float64", Answer(case, "float64")).verdict == "pass"
 

@@ -32,11 +32,12 @@ from ..proof import witnesses
 from ..proof.evaluation import askable
 from ..targets.base import Target
 from ..targets.loader import load
-from .strategies import Drawn, calls
+from .strategies import calls
 
 Pair = tuple[str, str]  # operation, dtype
 Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
 LoadOptions = Mapping[str, Any]
+Seen = tuple[Answer, CaseResult]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
     return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in case_run.asked_dtypes(target, n)))
 
 
-def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
+def case_of(name: str, dtype: str, drawn: Call) -> LoadedCase:
     """Return a drawn call as a case of id `name` with proved values; `NotJudged` if there are none for `dtype`."""
     op = name.split("/", maxsplit=1)[0]
     try:
@@ -107,7 +108,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
         raise NotJudged(msg)
     held = askable(op, drawn.inputs, expected)
     dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
-    call = Call(drawn.params, drawn.inputs, expected, mid, widths)
+    call = replace(drawn, expected=expected, intermediates=mid, widths=widths)
     case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))
     if not case_run.asked_in(case, dtype):
         reason = f"says nothing in {dtype}" if dtype in held else f"out of the range of {dtype}"
@@ -115,7 +116,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     return case
 
 
-def _not_judged(op: str, drawn: Drawn, error: Exception) -> NotJudged:
+def _not_judged(op: str, drawn: Call, error: Exception) -> NotJudged:
     """Return why there is nothing to compare with."""
     if isinstance(error.__cause__, Undecided):
         return NotJudged("a decision lies within the error of its class")
@@ -127,7 +128,7 @@ def _not_judged(op: str, drawn: Drawn, error: Exception) -> NotJudged:
     return NotJudged(what, doubt=f"{what} on {written(op, drawn)}: {error}")
 
 
-def written(op: str, drawn: Drawn) -> str:
+def written(op: str, drawn: Call) -> str:
     """Return a call as one would write it."""
     arrays = {n: repr(v.tolist()) if v.size else f"empty({v.shape})" for n, v in drawn.inputs.items()}
     return f"{op}({', '.join(f'{n}={v}' for n, v in {**arrays, **{n: repr(v) for n, v in drawn.params.items()}}.items())})"
@@ -156,7 +157,7 @@ class Find:
     op: str
     dtype: str
     draw: int
-    call: Drawn
+    call: Call
     result: CaseResult
     diagnosis: str
     note: str = ""
@@ -171,13 +172,6 @@ class Searched:
     complete: bool = True
 
 
-@dataclass(frozen=True)
-class _Seen:
-    drawn: Drawn
-    answer: Answer
-    result: CaseResult
-
-
 def case_id(op: str, seed: int, dtype: str) -> str:
     """Return the id of the case that a seed finds."""
     return f"{op}/fuzz/seed-{seed}-{dtype}"
@@ -190,8 +184,8 @@ class Hunt:
         self.asking, self.op, self.dtype, self.seed = asking, op, dtype, seed
         self.tally = Tally()
         self._wanted: str | None = None  # the verdict of the failure that is being shrunk
-        self._last: _Seen | None = None
-        self._evidence: list[_Seen] | None = None
+        self._last: Seen | None = None
+        self._evidence: list[Seen] | None = None
         self._steps = 0  # of the shrinking
         settings = hypothesis.settings(
             database=InMemoryExampleDatabase(), deadline=None, phases=(Phase.reuse, Phase.shrink), derandomize=False,
@@ -199,7 +193,7 @@ class Hunt:
             suppress_health_check=list(HealthCheck),
         )  # fmt: skip
 
-        def test(drawn: Drawn) -> None:
+        def test(drawn: Call) -> None:
             self._see(drawn)
 
         seeded = hypothesis.seed(int.from_bytes(self._entropy(-1)[:8], "big"))
@@ -229,7 +223,7 @@ class Hunt:
     def _draw(self, index: int) -> None:
         self._test.hypothesis.fuzz_one_input(self._entropy(index))
 
-    def _see(self, drawn: Drawn) -> None:
+    def _see(self, drawn: Call) -> None:
         """Judge one draw; raise `_Fails` if the target fails on it, in the way that is being shrunk."""
         searching = self._wanted is None
         tally = self.tally if searching else Tally()
@@ -244,7 +238,7 @@ class Hunt:
         tally.verdicts[result.verdict] += 1
         if result.verdict == "unsupported":
             tally.reasons[f"unsupported: {result.message}"] += 1
-        seen = _Seen(drawn, answer, result)
+        seen = answer, result
         if self._evidence is not None:
             self._evidence.append(seen)
         elif result.verdict in BAD and (searching or result.verdict == self._wanted):
@@ -262,8 +256,8 @@ class Hunt:
         except KeyboardInterrupt:
             note = INTERRUPTED
         assert self._last is not None
-        smallest = self._last
-        find = Find(self.op, self.dtype, index, smallest.drawn, smallest.result, diagnosis, note)
+        answer, result = self._last
+        find = Find(self.op, self.dtype, index, answer.case.calls[0], result, diagnosis, note)
         return Searched(self.tally, find, complete=note != INTERRUPTED)
 
     def _shrink(self) -> str:
@@ -281,8 +275,8 @@ class Hunt:
         self._evidence = []
         for index in range(EVIDENCE):
             self._draw(index)
-        seen = [s for s in (*self._evidence, self._last) if s.result.verdict in ("pass", "fail")]
-        told = [(_of_draw(s.answer, n), s.result.verdict == "fail") for n, s in enumerate(seen)]
+        judged = [(a, result.verdict) for a, result in (*self._evidence, self._last) if result.verdict in ("pass", "fail")]
+        told = [(_of_draw(answer, n), verdict == "fail") for n, (answer, verdict) in enumerate(judged)]
         return str(explanation.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
 
 

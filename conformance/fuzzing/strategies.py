@@ -21,6 +21,7 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import given_dtype
+from ..model import Call
 from ..suite.axes import alternatives, arranged, holds, limits, names_in, size_options, value_of, within
 from ..traits import defaults
 
@@ -33,14 +34,6 @@ EDGES = tuple(2**k + d for k in range(3, 31) for d in (-1, 0, 1))
 LENGTH, FACTOR = Integer(1, usual=2**17), Real(0)  # of the fields of a record
 
 Values = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """One call: options by name, arrays by name (reals float64, integers int64)."""
-
-    params: Values
-    inputs: dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -57,8 +50,8 @@ class Frame:
 
 
 @st.composite
-def calls(draw: st.DrawFn, op: str, dtype: str) -> Drawn:
-    """Draw a call of an operation whose real inputs are representable in `dtype`."""
+def calls(draw: st.DrawFn, op: str, dtype: str) -> Call:
+    """Draw a call of an operation, reals in float64 and integers in int64; its real inputs are representable in `dtype`."""
     arrays = REGISTRY[op].arrays
     frame = draw(frames(op))
     known = frame.known(REGISTRY[op])
@@ -67,7 +60,7 @@ def calls(draw: st.DrawFn, op: str, dtype: str) -> Drawn:
     for name, shape in frame.shapes.items():
         wide = given_dtype(op, name, dtype)
         inputs[name] = np.asarray(draw(numbers(arrays[name], shape, wide, fractional, known)))  # NumPy's 0-d sums are scalars
-    return Drawn(frame.params, inputs)
+    return Call(frame.params, inputs)
 
 
 @cache

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
 from posref.conformance.fuzzing import hunt, strategies
+from posref.conformance.model import Call
 from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, OneOf
 
@@ -113,13 +114,13 @@ def drawn_calls_are_accepted(encoding: Encoding) -> None:
     assert_accepted(encoding.op, DRAWS)
 
 
-def drawn_calls(op: str, count: int) -> Iterator[strategies.Drawn]:
+def drawn_calls(op: str, count: int) -> Iterator[Call]:
     """Yield what the fuzzer draws from so many fixed buffers of random bytes."""
-    seen: list[strategies.Drawn] = []
+    seen: list[Call] = []
 
     @settings(database=None)
     @given(strategies.calls(op, "float32"))
-    def draw(drawn: strategies.Drawn) -> None:
+    def draw(drawn: Call) -> None:
         seen.append(drawn)
 
     for n in range(count):

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from posref.backends.exact import Unproved
 from posref.conformance.fuzzing.hunt import written
-from posref.conformance.fuzzing.strategies import Drawn, calls
+from posref.conformance.fuzzing.strategies import calls
+from posref.conformance.model import Call
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import disagreement
 from posref.spec import REGISTRY
@@ -31,7 +32,7 @@ def compared(op: str, draws: int) -> tuple[Counter[str], list[str]]:
         max_examples=draws, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(calls(op, "float64"))
-    def draw(drawn: Drawn) -> None:
+    def draw(drawn: Call) -> None:
         try:
             found = golden(op, drawn.inputs, drawn.params)
         except Unproved:  # on a boundary of rounding, as the mean of three may be
