@@ -53,19 +53,14 @@ def cases_in(target: Target, cases: Iterable[LoadedCase], dtype: str) -> list[Lo
     return [case for case in cases if asked_in(case, dtype) and (widest or STATE_FLAGS.isdisjoint(case.flags))]
 
 
-def unasked(target: Target, case: LoadedCase, dtype: str) -> CaseResult:
-    """Return the result of a case before it is asked."""
-    repeat = f"{target.reproduce} --case {case.id} --dtype {dtype}"
-    return CaseResult(
-        case.id, case.op, case.kind, case.tier, dtype, "not-run", message="not asked", flags=case.flags, reproduce=repeat,
-        values=sum(x.size for call in case.calls for x in call.expected.values()),
-    )  # fmt: skip
-
-
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:
     """Return the verdict of one case; what the implementation returned goes into `answer`."""
     answer = Answer(case, dtype) if answer is None else answer
-    result = replace(unasked(target, case, dtype), verdict="pass", message="")
+    result = CaseResult(
+        case.id, case.op, case.kind, case.tier, dtype, "pass", flags=case.flags,
+        reproduce=f"{target.reproduce} --case {case.id} --dtype {dtype}",
+        values=sum(x.size for call in case.calls for x in call.expected.values()),
+    )  # fmt: skip
     lacking = {type(s).__name__ for c in case.calls for s in c.params.values() if isinstance(s, Scaling)} - {*target.scalings}
     if lacking and case.kind != "reject":
         return replace(result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")

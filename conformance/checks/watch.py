@@ -37,7 +37,6 @@ SAVED = Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many a
 UNCHANGED = "unchanged"  # in place of an operation: the result is the one array, in every bit
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
-Before = tuple[tuple[Question, Any], Collected]  # a result, and a copy of what it was
 
 
 @dataclass
@@ -115,7 +114,7 @@ class Watch:
         self._open = self._used = False
         self._lock, self._own = threading.Lock(), threading.local()
         self._random = random.Random(0)  # the same calls are kept every time
-        self._last = LastResult()
+        self._last = LastResult([], None)
 
     def __enter__(self) -> Watch:
         """Put a wrapper in the function's place."""
@@ -139,10 +138,11 @@ class Watch:
                 return function(*arguments, **keywords)
             with self._busy():
                 asked = self._asked(arguments, keywords)
-                before = self._last.read([array for question, _ in asked for array in question[1]])
+                last = self._last
+                before = last.read([array for question, _ in asked for array in question[1]])
             result = function(*arguments, **keywords)
             with self._busy():
-                self._store(asked, result, changed_since(before))
+                self._store(asked, result, last.changed_since(before))
             return result
 
         return _untraced(watched)
@@ -178,7 +178,7 @@ class Watch:
         seen = [None if call is None else _answered(question, call, result) for question, call in asked]
         if overwritten:
             seen = [one and replace(one, fault=f"{one.op}: {OVERWRITTEN.format(overwritten)}.") for one in seen]
-        self._last.keep(asked, result)
+        self._last = LastResult(asked, result)
         keys = [None if one is None else one.digest() for one in seen]
         with self._lock:
             if not self._open:
@@ -261,43 +261,33 @@ class Watch:
 
 
 class LastResult:
-    """The result of the last call that was kept: whether the next call overwrites it."""
+    """The result of the last call, if that was copied: whether the next call overwrites it."""
 
-    def __init__(self) -> None:
-        self._kept: tuple[Question, Any] | None = None
+    def __init__(self, asked: list[tuple[Question, Call | None]], result: Any) -> None:
+        self._question = next((question for question, call in asked if call is not None), None)
+        self._result = result
 
-    def keep(self, asked: list[tuple[Question, Call | None]], result: Any) -> None:
-        """Keep a result in place of the last one, if its call was copied."""
-        question = next((question for question, call in asked if call is not None), None)
-        self._kept = None if question is None else (question, result)
+    def _now(self) -> Collected:
+        """Return what the result is now; nothing if it cannot be read."""
+        if self._question is None:
+            return {}
+        op, arrays, _, pick = self._question
+        try:
+            return _read(op, _picked(self._result, pick), arrays)
+        except Failure:
+            return {}
 
-    def read(self, given: Sequence[Any]) -> Before | None:
-        """Return the result and a copy of it; None if there is none, or it is among the arrays of the next call."""
-        kept = self._kept  # another thread may replace it
-        if kept is None:
-            return None
-        found = _of_last(kept)
+    def read(self, given: Sequence[Any]) -> Collected:
+        """Return a copy of the result; nothing if it is among the arrays of the next call."""
+        found = self._now()
         if any(np.may_share_memory(x, on_host(array)) for array in given for x, _ in found.values()):
-            return None
-        return kept, {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
+            return {}
+        return {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
 
-
-def _of_last(kept: tuple[Question, Any]) -> Collected:
-    """Return what a kept result is now; nothing if it cannot be read."""
-    (op, arrays, _, pick), result = kept
-    try:
-        return _read(op, _picked(result, pick), arrays)
-    except Failure:
-        return {}
-
-
-def changed_since(before: Before | None) -> str:
-    """Return the name of what is no longer as it was read; empty if nothing is."""
-    if before is None:
-        return ""
-    kept, copies = before
-    now = _of_last(kept)
-    return next((name for name, (x, _) in copies.items() if name in now and not same_bits(x, now[name][0])), "")
+    def changed_since(self, before: Collected) -> str:
+        """Return the name of what is no longer as it was read; empty if nothing is."""
+        now = self._now() if before else {}
+        return next((name for name, (x, _) in before.items() if name in now and not same_bits(x, now[name][0])), "")
 
 
 def _picked(result: Any, pick: Any) -> Any:
