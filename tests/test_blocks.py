@@ -216,6 +216,14 @@ def test_every_size_of_a_block_has_the_same_bits(block: int, count: list[int], m
     same(rope_table, np.arange(65.0) * 0.37, INV_FREQ, dtype=np.float32)
 
 
+@pytest.mark.parametrize("heads", [5, 6, 7])
+def test_no_block_has_a_single_index(heads: int, count: list[int]) -> None:
+    """An axis of one broadcasts: positions (T, 1) fit (B, T, H) for several heads alone."""
+    x = np.random.default_rng(0).standard_normal((2, 3, heads, 24)).astype(np.float32)
+    same(rope, x, np.arange(3)[:, None], layout="half", base=10.0)
+    assert min(count) > 1
+
+
 @pytest.mark.parametrize("wrong", [(5, 8), (4, 9), (2, 3, 4, 8)])
 def test_an_error_has_the_shapes_of_the_call(wrong: tuple[int, ...], count: list[int]) -> None:
     same(apply_rope, np.ones((4, 16)), np.ones(wrong), np.ones(wrong), layout="half")
@@ -301,6 +309,15 @@ def test_drawn_positions_have_the_same_bits_by_strips(q: int, k: int, starts: An
     same(alibi, queries[::-1], keys, heads=2, form="causal")
     same(alibi, queries, keys * 2, heads=2, form="causal")
     same(alibi, queries.astype(np.uint8), keys.astype(np.int8), heads=2, form="causal")
+
+
+@pytest.mark.parametrize("first", [-(2**31), 2**31 - 9])
+def test_strips_at_the_ends_of_32_bits_have_the_same_bits(first: int, unrolled: list[Any]) -> None:
+    """A strip reaches below the first key and beyond the last query."""
+    positions = np.arange(first, first + 9).astype(np.int32)
+    for form in ("distance", "causal"):
+        same(alibi, positions, positions, heads=6, form=form)
+    same(t5_bias, positions, positions, np.arange(32.0).reshape(8, 4), bidirectional=True)
 
 
 def test_strips_are_not_of_gradients_transforms_and_graphs(unrolled: list[Any]) -> None:
