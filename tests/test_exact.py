@@ -16,6 +16,7 @@ from posref.backends.exact import (
     enclosed,
     evaluate,
     exact,
+    of_matrices,
     precision,
     ratio_to_float64,
 )
@@ -149,6 +150,18 @@ def test_bfloat16_rounds_once() -> None:
     assert bits_of(x, "bfloat16").tolist() == [0x3F81, 0x3F81]
     assert representable(np.asarray([1.0078125]), "bfloat16")
     assert not representable(x, "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_number_of_half_precision_is_representable_and_those_between_two_are_not(dtype: str) -> None:
+    """Subnormal numbers too. Halfway between two, the one with an even last bit is nearest."""
+    bits = np.arange(2**15, dtype=np.uint16)  # of numbers of at least 0, in their order
+    values = (bits.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else bits.view(np.float16)
+    finite = values[np.isfinite(values)].astype(np.float64)
+    assert np.array_equal(round_to(finite, dtype), finite)
+    assert np.array_equal(bits_of(finite, dtype).view(np.uint16), bits[: finite.size])
+    halves = (finite[1:] + finite[:-1]) / 2
+    assert np.array_equal(round_to(halves, dtype), np.where(bits[1 : finite.size] % 2 == 0, finite[1:], finite[:-1]))
 
 
 OPERATIONS = {
@@ -290,6 +303,32 @@ def test_a_bound_holds_for_all_numbers_within_the_bounds_of_two(system: Bounds, 
     value, error, _ = found.parts
     ends = [getattr(np, name)(p + s * e, q + t * f) for s in (-1, 1) for t in (-1, 1)]
     assert np.all(np.max(np.abs(np.asarray(ends) - value), axis=0) <= error)
+
+
+@pytest.mark.parametrize("system", [bounds("angle32"), live("angle32")], ids=["bounds", "live"])
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "sqrt"])
+def test_a_bound_holds_for_all_numbers_within_the_bound_of_one(system: Bounds, name: str) -> None:
+    """Each function rises, so that it is largest and smallest at the ends of the range, which comes near to where it ends."""
+    rng = np.random.default_rng(1)
+    low, high = np.sort(rng.integers(1, 2048, (2, 400)), axis=0) / 1024
+    shift = 1.0 if name == "log1p" else 0.0
+    found = getattr(system, name)(system.array((low + high) / 2 - shift, (high - low) / 2, system.float32))
+    value, error, _ = found.parts
+    ends = [getattr(np, name)(end - shift) for end in (low, high)]
+    assert np.all(np.max(np.abs(np.asarray(ends) - value), axis=0) <= error)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 9e-5, 2e-4, 0.5])
+def test_live_exponentials_of_matrices_are_those_of_balls(apart: float) -> None:
+    """The derivative too, whose quotient loses digits where two angles are near each other."""
+    rng = np.random.default_rng(3)
+    basis = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    turns = np.zeros((4, 4))
+    turns[0, 1], turns[2, 3] = 0.75, 0.75 + apart
+    a = basis @ (turns - turns.T) @ basis.T
+    a, along = (a - a.T) / 2, rng.standard_normal((4, 4))
+    for name, parts in (("exponential", (a,)), ("derivative_of_exponential", (a, along))):
+        assert np.max(np.abs(live("float64").of_matrices(name, *parts) - of_matrices(name, *parts))) < 1e-11
 
 
 def test_of_two_formulas_the_larger_bound_counts_unless_it_is_asked_alone() -> None:
