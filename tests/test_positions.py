@@ -180,6 +180,12 @@ def test_what_follows_a_long_video() -> None:
     assert positions.multimodal(prompt, after="spatial")[:, -1].tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize(("interval", "frames", "last"), [(0.7, 11, 6), (1 / 3, 4, 0), (0.1, 11, 1), (1.1, 11, 11)])
+def test_times_are_rounded_down_exactly(interval: float, frames: int, last: int) -> None:
+    """Not the product in float64, which is rounded up to a whole number: 0.7 and 1/3 are below what they are written for."""
+    assert positions.multimodal([("video", frames, 1, 1, interval)], after="max")[0, -1] == last
+
+
 @pytest.mark.parametrize(
     "segment",
     [
