@@ -87,6 +87,24 @@ GEMMA3 = of("gemma3", rope__freq_base=1e6, rope__scaling__type="linear", rope__s
 GEMMA4 = of("gemma4", rope__freq_base=1e6, rope__dimension_count=512, attention__key_length=512, attention__sliding_window=512)
 
 
+# llama.cpp 00342301, src/llama-model.cpp, llama_model_rope_type; posref leaves out baichuan, bert, grok and starcoder
+NORM = """
+arcee arctic bailingmoe chameleon chatglm cohere2 command-r deci deepseek deepseek2 ernie4_5 ernie4_5-moe glm4 granite
+granitehybrid granitemoe internlm2 llada llama llama4 minicpm neo-bert olmo plm smollm3 xverse
+"""
+NEOX = """
+apertus bailingmoe2 bitnet codeshell dbrx dots1 dream exaone exaone4 falcon falcon-h1 gemma gemma-embedding gemma2 gemma3
+gemma3n glm4moe gpt-oss gptneox grovemoe hunyuan-dense hunyuan-moe jina-bert-v3 lfm2 lfm2moe llada-moe minicpm3 nemotron
+nomic-bert nomic-bert-moe olmo2 olmoe openelm orion phi2 phi3 phimoe plamo plamo2 qwen qwen2 qwen2moe qwen3 qwen3moe qwen3next
+seed_oss smallthinker stablelm starcoder2
+"""
+
+
+def test_layouts_are_those_of_llama_cpp() -> None:
+    theirs = dict.fromkeys(NORM.split(), "interleaved") | dict.fromkeys(NEOX.split(), "half")
+    assert {arch: layout for arch, layout in GGUF_LAYOUTS.items() if arch in theirs} == theirs
+
+
 def test_sliding_layers_have_a_base_of_their_own() -> None:
     """llama_hparams: rope_freq_base_train_swa is 10000 and rope_freq_scale_train_swa 1 where nothing is said."""
     full = {"layout": "half", "base": 1e6, "rotary_dim": 256, "scaling": Linear(8.0)}
@@ -298,7 +316,10 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (of("llama", rope__freq_base=-1.0), {}, "freq_base must be a number above 0; got -1.0."),
     (of("qwen2", rope__scaling__type="ntk"), {}, "scaling.type must be one of ('none', 'linear', 'yarn', 'longrope'); got"),
     (of("qwen2", rope__scaling__type="longrope"), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
-    (of("phi3", **{ORIGINAL: 4096}), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
+    *(
+        (of("phi3", **{ORIGINAL: length}), {}, "rope_factors must be given for this file (LongRoPE): the tensors")
+        for length in (4096, 262144)  # shorter than the model's context, and longer
+    ),
     (of("phi3", rope__scaling__attn_factor=1.19), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
     (of("qwen2", rope__scaling__alpha=1000.0), {}, "got ['qwen2.rope.scaling.alpha'], which rope cannot do."),
     (of("olmo3", rope__freq_base_swa=1e4), {}, "got ['olmo3.rope.freq_base_swa'], which rope cannot do."),
