@@ -573,6 +573,10 @@ ERRORS += [
         "per_layer_config must give all 'full_attention' layers of layer_types one head_dim; got ",
     ),
 ]
+ERRORS += [
+    (STEP | {key: values}, {"layer_type": "full_attention"}, "must be one number, or one for each of layer_types; got")
+    for key, values in (("rope_theta", [5e6]), ("partial_rotary_factors", [0.5]))
+]
 ERRORS += [({**LLAMA2, "rope_scaling": scaling}, {}, message) for scaling, message in SCALINGS]
 
 
