@@ -213,3 +213,24 @@ def test_what_dir_does_not_show_is_imported_as_ever(module: str) -> None:
     code = f"import {module}, posref; print(type(posref.rope).__name__, {module}.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.split() == ["function", module]
+
+
+INTERRUPTED = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "posref.bias.alibi":
+            sys.meta_path.remove(self)
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from posref.spec import REGISTRY
+try:
+    len(REGISTRY)
+except KeyboardInterrupt:
+    print(*REGISTRY)
+"""
+
+
+def test_an_interruption_of_the_first_use_leaves_nothing_out() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.split() == list(REGISTRY)
