@@ -61,3 +61,25 @@ def test_how_many_values_were_judged_is_said_where_it_is_not_all() -> None:
     )
     assert part.verdict == "pass"
     assert part.counted.endswith(f" of {2 * cos.size} values judged")
+
+
+@pytest.mark.parametrize("claim", ["low", "angle32", "fused"])
+def test_gradients_in_half_precision_are_judged_live_by_class_low(claim: str) -> None:
+    """Whatever is claimed. This class allows zero where the parts of a sum cancel, and then says nothing."""
+    inputs = {"q": np.asarray([[1.0]]), "k": np.asarray([[1.0], [2.0]])}
+    call = Call({"scale": 1.0}, inputs, cotangents={"out": np.asarray([[1.0, -0.4921875]])})
+    outputs = {"q": np.asarray([[1.0 - 2 * 0.4921875]]), "k": call.cotangents["out"].T}
+    found = judge("attention_logits", call, outputs, claim, "bfloat16", truth="live")
+    assert found.verdict == "not-judged"
+    assert found.reason == "low-bfloat16 allows every value of q to be zero here"
+
+
+def test_of_rows_of_which_few_can_be_judged_the_farthest_off_is_one() -> None:
+    """A row has so many values that fewer rows are judged than look far off."""
+    arrays = {"positions": np.arange(64.0), "inv_freq": np.linspace(0.5, 1.0, 1 << 15)}
+    outputs = {n: x.astype(np.float32) for n, x in zip(("cos", "sin"), posref.rope_table(*arrays.values()), strict=True)}
+    outputs["cos"][37, 100] += 1e-3
+    found = judge("rope_table", Call({"attention_factor": 1.0}, arrays), outputs, "angle32", "float32", truth="live")
+    assert sum(one.judged for one in found.verdicts) < outputs["cos"].size
+    assert found.worst is not None
+    assert found.worst.index == (37, 100)
