@@ -545,3 +545,19 @@ def test_values_come_first_where_as_many_failing_cases_have_none() -> None:
     text = diagnose("alibi", answers, "angle32", messages={silent.id: "it has no shape"})["text"]
     assert text.startswith("your output equals the definition, within angle32, if ")
     assert text.endswith(f" 1 case gave no values to compare: it has no shape ({silent.id}).")
+
+
+def test_a_mistake_that_explains_three_quarters_of_the_failing_cases_is_named() -> None:
+    """The others have errors that nothing explains, and no form of input or option tells which cases they are."""
+    known = [case for case in stored("alibi") if case.kind == "value" and "float32" in case.dtypes]
+    several = [case for case in known if 20 < case.calls[0].expected["out"].size < 200]
+    rng = np.random.default_rng(0)
+    drawn = [several[at] for at in rng.permutation(len(several))[:8]]
+
+    answers = []
+    for number, case in enumerate(drawn):
+        out = case.calls[0].expected["out"]
+        wrong = -out if number < 6 else out + (1 + np.abs(out)) * rng.random(out.shape)
+        answers.append((Answer(case, "float32", [{"out": wrong}]), True))
+    groups = diagnose("alibi", answers, "angle32")["groups"]
+    assert [(group["names"], len(group["cases"]), group["where"]) for group in groups] == [(["alibi-sign"], 6, ""), ([], 2, "")]
