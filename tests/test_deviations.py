@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from quality import RECORD, answers, cases, caught, diagnosed, record, recorded, registry
+from sample import stored
 
 import posref
 from posref.conformance import check, judge
+from posref.conformance.calls import bind
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.every.facts import facts_of
@@ -340,3 +342,28 @@ def test_gradients_do_not_speak_where_values_fail() -> None:
     assert found is not None
     assert found["names"] == ["positions-plus-1"]
     assert "of gradients fail too, as they must when values are wrong." in found["text"]
+
+
+SHIFTED = {  # operation, the place of an argument, and by how much it is said to be moved
+    "alibi-off-by-one": ("alibi", 0, 1),
+    "alibi-key-off-by-one": ("alibi", 1, 1),
+    "extension-query-plus-1": ("self_extend_distances", 0, 1),
+    "fire-off-by-one": ("fire", 0, 1),
+    "fope-positions-plus-1": ("fope", 1, 1),
+    "kerple-off-by-one": ("kerple", 0, 1),
+    "positions-minus-1": ("rope", 1, -1),
+    "positions-plus-1": ("rope", 1, 1),
+    "sandwich-off-by-one": ("sandwich", 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_positions_are_moved_as_the_text_of_a_deviation_says(name: str) -> None:
+    op, place, shift = SHIFTED[name]
+    changed, right = DEVIATIONS[name].operations()[op], REGISTRY[op].function
+    calls = [case.calls[0] for case in stored(op) if case.kind == "value"]
+    for call in calls:
+        arrays, options = bind(op, call.inputs, call.params)
+        moved = [x + shift if k == place else x for k, x in enumerate(arrays)]
+        assert np.allclose(changed(*arrays, **options), right(*moved, **options), rtol=1e-12, atol=1e-12)
+    assert calls
