@@ -273,6 +273,14 @@ def test_markdown_says_what_is_wrong_and_where(broken: dict[str, Any]) -> None:
     assert "--case rope/distant/plain --dtype float32`" in text
 
 
+@pytest.mark.parametrize(("failing", "more"), [(3, []), (4, ["- and 1 more"]), (9, ["- and 6 more"])])
+def test_three_failing_cases_are_spelled_out_and_the_others_counted(failing: int, more: list[str]) -> None:
+    cases = [case(f"fail-{k}", "fail") for k in range(failing)]
+    lines = summaries.markdown(document([operation(conformant=False, reason="wrong")], cases)).splitlines()
+    assert sum(line.startswith("- `rope/half/fail-") for line in lines) == 3
+    assert [line for line in lines if " more" in line] == more
+
+
 def test_hostile_text_stays_text_in_markdown() -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(summaries.markdown(hostile()))
     flat = [token for t in tokens for token in (t, *(t.children or []))]

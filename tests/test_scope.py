@@ -71,6 +71,8 @@ STRIDED = HALF | {"strided": True}
         pytest.param([({"dim": 64}, True), ({"dim": 32}, False), ({"dim": 128}, False)], ["dim"], 0, id="one width"),
         pytest.param([({"head_size": d}, d in (64, 128)) for d in (6, 64, 96, 128, 256)], ["head_size"], 0,
                      id="a few head sizes"),
+        pytest.param([({"head_size": d}, d in (64, 128, 256)) for d in (6, 64, 96, 128, 192, 256)], ["head_size"], 0,
+                     id="three head sizes"),
         pytest.param([({"head_size": d}, d % 4 == 0) for d in (6, 8, 12, 16, 20, 18)], [], 2, id="many head sizes"),
         pytest.param([(HALF | {"inverse": False}, True), (INTER | {"inverse": True}, True)]
                      + 2 * [(HALF | {"inverse": True}, False)], ["layout inverse"], 0, id="a pair of words asked twice"),

@@ -270,6 +270,11 @@ def test_what_is_kept_is_bounded_and_the_rest_is_counted(module: Any) -> None:
     assert max(numbers) > 100
     assert "a_model:rotate: 400 calls seen, 8 different judged, 392 not kept; all pass" in seen.report()
     assert "400 calls seen, 1 different judged, 399 not kept" in small.report()
+    room = 2 * sum(call.size for call in seen.calls)  # that of calls which made room for others is free again
+    with watch("a_model:rotate", like=like, keep=8, memory=room) as tight:
+        for row in x:
+            module.rotate(row, POSITIONS[:1])
+    assert [int(call.call.inputs["x"][0, 0]) for call in tight.calls] == numbers
     with watch("a_model:rotate", like=like, keep=1) as one:
         for row in x:
             module.rotate(row, POSITIONS[:1])
