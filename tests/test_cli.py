@@ -125,6 +125,19 @@ def test_what_cannot_run_is_exit_code_2_and_one_line(arguments: tuple[str, ...],
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("form", ["--json", "--html", "--markdown", "--junit", "--badge"])
+def test_a_report_does_not_take_the_place_of_what_is_checked(form: str, tmp_path: Path) -> None:
+    target, scope = tmp_path / "mine.py", tmp_path / "scope.json"
+    target.write_text("from posref import alibi_slopes\n")
+    scope.write_text('{"alibi_slopes": {}}')
+    for file in (target, scope):
+        before = file.read_bytes()
+        result = run("check", str(target), "--require", str(scope), form, str(file))
+        assert result.exit_code == 2
+        assert f"{file}: would replace a file that is read." in result.output
+        assert file.read_bytes() == before
+
+
 def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     assert run("vectors", "copy", str(tmp_path / "s"), "--op", "alibi_slopes").exit_code == 0
     assert run("vectors", "verify", str(tmp_path / "s")).exit_code == 0

@@ -156,6 +156,10 @@ def read_by_others(folder: Path, secret: Path) -> None:
     secret.chmod(0o644)
 
 
+def read_by_a_group(folder: Path, secret: Path) -> None:
+    secret.chmod(0o640)
+
+
 def linked(folder: Path, secret: Path) -> None:
     folder.rename(folder.with_name("theirs"))
     folder.symlink_to("theirs")
@@ -166,7 +170,7 @@ def short(folder: Path, secret: Path) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("make", [of_others, read_by_others, linked, short])
+@pytest.mark.parametrize("make", [of_others, read_by_others, read_by_a_group, linked, short])
 def test_a_folder_that_others_may_change_is_not_used(make: Callable[[Path, Path], None], tmp_path: Path) -> None:
     folder, secret = tmp_path / "cache", tmp_path / "cache.secret"
     Store(folder).put("mine", stored())

@@ -125,6 +125,16 @@ def test_one_ulp_is_found_and_named(tmp_path: Path, group: str, role: str) -> No
     assert any(f"{group}/{case}" in p and name in p and str(list(index)) in p for p in problems), problems
 
 
+def test_the_same_values_in_another_dtype_are_found_and_named(tmp_path: Path) -> None:
+    group = "alibi/distance"
+    root = suite_of(tmp_path / "suite", group)
+    data = next(iter(load_groups(root, group=group))).data
+    name = next(name for name, x in data.items() if x.dtype.kind == "i")
+    reseal(root, group, {**data, name: data[name].astype(np.float64)})
+    shape = list(data[name].shape)
+    assert any(f"tensor {name}: float64{shape}, proved int64{shape}" in problem for problem in verify(root))
+
+
 def test_a_wrong_constant_in_a_definition_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = groups(list(all_cases()))["alibi_slopes/max-bias"]
     right = REGISTRY["alibi_slopes"].function
