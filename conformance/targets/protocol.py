@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import inspect
 import json
 import math
 import shutil
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
-from ..calls import given_dtype, to_json
+from ..calls import given_dtype, parameters_of, to_json
 from ..errors import PosrefError, VectorError, shown
 from ..model import Call, LoadedCase
 from ..suite import safe_files, tensors
@@ -74,16 +73,15 @@ def outputs(case: LoadedCase, call: Call) -> list[str]:
 
 def options(op: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return every option of an operation as JSON, those that are not given with their defaults."""
-    signature = inspect.signature(REGISTRY[op].function).parameters
-    complete = {n: signature[n].default for n in defaults(op, params)} | dict(params)
-    return {n: to_json(complete[n]) for n in signature if n in complete}
+    parameters = parameters_of(REGISTRY[op].function)
+    complete = {n: parameters[n].default for n in defaults(op, params)} | dict(params)
+    return {n: to_json(complete[n]) for n in parameters if n in complete}
 
 
 def defaults(op: str, params: Mapping[str, Any]) -> list[str]:
     """Return the options of an operation that are not given, and have a default."""
-    signature = inspect.signature(REGISTRY[op].function).parameters
-    optional = [n for n, p in signature.items() if p.default is not p.empty and n in REGISTRY[op].domains]
-    return [n for n in optional if n not in params]
+    parameters, domains = parameters_of(REGISTRY[op].function), REGISTRY[op].domains
+    return [n for n, p in parameters.items() if n in domains and p.default is not p.empty and n not in params]
 
 
 def given(op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Tensor:

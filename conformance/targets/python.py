@@ -9,8 +9,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -132,22 +131,15 @@ def _stopping(function: Callable[..., T], *arguments: Any) -> T:
         raise Stopped(verdict="error", message=invocation.in_one_line(error)) from error
 
 
-@contextmanager
-def _naming(what: str, *known: type[BaseException]) -> Iterator[None]:
-    """Raise a `TargetError` that names what was done in place of an exception of the target that is not `known`."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, *known)):
-            raise
-        msg = f"{what} raised {invocation.in_one_line(error)}"
-        raise TargetError(msg) from error
-
-
 def offered(implementation: Any, name: str, default: Any = None) -> Any:
     """Return an attribute of an implementation, or `default` if it has none; `TargetError` if it raises anything else."""
-    with _naming(f"{type(implementation).__name__}: reading {name!r} of it"):
+    try:
         return getattr(implementation, name, default)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{type(implementation).__name__}: reading {name!r} of it raised {invocation.in_one_line(error)}"
+        raise TargetError(msg) from error
 
 
 def listed(implementation: Any, name: str, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
@@ -164,10 +156,14 @@ def load_python(
     device: Any = None,
 ) -> PythonTarget:  # fmt: skip
     """Return a target in this process; TargetError as `load`, also where what it states raises when it is read."""
-    with _naming(
-        f"{target if isinstance(target, str) else type(target).__name__}: loading it", PosrefError, backends.BackendMissing
-    ):
+    try:
         return _loaded(target, backend, dtype, claim, trig, device)
+    except (PosrefError, backends.BackendMissing, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        name = target if isinstance(target, str) else type(target).__name__
+        msg = f"{name}: loading it raised {invocation.in_one_line(error)}"
+        raise TargetError(msg) from error
 
 
 def _without_operations(name: str, implementation: Any) -> str:
@@ -284,13 +280,17 @@ def find(target: Any) -> tuple[str, Any]:
 
 def _import(module: str, target: str) -> Any:
     try:
-        with _naming(f"{target}: importing it", ModuleNotFoundError):
-            return importlib.import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         file = f" A file is given alone: {module}." if module.endswith(".py") else ""
         msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}.{file}"
+        raise TargetError(msg) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{target}: importing it raised {invocation.in_one_line(error)}"
         raise TargetError(msg) from error
 
 
