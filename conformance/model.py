@@ -1,4 +1,4 @@
-"""Records that all parts share: cases as written and as read, answers, and the record of a check."""
+"""Data types that all parts share: cases as written and as read, answers, and what a check found of each operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ VERDICTS = (
 )  # fmt: skip
 BAD = ("fail", "selective", "error", "crash", "timeout", "protocol", "not-run")
 NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
-SCHEMA = 2
 STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "no values", "in scope", "pass")  # of operations
 
 
@@ -219,7 +218,7 @@ class Scope:
         return f"{self.answered} of {self.asked}" + (f": {rest}" if rest else "")
 
 
-# ---- the record of a check --------------------------------------------------------------------------------------------------
+# ---- what a check found ---------------------------------------------------------------------------------------------------
 @dataclass
 class CaseResult:
     """One case in one dtype: the verdict, the tightest class that holds, and the worst value."""
@@ -313,119 +312,6 @@ class Operation:
         return "no values" if self.scope is None or not self.scope.passed else self.scope.decided
 
 
-@dataclass
-class Record:
-    """Everything a check found."""
-
-    target: Mapping[str, Any]
-    suite: Mapping[str, str]
-    tier: str
-    operations: list[Operation]
-    missing: tuple[str, ...] = ()
-    complete: bool = False
-    part: str = ""  # what was asked, where it was not a whole tier of the installed suite
-    unmet: tuple[str, ...] = ()  # what was required of the scope, and is not in it
-    model: str = ""  # the model whose calls were asked, if it was one's
-
-    @property
-    def scopes(self) -> list[Scope]:
-        """The scope of every operation."""
-        return [*{op.op: op.scope for op in self.operations if op.scope is not None}.values()]
-
-    @property
-    def verdict(self) -> str:
-        """What the check comes to, in the words of a report."""
-        if not self.complete:
-            return "incomplete"
-        if not self.conformant:
-            return "not conformant"
-        if self.part:
-            return "passed"
-        return "conformant in its scope" if self.counts["unsupported"] and not self.model else "conformant"
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Cases by verdict over all operations, and operations that are missing."""
-        total: Counter[str] = Counter()
-        for operation in self.operations:
-            total += operation.counts
-        return total + Counter({"missing": len(self.missing)})
-
-    @property
-    def validation(self) -> tuple[int, int]:
-        """How many of the cases that must be rejected were, and how many were asked."""
-        asked = [case for operation in self.operations for case in operation.cases if case.kind == "reject"]
-        asked = [case for case in asked if case.verdict != "unsupported"]
-        return sum(case.verdict == "rejected" for case in asked), len(asked)
-
-    @property
-    def conformant(self) -> bool:
-        """Whether every operation asked about conforms in its scope, a case passed, and nothing was left undone or unmet."""
-        passed = bool(self.counts["pass"]) and all(op.conformant for op in self.operations)
-        return self.complete and passed and not self.unmet
-
-    @property
-    def exit_code(self) -> int:
-        """0 conformant, 1 not, 2 interrupted."""
-        return 2 if not self.complete else 0 if self.conformant else 1
-
-    @property
-    def failures(self) -> list[CaseResult]:
-        """The cases that keep an operation from being conformant."""
-        return [case for op in self.operations for case in op.failing]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON of the schema ``report``."""
-        from posref import __version__
-
-        rejected, asked = self.validation
-        cases = [case for operation in self.operations for case in operation.cases]
-        return {
-            "schema": SCHEMA, "complete": self.complete, "posref": __version__, "suite": dict(self.suite),
-            "target": dict(self.target), "tier": self.tier, "part": self.part, "for": self.model, "verdict": self.verdict,
-            "conformant": self.conformant, "scopes": [_scope(one) for one in self.scopes], "unmet": list(self.unmet),
-            "counts": _counts(self.counts), "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
-            "operations": [_operation(op) for op in self.operations], "cases": [_case(case) for case in cases],
-            "totals": {"operations": len(self.operations), "cases": len(cases)},
-        }  # fmt: skip
-
-
 def number(value: float | None) -> float | str | None:
     """Return a number that JSON can hold; infinities and NaN as words."""
     return value if value is None or math.isfinite(value) else str(value)
-
-
-def _scope(scope: Scope) -> dict[str, Any]:
-    return {
-        "op": scope.op, "asked": scope.asked, "answered": scope.answered, "stated": scope.stated, "line": scope.line,
-        "limits": [{"axis": one.axis, "text": one.text, "cases": one.cases} for one in scope.limits],
-        "selective": [list(one) for one in scope.refused], "narrow": scope.narrow, "library": scope.library,
-        "drawn": scope.drawn, "wrong": scope.wrong, "supports": scope.supports,
-    }  # fmt: skip
-
-
-def _counts(counts: Counter[str]) -> dict[str, int]:
-    return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
-
-
-def _operation(op: Operation) -> dict[str, Any]:
-    return {
-        "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "standing": op.standing, "reason": op.reason,
-        "claim": op.claim,
-        "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
-        "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
-        "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),
-        "coverage": op.coverage, "systematic": op.systematic, "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
-    }  # fmt: skip
-
-
-def _missed(missed: dict[str, Any] | None) -> dict[str, Any] | None:
-    return missed and {**missed, "ratio": number(missed["ratio"])}
-
-
-def _case(case: CaseResult) -> dict[str, Any]:
-    return {
-        "id": case.id, "op": case.op, "kind": case.kind, "dtype": case.dtype, "verdict": case.verdict,
-        "achieved": case.achieved, "message": case.message, "worst": None if case.worst is None else dict(case.worst),
-        "flags": list(case.flags), "reproduce": case.reproduce, "call": case.call, "values": case.values,
-    }  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from posref.spec import REGISTRY, Integer, Integers, Real
 
 from ..errors import TargetError, VectorError
-from ..model import Record
+from ..reports.report import Report
 from ..suite import safe_files
 from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
@@ -398,7 +398,7 @@ def _required_bound(axis: str, sign: str, value: str, before: Any) -> dict[str, 
     return {**(before if isinstance(before, dict) else {}), "max" if sign == "<=" else "min": limit}
 
 
-def unmet(required: Demands, report: Record) -> tuple[str, ...]:
+def unmet(required: Demands, report: Report) -> tuple[str, ...]:
     """Return what is required of a scope and not in it, in words."""
     scopes = report.scopes
     found = [f"{op} is not offered" for op in required.named if op in report.missing]
