@@ -93,9 +93,9 @@ class Request:
             how = {n: f"--option {n}=" if n not in array_names(self.op) else _how(self.op, n) for n in needed}
             raise _refusal(NAME, f"{self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}.")
         _require("all arrays together", sum(x.size for x in map(np.asarray, inputs.values())))
-        large = {n: v for n, v in params.items() if n in size_options(self.op) and isinstance(v, int) and v > MOST}
-        for option, value in large.items():
-            _require(f"--option {option}=", value)
+        for option, value in params.items():
+            if option in size_options(self.op) and isinstance(value, int):
+                _require(f"--option {option}=", value)
         return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")
 
     def _params(self) -> dict[str, Any]:

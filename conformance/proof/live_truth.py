@@ -5,6 +5,8 @@ The definition runs on live bounds (`posref.backends.live`): for class float64 t
 the truth, for the claimed class the tolerances. What that leaves undecided is decided on balls, and so is what is claimed in
 float64: that needs python-flint. No rounding is proved: the expected value is a ball's midpoint, and its radius is added to the
 tolerance. So a true value may lie halfway between two float64 numbers, and no value keeps others from being judged.
+
+Of a large call some rows are judged: those where kernels break, and those that look farthest off.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 The axes of arrays as the registry writes them: alternatives, letters, and expressions of letters and options.
 
 ``"D | *R T D"`` has two alternatives, the second of three axes; ``*R`` stands for any number of them, and a ``~`` says that
-an axis may also be 1 or missing. `posref.spec.Axes` has the whole grammar.
+an axis may also be 1 or missing. `posref.spec.Axes` has the whole grammar. From the letters follow the rows of a call, by
+which it may be cut, and at which position every value of a result stands.
 """
 
 import math
