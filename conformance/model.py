@@ -252,12 +252,12 @@ class Operation:
     first_failing_position: float | None = None
     achieved_below: str | None = None  # the class that holds below it
     diagnosis: Mapping[str, Any] | None = None
-    curve: list[dict[str, Any]] = field(default_factory=list)  # the worst value at every position: curves.py
+    curve: list[dict[str, Any]] = field(default_factory=list)  # the worst value at every position
     heat: dict[str, Any] | None = None  # error over tolerance in the worst case
     meaning: dict[str, Any] | None = None  # what the achieved class means at the longest position
     missed: dict[str, Any] | None = None  # the next tighter class, and the worst error over what it allows
     coverage: list[dict[str, Any]] = field(default_factory=list)  # cases asked, answered and passed by option and position
-    systematic: dict[str, Any] | None = None  # slope and offset of its results against what is expected: systematic.py
+    systematic: dict[str, Any] | None = None  # slope and offset of its results against what is expected
     unjudged: list[CaseResult] = field(default_factory=list)
     scope: Scope | None = None  # of the operation in all dtypes
 

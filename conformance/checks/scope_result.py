@@ -130,11 +130,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, progress: Progre
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         asker = Asker(target, op, own[0][0].dtype, tuple(one.traits for one in every if one.answered), progress)
-        objection = _reason(op, every, restrictions, asker)
+        objection = _reason(every, restrictions, asker)
         if not objection and op not in stated and len(passing) < ENOUGH <= enough:
             text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"
             objection = Objection(NARROW, text)
-        scope.decided, scope.narrow = objection or _wrong_at_limit(op, every, restrictions, asker)
+        scope.decided, scope.narrow = objection or _wrong_at_limit(every, restrictions, asker)
         scope.drawn = len(asker.results)
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
@@ -231,7 +231,7 @@ class Asker:
 
 
 # ---- is enough inside it? --------------------------------------------------------------------------------------------------
-def _reason(op: str, every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
+def _reason(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
     """
     Return what the cases that passed do not tell from a right implementation; nothing if they tell all.
 
@@ -241,8 +241,11 @@ def _reason(op: str, every: Sequence[Asked], restrictions: Sequence[Restriction]
     for returned, given in (("zeros", _zeros), ("its input", _given)):
         if not any(_differs(one.case, one.dtype, one.claim, given) for one in passed):
             return Objection(NARROW, f"its scope is too narrow: a function that returns {returned} passes")
-    unseen = _unseen(op, every, restrictions, asker.dtype)
-    return next((found for found in (_acting(op, name, every, restrictions, asker) for name in unseen) if found), NONE)
+    for name in _unseen(every, restrictions, asker):
+        found = _acting(name, every, restrictions, asker)
+        if found:
+            return found
+    return NONE
 
 
 def _zeros(op: str, call: Call) -> dict[str, Any]:
@@ -286,12 +289,12 @@ def caught(op: str) -> dict[str, frozenset[str]]:
     }
 
 
-def _unseen(op: str, every: Sequence[Asked], restrictions: Sequence[Restriction], dtype: str) -> Iterator[str]:
+def _unseen(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Iterator[str]:
     """Yield the deviations that no answered case catches although no restriction alone excludes all that do."""
     answered = {one.id for one in _with_values(every)}
-    known = {one.id: one.traits for one in every if one.dtype == dtype}
+    known = {one.id: one.traits for one in every if one.dtype == asker.dtype}
     gradients = [restriction for restriction in restrictions if restriction.axis == ("gradient",)]
-    for name, ids in caught(op).items():
+    for name, ids in caught(asker.op).items():
         if ids & answered:
             continue
         traits = [known[one] for one in ids if one in known and not any(r.excludes(known[one]) for r in gradients)]
@@ -305,7 +308,7 @@ def _with_values(every: Sequence[Asked]) -> list[Asked]:
     return [one for one in every if one.verdict == "pass" and one.case.kind != "vjp"]
 
 
-def _acting(op: str, name: str, every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
+def _acting(name: str, every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
     """Return what is wrong if a deviation shows in a case that was moved into the scope, and that case does not pass."""
     from ..diagnosis import strength
     from ..diagnosis.hypotheses import predict
@@ -313,7 +316,7 @@ def _acting(op: str, name: str, every: Sequence[Asked], restrictions: Sequence[R
 
     if name not in DEVIATIONS:
         return NONE
-    deviation, nothing = DEVIATIONS[name], Deviation("nothing", "", {})
+    op, deviation, nothing = asker.op, DEVIATIONS[name], Deviation("nothing", "", {})
     recorded, passed = {*_record()[op]["cases"]}, [one.case for one in _with_values(every)]
     if any(strength.fails(case, strength.outputs(deviation, case)) for case in passed if case.id not in recorded):
         return NONE
@@ -408,7 +411,7 @@ def _within(p: Any, axis: str, allowed: Any) -> Any:
 
 
 # ---- its limits, tried on both sides: inside calls must be answered and right, outside not wrong ---------------------------
-def _wrong_at_limit(op: str, every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
+def _wrong_at_limit(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
     """Return what is wrong at a limit, if anything is."""
     passed = [one for one in every if one.verdict == "pass" and one.case.kind == "value" and one.dtype == asker.dtype]
     for restriction in restrictions:
