@@ -18,7 +18,7 @@ from posref.conformance import check
 from posref.conformance.errors import Disagreement, VectorError
 from posref.conformance.fuzzing import hunt
 from posref.conformance.fuzzing.fuzz import fuzz
-from posref.conformance.fuzzing.hunt import Hunt, opened
+from posref.conformance.fuzzing.hunt import Asking, Hunt
 from posref.conformance.model import Answer, Call
 from posref.conformance.proof.build import verify
 from posref.scaling import Llama3
@@ -141,7 +141,7 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
             calls.append(repr((q.tolist(), k.tolist(), {n: v for n, v in options.items() if n != "dtype"})))
             return posref.alibi(q, k, **options)
 
-        asking = opened({"target": SimpleNamespace(alibi=alibi)})
+        asking = Asking({"target": SimpleNamespace(alibi=alibi)})
         Hunt(asking, "alibi", "float32", 4).search(first, last)
         return calls
 
@@ -191,7 +191,7 @@ FOUND = (  # calls on which the reference, its bounds or the witnesses once fail
 
 @pytest.mark.parametrize(("op", "params", "inputs"), FOUND)
 def test_what_was_found_is_right_now(op: str, params: Any, inputs: Any) -> None:
-    asking = opened({"target": "posref"})
+    asking = Asking({"target": "posref"})
     drawn = Call(params, {n: np.asarray(v) for n, v in inputs.items()})
     case = hunt.case_of(f"{op}/fuzz/found", "float64", drawn)
     assert asking.ask(case, "float64", Answer(case, "float64")).verdict == "pass"

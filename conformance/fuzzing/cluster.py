@@ -13,7 +13,7 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .hunt import Asking, Hunt, LoadOptions, Plan, Progress, Searched, Tally, Task, opened, plan_of
+from .hunt import Asking, Hunt, LoadOptions, Plan, Progress, Searched, Tally, Task, plan_of
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler
@@ -120,7 +120,7 @@ def _asking(options: LoadOptions) -> Asking:
     """Return a target of this worker, loaded once."""
     key = repr(sorted(options.items()))
     if key not in _OPEN:
-        _OPEN[key] = opened(options)
+        _OPEN[key] = Asking(options)
     return _OPEN[key]
 
 

@@ -24,7 +24,7 @@ from ..errors import TargetError, no_operation
 from ..model import FUZZ, Case
 from ..proof.build import write_suite
 from ..reports.terminal import plain
-from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Task, case_id, opened, plan_of, written
+from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Task, case_id, plan_of, written
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
@@ -110,7 +110,7 @@ def fuzz(
     until = None if seconds is None else time.monotonic() + seconds
     given = {"target": target, **options}
     if scheduler is None:
-        asking = opened(given)
+        asking = Asking(given)
         try:
             search = partial(_search, asking, seed, until, progress)
             findings = _run(plan_of(asking.target, wanted), seed, examples, until, search)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -66,25 +65,24 @@ class Tally:
 class Asking:
     """A target, opened again when it is not asked any more, as a program that crashed too often."""
 
-    open: Callable[[], Target]
-    target: Target
+    options: LoadOptions
+    target: Target = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the target."""
+        self.target = load(**self.options)
 
     def ask(self, case: LoadedCase, dtype: str, answer: Answer) -> CaseResult:
         """Return the verdict of one case; `TargetError` if it cannot be asked at all."""
         result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             self.target.close()
-            self.target = self.open()
+            self.target = load(**self.options)
             result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             msg = f"{self.target.name}: cannot be asked any more: {result.message}."
             raise TargetError(msg)
         return result
-
-
-def opened(options: LoadOptions) -> Asking:
-    """Return a target that can be opened again."""
-    return Asking(partial(load, **options), load(**options))
 
 
 def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
