@@ -3,13 +3,15 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from sample import stored
 
 import posref
 from posref.conformance import check_call
 from posref.conformance.judge import Verdict
+from posref.conformance.model import Call, LoadedCase
 from posref.conformance.reports.document import class_names, failing
-from posref.conformance.traits import HAS, HAVING, LACKS
+from posref.conformance.traits import HAS, HAVING, LACKS, traits_of
 
 
 def told(function: Any, op: str) -> str:
@@ -92,3 +94,22 @@ def test_the_smallest_plain_call_comes_first() -> None:
         case("large", call="a=1", values=9), case("small", call="a=1", values=3),
     ]  # fmt: skip
     assert [c["id"] for c in failing(cases)] == ["small", "large", "options", "view", "sequence"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "word"),
+    [
+        (np.tri(4, dtype=bool), "causal"),
+        (np.tri(2, 4, 2, dtype=bool), "causal"),
+        (np.tri(2, 4, dtype=bool), "other"),
+        (np.tri(4, 2, -2, dtype=bool), "causal"),
+        (np.tri(4, k=1, dtype=bool), "other"),
+    ],
+)
+def test_in_a_causal_mask_the_last_query_sees_the_last_key(mask: Any, word: str) -> None:
+    """Of a decoder, which has more keys than queries, too."""
+    queries, keys = mask.shape
+    inputs = {"q": np.ones((queries, 8)), "k": np.ones((keys, 8)), "v": np.ones((keys, 8)), "mask": mask}
+    call = Call({}, inputs, {"out": np.ones((queries, 8))})
+    case = LoadedCase("attention/a/case", "attention", "value", "core", (), "", ("float32",), (call,))
+    assert traits_of(case, "float32").words["masks"] == {word}
