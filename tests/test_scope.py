@@ -16,12 +16,12 @@ from click.testing import CliRunner, Result
 
 import posref
 from posref.cli import cli
-from posref.conformance import Unsupported, check
+from posref.conformance import Report, Unsupported, check
 from posref.conformance.accuracy import DEFAULT_CLAIM
 from posref.conformance.checks import scope_result, scope_statement
 from posref.conformance.checks.scope import Asked, infer
 from posref.conformance.errors import TargetError
-from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Record, Scope
+from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.traits import Traits
@@ -706,7 +706,7 @@ def test_what_the_library_lacks_is_said_once() -> None:
     one, other = (check("posref", op=op, dtype="float32") for op in ("t5_bias", "learned"))
     for report in (one, other):
         assert re.fullmatch(r"scope of \w+: \d+ of \d+ cases: no gradients \[\d+\]", *summaries.scope_lines(report.to_json()))
-    both = Record(one.target, one.suite, "core", one.operations + other.operations, (), True)
+    both = Report(one.target, one.suite, "core", one.operations + other.operations, (), True)
     outside = both.counts["unsupported"]
     assert summaries.scope_lines(both.to_json()) == [f"numpy has no gradients: {outside} cases of 2 operations are outside"]
 
