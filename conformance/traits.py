@@ -191,22 +191,34 @@ def _has_columns(op: str) -> bool:
 
 def letters(op: str, call: Call) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return the sizes of the axes of every array, by the letters of the first alternative that all arrays fit."""
-    return _letters(op, tuple((n, x.shape) for n, x in call.inputs.items() if n in REGISTRY[op].arrays))
+    return _match(op, call)[1]
+
+
+def which_alternative(op: str, call: Call) -> int:
+    """Return which alternative of their axes the arrays of a call take; the first if none fits."""
+    return _match(op, call)[0]
+
+
+def _match(op: str, call: Call) -> tuple[int, dict[str, dict[str, tuple[int, ...]]]]:
+    return _match_shapes(op, tuple((n, x.shape) for n, x in call.inputs.items() if n in REGISTRY[op].arrays))
 
 
 @cache  # every trait of a call asks for them
-def _letters(op: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[str, dict[str, tuple[int, ...]]]:
+def _match_shapes(
+    op: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]
+) -> tuple[int, dict[str, dict[str, tuple[int, ...]]]]:
+    """Return which alternative arrays take, and the sizes of their axes by letter."""
     ways = {n: alternatives(REGISTRY[op].arrays[n].shape) for n, _ in shapes}
     for which in range(max((len(way) for way in ways.values()), default=0)):
         fits = {n: _fit(ways[n][min(which, len(ways[n]) - 1)], shape) for n, shape in shapes}
         found = {n: sizes for n, sizes in fits.items() if sizes is not None}
         if len(found) == len(ways) and _agree(found):
-            return found
-    return {}
+            return which, found
+    return 0, {}
 
 
 def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] | None:
-    """Return the sizes of a shape's axes, from the last one to the first; None where there are more or fewer."""
+    """Return the sizes of a shape's axes, but for 1 that stands for any; None where there are more or fewer axes."""
     if axes and axes[0].startswith("="):
         return {}
     found: dict[str, tuple[int, ...]] = {}
@@ -220,20 +232,17 @@ def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] 
             size = left.pop()
             if name == "1" and size != 1:
                 return None
-            found[name if name not in found else f"{name}'"] = (size,)
+            if not (axis.startswith("~") and size == 1):
+                found[name if name not in found else f"{name}'"] = (size,)
         elif not axis.startswith("~"):
             return None
     return None if left else found
 
 
 def _agree(found: Mapping[str, Mapping[str, tuple[int, ...]]]) -> bool:
-    """Return whether a letter has one size wherever it occurs, but for axes of 1 that stand for any."""
-    known: dict[str, set[int]] = {}
-    for sizes in found.values():
-        for name, size in sizes.items():
-            if name.isidentifier() and len(size) == 1:
-                known.setdefault(name, set()).update({*size} - {1})
-    return all(len(size) <= 1 for size in known.values())
+    """Return whether a letter has one size wherever it occurs."""
+    every = {(n, size) for sizes in found.values() for n, size in sizes.items() if n.isidentifier() and len(size) == 1}
+    return len(every) == len({name for name, _ in every})
 
 
 def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:

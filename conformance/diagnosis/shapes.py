@@ -14,6 +14,7 @@ from posref.spec import REGISTRY
 from ..evidence.shared.rotary import reads_writes
 from ..model import Call
 from ..suite.axes import alternative, alternatives, is_star, names_in, result_axes
+from ..traits import has_coordinates, which_alternative
 from .hypotheses import predicted_by
 
 Array = npt.NDArray[Any]
@@ -35,7 +36,7 @@ STAR = {"*P": "token", "*R": "head"}  # what the last of any number of axes is
 
 def axes_of(op: str, call: Call, output: str) -> list[str]:
     """Return what each axis of an output is, in one word: of rotated x by the axis along which its positions vary."""
-    which = _matching(op, call)
+    which = which_alternative(op, call)
     axes, shape = result_axes(op, output, which), call.expected[output].shape
     words = _words(axes, len(shape), rows_are_heads="T" in axes[:-1])
     words = ["row" if k < len(words) - 1 and word == "channel" else word for k, word in enumerate(words)]
@@ -79,9 +80,7 @@ def _places_of_rows(op: str, call: Call) -> list[tuple[int, ...]]:
         return [call.inputs["cos"].shape[:-1]]
     if "positions" not in call.inputs:
         return []
-    first = {way[0] if way else "" for way in alternatives(REGISTRY[op].arrays["positions"].shape)}
-    coordinates = len(first) == 1 and not is_star(min(first))
-    return [np.shape(call.inputs["positions"])[coordinates:]]
+    return [np.shape(call.inputs["positions"])[has_coordinates(op) :]]
 
 
 def _varying(place: Sequence[int], rows: Sequence[int]) -> list[int]:
@@ -92,7 +91,7 @@ def _varying(place: Sequence[int], rows: Sequence[int]) -> list[int]:
 
 def sizes(op: str, call: Call) -> dict[str, int]:
     """Return how many tokens, keys, heads, channels and batch rows a call has."""
-    which, found = _matching(op, call), dict[str, int]()
+    which, found = which_alternative(op, call), dict[str, int]()
     for name in call.expected:
         for word, size in zip(axes_of(op, call, name), call.expected[name].shape, strict=True):
             found.setdefault(word, size)
@@ -145,36 +144,6 @@ def rows_of_table(op: str, call: Call, output: str) -> tuple[Array, int] | None:
     if not np.any(moved) or np.any(np.abs(rows - np.round(rows)) > 2.0**-10):  # several rows make a value
         return None
     return np.round(rows), len(table)
-
-
-def _matching(op: str, call: Call) -> int:
-    """Return which alternative the shapes of a call's arrays take; the first if none fits."""
-    arrays = {name: REGISTRY[op].arrays[name].shape for name in call.inputs if name in REGISTRY[op].arrays}
-    count = max((len(alternatives(shape)) for shape in arrays.values()), default=1)
-    for which in range(count):
-        known: dict[str, int] = {}
-        if all(_fits(alternative(op, shape, which), call.inputs[name].shape, known) for name, shape in arrays.items()):
-            return which
-    return 0
-
-
-def _fits(axes: Sequence[str], shape: Sequence[int], known: dict[str, int]) -> bool:
-    """Return whether a shape may be that of an array with these axes; sizes seen are added to those known."""
-    loose = [a for a in axes if not is_star(a)]
-    least = sum(not a.startswith("~") for a in loose)
-    if len(shape) < least or (len(loose) == len(axes) and len(shape) > len(axes)):
-        return False
-    star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
-    after = list(axes[star + 1 :]) if star >= 0 else list(axes)
-    for axis, size in zip(reversed(after), reversed(shape), strict=False):
-        if axis == "1" and size != 1:
-            return False
-        name = axis.lstrip("~")
-        if not name.isidentifier() or (axis.startswith("~") and size == 1):
-            continue
-        if known.setdefault(name, size) != size:
-            return False
-    return True
 
 
 def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
