@@ -7,7 +7,6 @@ if it explains several failing cases and, where it is one of positions, several 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from itertools import permutations
@@ -20,12 +19,12 @@ from posref.core.composition import reaches
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
-from ..calls import positions_of
+from ..calls import parameters_of, positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, argument, before, narrowed, option
-from ..suite.axes import alternatives, is_star, signed_places
+from ..suite.axes import signed_places
+from ..traits import defaults, has_coordinates
 from . import arguments, siblings
-from .extent import is_wrong
-from .hypotheses import Budget, Hypothesis, Question, plausible, score
+from .hypotheses import Budget, Hypothesis, Question, plausible
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
 RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls
@@ -73,7 +72,7 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
 
 def _has_many(question: Question) -> bool:
     """Return whether a case has so many different wrong values that a number explains them by itself."""
-    wrong = [np.ravel(o.observed[~(np.abs(o.observed - o.expected) <= o.width)]) for o in question.found]
+    wrong = [o.observed[o.wrong] for o in question.found]
     reals = all(o.expected.dtype.kind == "f" for o in question.found)
     return len(np.unique(np.concatenate(wrong))) >= (MANY_REALS if reals else MANY)
 
@@ -91,8 +90,7 @@ def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> lis
         return []
     found = []
     for deviation in deviations:
-        hypothesis = Hypothesis(deviation, questions)
-        if all(hypothesis.score(n) <= 1 for n in range(len(questions))) and _differs(deviation, failing):
+        if Hypothesis(deviation, questions).fits() and _differs(deviation, failing):
             found.append(deviation)
     return found
 
@@ -100,18 +98,18 @@ def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> lis
 def _differs(deviation: Deviation, failing: Sequence[Question]) -> bool:
     """Return whether a number gives other values than the right ones, by more than rounding may do, in most failing cases."""
     hypothesis = Hypothesis(deviation, failing)
-    return 2 * sum(score(q, q.true, hypothesis.predicted(n)) > 1 for n, q in enumerate(failing)) >= len(failing)
+    return 2 * sum(hypothesis.shows(n) for n in range(len(failing))) >= len(failing)
 
 
 def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations with a number, those of options first."""
-    own = inspect.signature(REGISTRY[op].function).parameters
+    own = parameters_of(REGISTRY[op].function)
     done: set[str] = set()  # an option reaches the innermost stage that has it
     for name in sorted({op, *reaches(op)} & set(REGISTRY), key=lambda n: len(reaches(n))):
         for word, domain in REGISTRY[name].domains.items():
             if word in done or word not in own:
                 continue
-            inner = inspect.signature(REGISTRY[name].function).parameters[word]
+            inner = parameters_of(REGISTRY[name].function)[word]
             if name != op and inner.default != own[word].default:  # it may be another option of the same name
                 continue
             done.add(word)
@@ -131,9 +129,8 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 
 def _values(questions: Sequence[Question], word: str) -> list[Any]:
     """Return the values of an option that failing cases ask for."""
-    default = inspect.signature(REGISTRY[questions[0].op].function).parameters.get(word)
-    other = None if default is None or default.default is default.empty else default.default
-    values = [call.params.get(word, other) for q in questions if q.failed for call in q.calls]
+    default = defaults(questions[0].op).get(word)
+    values = [call.params.get(word, default) for q in questions if q.failed for call in q.calls]
     return list({repr(v): v for v in values}.values())
 
 
@@ -149,11 +146,11 @@ def _list(values: Sequence[Any]) -> str:
 
 def _changed(op: str, word: str, change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that changes an option, also where it has its default."""
-    default = inspect.signature(REGISTRY[op].function).parameters[word].default
+    default = defaults(op).get(word)
 
     def changed(*args: Any, **options: Any) -> Any:
         value = options.get(word, default)
-        if value is None or value is inspect.Parameter.empty:
+        if value is None:
             return args, options
         other = change(value)
         large = isinstance(other, int) and other > max(value, LARGEST)  # some definitions make a list of so many
@@ -171,7 +168,7 @@ def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
 def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
     """Yield deviations in which a numeric option is another number."""
     numbers = [v for v in values if not isinstance(v, bool) and v is not None]
-    default = inspect.signature(REGISTRY[op].function).parameters[word].default
+    default = defaults(op).get(word)
     own = (default,) if isinstance(default, int | float) and not isinstance(default, bool) else ()
     for value in dict.fromkeys((*numbers, *own, *NEAR_ZERO, *_round(word))):
         yield _fixed(op, word, value, values)
@@ -289,7 +286,7 @@ def _positions_seen(op: str, questions: Sequence[Question]) -> tuple[npt.NDArray
             where = signed_places(op, question.calls[observation.call], observation.name)
             if where is not None and where.shape == observation.expected.shape and where.size:
                 values, index = np.unique(where, return_inverse=True)
-                bad = is_wrong(observation).reshape(-1) & question.failed
+                bad = observation.wrong.reshape(-1) & question.failed
                 seen.append((values, np.bincount(index.reshape(-1), bad.astype(float), len(values)) > 0))
     seen.append((np.zeros(0), np.zeros(0, bool)))
     return np.concatenate([values for values, _ in seen]), np.concatenate([wrong for _, wrong in seen])
@@ -310,23 +307,17 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield f"positions from {end:.0f} on are halved", lambda p: np.where(p >= end, p / 2, p)
 
 
-def _given_positions(questions: Sequence[Question]) -> Iterator[Any]:
-    """Yield the positions of failing cases."""
-    return (call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs)
-
-
 def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
-    spec = REGISTRY[op].arrays.get("positions")
-    first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
-    if len(first) > 1 or not min(first) or is_star(min(first)):
+    if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
         return
     which = list(REGISTRY[op].arrays).index("positions")
     ways: dict[str, Callable[[Any], Any]] = {
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
     }  # fmt: skip
-    count = max((len(np.shape(x)) and len(x) for x in _given_positions(questions)), default=0)
+    given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
+    count = max((len(np.shape(x)) and len(x) for x in given), default=0)
     for axis, other in permutations(range(min(count, 3)), 2):
 
         def copied(p: Any, axis: int = axis, other: int = other) -> Any:

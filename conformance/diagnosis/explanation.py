@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import judge
+from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from . import constants, extent, features, fit, phases, places, search
@@ -218,7 +219,7 @@ def _in_other_dtypes(found: Explanation, op: str, known: _Known) -> str:
 
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    with_trait = _with_trait(questions, claim, search.touching(op), known.budget)
+    with_trait = _with_trait(questions, claim, deviations_touching(op), known.budget)
     numbers = constants.fitted(questions, known.budget)
     found = _by_number(questions, claim, numbers)  # of all cases, it says more than a mistake in the cases with a trait
     found = with_trait if with_trait and not (found and found.whole) else found
@@ -226,7 +227,7 @@ def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Know
     found = found or _by_number(questions, claim, fits)
     if found:
         return found
-    parts = search.consistent(questions, search.touching(op), known.budget)
+    parts = search.consistent(questions, deviations_touching(op), known.budget)
     return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, numbers, fits, known.budget)
 
 
@@ -241,8 +242,8 @@ def _as_earlier(questions: Sequence[Question], claim: str, known: _Known) -> Exp
     """Return what explains all cases in another dtype, if it explains all in this one: it is no other mistake."""
     fitting = []
     for several in known.earlier:
-        hypothesis = Hypothesis(together(*several) if len(several) > 1 else several[0], questions)
-        if not any(d.stateful for d in several) and all(hypothesis.score(n) <= 1 for n in range(len(questions))):
+        one = together(*several) if len(several) > 1 else several[0]
+        if not one.stateful and Hypothesis(one, questions).fits():
             fitting.append(several)
     ties = extent.holding(fitting, questions)
     return Explanation(_equals(ties, claim) + _first_position(known.first, questions, ties), ties, whole=True) if ties else None
@@ -265,12 +266,12 @@ def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explana
 
 def _several(
     questions: Sequence[Question],
-    parts: Sequence[search.PartialCause],
+    parts: Sequence[Group],
     claim: str,
     known: _Known,
 ) -> Explanation | None:
     """Return deviations that explain all cases, each some of them or several at once."""
-    groups = _holding((Group(part.ties, part.cases) for part in search.partition(questions, parts)), questions)
+    groups = _holding(search.partition(questions, parts), questions)
     if groups and not any(q.failed for q in search.remaining(questions, groups)):
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
@@ -294,7 +295,7 @@ def _of_a_part(questions: Sequence[Question], claim: str, found: Sequence[Sequen
     if not ties:
         return None
     wrong, judged = extent.counts_of_wrong(questions)
-    where = places.located(questions).strip() or f"{wrong} of {judged} values are wrong."
+    where = (places.place(questions) + places.common(questions)).strip() or f"{wrong} of {judged} values are wrong."
     return Explanation(f"{where} There {_equals(ties, claim)}", ties)
 
 
@@ -302,7 +303,7 @@ def _without_name(
     op: str,
     questions: Sequence[Question],
     claim: str,
-    parts: Sequence[search.PartialCause],
+    parts: Sequence[Group],
     numbers: Sequence[Deviation],
     fits: Sequence[Deviation],
     budget: Budget,
@@ -319,7 +320,7 @@ def _without_name(
         return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.", whole=True)
     found = _holding(search.grouped(questions, parts, numbers, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
-        known = search.with_exceptions(questions, search.touching(op), budget)
+        known = search.with_exceptions(questions, deviations_touching(op), budget)
         exception = _with_exception(questions, claim, known)
         exception = exception or _with_trait(questions, claim, fits, budget, anything=True)
         exception = exception or _with_trait(questions, claim, numbers, budget)
@@ -333,7 +334,7 @@ def _without_name(
         exception = exception or _at_times(questions, claim, known)
         if exception is not None:
             return exception
-        most = search.majority(questions, search.touching(op), budget)
+        most = search.majority(questions, deviations_touching(op), budget)
         larger = most is not None and len(most.cases) > max((len(group.cases) for group in found), default=0)
         found = _holding([most], questions) or found if most and larger else found
     if found and not _are_few(questions, found):

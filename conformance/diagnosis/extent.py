@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..evidence.tools.deviation import Deviation, together
 from ..model import Answer
-from .hypotheses import Hypothesis, Observation, Outputs, Predict, Question, score
+from .hypotheses import Hypothesis, Outputs, Predict, Question, score
 
 WHOLE_CALL = 1 << 20  # values of a call that is computed in one piece; of a larger one only the judged rows are
 Mask = npt.NDArray[np.bool_]
@@ -36,7 +36,7 @@ def of_wrong_values(names: Sequence[Sequence[Deviation]], questions: Sequence[Qu
 def shown_in(names: Sequence[Sequence[Deviation]], passing: Sequence[Question]) -> int:
     """Return in how many passing cases every one of the explanations would show: in the fewest of any."""
     counts = [
-        sum(all(score(q, q.true, Hypothesis(one, [q]).predicted(0)) > 1 for one in _orders(several)) for q in passing)
+        sum(all(Hypothesis(one, [q]).shows(0) for one in _orders(several)) for q in passing)
         for several in names
         if not any(d.stateful for d in several)
     ]
@@ -45,13 +45,8 @@ def shown_in(names: Sequence[Sequence[Deviation]], passing: Sequence[Question]) 
 
 def counts_of_wrong(questions: Sequence[Question]) -> tuple[int, int]:
     """Return how many judged values of failing cases are wrong, and how many there are."""
-    wrong = [is_wrong(o) for q in questions if q.failed for o in q.whole.found]
+    wrong = [o.wrong for q in questions if q.failed for o in q.whole.found]
     return sum(int(np.sum(w)) for w in wrong), sum(w.size for w in wrong)
-
-
-def is_wrong(observation: Observation) -> Mask:
-    """Return which values of an output are beyond their tolerance."""
-    return np.asarray(~(np.abs(observation.observed - observation.expected) <= observation.width))
 
 
 def _is_cut(question: Question) -> bool:
@@ -67,7 +62,7 @@ def _holds(several: Sequence[Deviation], question: Question) -> bool:
 
 def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> bool:
     whole = question.whole
-    masks = [is_wrong(o) for o in whole.found]
+    masks = [o.wrong for o in whole.found]
     wrong = [
         replace(o, expected=o.expected[m], observed=o.observed[m], width=o.width[m])
         for o, m in zip(whole.found, masks, strict=True)

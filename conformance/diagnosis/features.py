@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -25,40 +23,30 @@ from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases
 VOWELS = "aeiou"
-LITTLE = {"", "a", "an", "of", "or", "no", "not", "more", "that", "i", "given"}
 LONGEST = "longest axis"  # of all arguments
 LARGE = 32
 CHANCE_FROM = 3  # from this size on: one against several is a difference of its own
 CHANCE = 20  # ways to take as many of an option's values, from which a limit says something: few values are apart by chance
 MUCH = 1.25  # times the largest passing case: cases so large were made for their size
-MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
-VARIED = 6  # different sizes among cases, from which a multiple says something
 MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are those of no other case, and say nothing
 EXCEPTIONS = 2  # passing cases that are named, beside many failing ones
 FEWER = 4  # times as many cases must fail then
 ALL_BUT_ONE = re.compile(r" not \S+$")  # a feature of all cases but those with one number
-FITS_BY_CHANCE = re.compile("^an (odd|even) |power of two|multiple|at most| odd$| even$|^([3-9]|[1-9][0-9]+) .* or more$")
+FITS_BY_CHANCE = re.compile("^an odd |power of two|^([3-9]|[1-9][0-9]+) .* or more$")
 ENOUGH = 10  # cases, from which such a feature, or a limit, says something: of so many features one fits fewer cases by chance
 FAR = 64  # the least position from which a limit says something: smaller ones differ by chance
 RARER = 0.125  # the same for sizes that are no powers of two: most cases have one
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
+CLUSTERS = ("form", "option", "given", "trait", "place", "axes")  # by which failing cases are told apart: no numbers
 KINDS = ("form", "option", "given", "trait", "place", "size", "axes", "number", "most")  # the plainest first
 PLAIN = ("form", "option", "given", "trait", "place")  # of which two say something together: with numbers they fit by chance
 SAID = frozenset({"strided", "expanded", "gradient", "dtype"})  # traits that are told as a form, or never
 Facts = dict[str, Any]
 Has = Callable[[Facts], bool]
 _KNOWN: ContextVar[dict[int, tuple[LoadedCase, list[Facts]]] | None] = ContextVar("facts by case", default=None)
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A feature of all failing cases, and how many passing cases have it."""
-
-    words: str
-    passing: int
 
 
 def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure: bool = False) -> str:
@@ -68,8 +56,6 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     Where it is `sure` already in which places values are wrong, only one feature that fits exactly is worth a word.
     """
     exact = exactly(failing, passing)
-    if sure and " at most " in exact:  # a limit from above fits by chance: what is wrong there has its place
-        return ""
     if exact or sure:
         return exact
     if len(failing) < LEAST or not passing:
@@ -84,13 +70,13 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     made = {c.id for c in [*failing, *passing] if c.tier == MADE_FOR_SIZE}
     if both and wanted != made:
         return f" Exactly the cases with {both} fail."
-    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted < cases and _is_telling(words)]
-    rare = [s for s in near if s.passing <= (RARER if "power of two" in s.words else RARE) * count]
-    best = min(rare, key=lambda s: s.passing, default=None)
-    if best is None or best.passing > (total - count) / 4:
+    near = {words: len(cases - wanted) for words, cases in found.items() if wanted < cases and _is_telling(words)}
+    rare = {words: n for words, n in near.items() if n <= (RARER if "power of two" in words else RARE) * count}
+    best = min(rare, key=rare.__getitem__, default="")
+    if not best or rare[best] > (total - count) / 4:
         return ""
-    also = f"{best.passing} case{'s' * (best.passing > 1)} with it pass{'es' * (best.passing == 1)}"
-    return f" All {count} failing cases have {best.words}; {also}."
+    also = f"{rare[best]} case{'s' * (rare[best] > 1)} with it pass{'es' * (rare[best] == 1)}"
+    return f" All {count} failing cases have {best}; {also}."
 
 
 def _are_few(passing: Sequence[LoadedCase], failing: Sequence[LoadedCase]) -> bool:
@@ -99,10 +85,9 @@ def _are_few(passing: Sequence[LoadedCase], failing: Sequence[LoadedCase]) -> bo
 
 
 def _is_telling(words: str) -> bool:
-    """Return whether a feature that some passing cases have too says something: small sizes and multiples fit by chance."""
-    least = re.search(r"(\d+) (.* )?or more$", words) or re.match(r"at most (\d+) ", words)
-    by_chance = "multiple" in words or words.endswith((" odd", " even")) or words.startswith(("an odd", "an even"))
-    return not by_chance and (least is None or int(least[1]) >= LARGE)
+    """Return whether a feature that some passing cases have too says something: small sizes fit by chance."""
+    least = re.search(r"(\d+) (.* )?or more$", words)
+    return not words.startswith("an odd") and (least is None or int(least[1]) >= LARGE)
 
 
 def _is_no_small_limit(words: str) -> bool:
@@ -120,7 +105,6 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     by_size = all(case.tier == MADE_FOR_SIZE for case in failing)
     kinds = tuple(sorted(KINDS, key=lambda kind: kind != "size")) if by_size else KINDS
     exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
-    exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
     if FEWER * min(len(failing), len(passing)) < max(len(failing), len(passing)):
         exact = [words for words in exact if _is_no_small_limit(words)]
     if _are_few(passing, failing):
@@ -129,12 +113,7 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or " reach " in words)]
     if larger:
         return f" Exactly the cases with {larger} fail."
-    if not exact:
-        return ""
-    plain = [words for words, cases in features([*failing, *passing], PLAIN).items() if cases == wanted]
-    other = next((words for words in plain if _nouns(words).isdisjoint(_nouns(exact[0]))), "")
-    more = f" They are also those with {other}." if other else ""
-    return f" Exactly the cases with {exact[0]} fail.{more}"
+    return f" Exactly the cases with {exact[0]} fail." if exact else ""
 
 
 def _larger(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
@@ -163,21 +142,11 @@ def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[
     made = {case.id for case in cases if case.tier == MADE_FOR_SIZE}
     found: dict[str, set[str]] = {}
     for kind in kinds:
-        for words, has in _candidates([facts for several in facts_of.values() for facts in several], (kind,)):
+        for words, has in _candidates([facts for several in facts_of.values() for facts in several], kind):
             ids = {id_ for id_, several in facts_of.items() if any(has(facts) for facts in several)}
             if 0 < len(ids) < len(cases) and (ids != made or kind == "size"):
                 found.setdefault(words, ids)
     return {words: frozenset(ids) for words, ids in found.items()}
-
-
-def _nouns(words: str) -> set[str]:
-    """Return the words of a feature that say what it is about."""
-    return {w.rstrip("s") for w in re.split(r"[ =']+", words)} - LITTLE
-
-
-def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
-    """Return the features, each with the cases that have it, by which failing cases are told apart: no numbers."""
-    return features(cases, ("form", "option", "given", "trait", "place", "axes"))
 
 
 def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
@@ -225,10 +194,11 @@ def _of_call(case: LoadedCase, call: Call) -> Facts:
     found: Facts = {}
     rows = max((x.shape[0] for n, x in call.inputs.items() if n.rpartition("_")[2] == "table" and x.ndim == 2), default=0)
     found |= {"size row of a table": rows} if rows else {}
-    for name, value in {**_defaults(case.op), **call.params}.items():
-        found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
+    defaults = traits.defaults(case.op)
+    for name, value in {**{n: defaults[n] for n in REGISTRY[case.op].domains if n in defaults}, **call.params}.items():
+        found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else _plain(value)
         if isinstance(value, Scaling):
-            found |= {f"option {type(value).__name__}'s {field}": v for field, v in vars(value).items()}
+            found |= {f"option {type(value).__name__}'s {field}": _plain(v) for field, v in vars(value).items()}
     counted = sizes(case.op, call)
     found |= {f"size {word}": size for word, size in counted.items() if word != "pair" or not rows}
     last = [x.shape[-2] for x in call.expected.values() if x.ndim > 1]
@@ -247,11 +217,9 @@ def _of_call(case: LoadedCase, call: Call) -> Facts:
     return found
 
 
-@cache
-def _defaults(op: str) -> dict[str, Any]:
-    """Return the options of an operation that a call need not give, with their defaults."""
-    parameters = inspect.signature(REGISTRY[op].function).parameters
-    return {n: parameters[n].default for n in REGISTRY[op].domains if parameters[n].default is not parameters[n].empty}
+def _plain(value: Any) -> Any:
+    """Return a value that may be a key: of a list a tuple."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _of_positions(name: str, value: Any) -> Facts:
@@ -271,24 +239,19 @@ def _of_positions(name: str, value: Any) -> Facts:
     }
 
 
-def _candidates(facts_of: Sequence[Facts], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
-    """Yield features in words, the plainest first, each with a function that says whether a call has it."""
-    names = list(dict.fromkeys(name for facts in facts_of for name in facts))
-    for kind in kinds:
-        for name in (n for n in names if n.split(" ")[0] == ("option" if kind == "number" else kind)):
-            values = list(dict.fromkeys(_hashed(facts[name]) for facts in facts_of if name in facts))
-            yield from _of_values(kind, name.partition(" ")[2], name, values)
-
-
-def _hashed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _candidates(facts_of: Sequence[Facts], kind: str) -> Iterator[tuple[str, Has]]:
+    """Yield features of a kind in words, each with a function that says whether a call has it."""
+    start = "option " if kind == "number" else f"{kind} "
+    for name in dict.fromkeys(name for facts in facts_of for name in facts if name.startswith(start)):
+        values = list(dict.fromkeys(facts[name] for facts in facts_of if name in facts))
+        yield from _of_values(kind, name.removeprefix(start), name, values)
 
 
 def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterator[tuple[str, Has]]:
     """Yield the features that one fact gives."""
 
     def equal(value: Any) -> Has:
-        return lambda facts: name in facts and _hashed(facts[name]) == value
+        return lambda facts: name in facts and facts[name] == value
 
     def number(test: Callable[..., bool]) -> Has:
         return lambda facts: isinstance(facts.get(name), int | float) and test(facts[name])
@@ -333,18 +296,10 @@ def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[...
         for value in (v for v in values[1:] if v >= LARGE):
             yield f"{_many(unit, value)} or more", number(lambda v, x=value: v >= x)
         return
-    word = _plural(unit)
-    yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
-    yield f"an even number of {word}", number(lambda v: v % 2 == 0)
     if unit not in traits.ONE.values():
         yield f"one {unit}", number(lambda v: v == 1)
     for value in values[1:]:
-        yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
-    for value in values[:-1]:
-        yield f"at most {_many(unit, value)}", number(lambda v, x=value: v <= x)
-    for m in MULTIPLES if len(values) >= VARIED else ():
-        yield f"a number of {word} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
-    yield f"a number of {word} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
+        yield f"{value} {_plural(unit)} or more", number(lambda v, x=value: v >= x)
 
 
 def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
@@ -355,10 +310,6 @@ def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[.
     for k, value in enumerate(values[1:], 1):
         if comb(len(values), k) >= CHANCE:
             yield f"{word} of {value:.9g} or more", number(lambda v, x=value: v >= x)
-            yield f"{word} of at most {values[k - 1]:.9g}", number(lambda v, x=values[k - 1]: v <= x)
-    yield f"{word} odd", number(lambda v: v % 2 == 1)
-    yield f"{word} even", number(lambda v: v % 2 == 0)
-    yield f"{word} not a power of two", number(lambda v: v <= 0 or 2.0 ** round(np.log2(v)) != v)
 
 
 def _shown(value: Any) -> str:

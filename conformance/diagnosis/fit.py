@@ -11,7 +11,6 @@ The shortest number within three errors is tried on all cases like any other num
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, Real
 
 from ..evidence.tools.deviation import Deviation, after, argument, before, option
+from ..traits import defaults
 from .hypotheses import UNITS, Budget, Hypothesis, Question
 
 PROBES = 2  # small failing cases on which a number is fitted
@@ -65,11 +65,10 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
     """Yield the families of an operation, those of options first."""
     op, call = question.op, question.calls[0]
     record = REGISTRY[op]
-    defaults = {n: p.default for n, p in inspect.signature(record.function).parameters.items()}
     for word, domain in record.domains.items():
-        value = call.params.get(word, defaults.get(word))
+        value = call.params.get(word, defaults(op).get(word))
         if isinstance(domain, Real) and isinstance(value, int | float) and value:
-            asked = list(dict.fromkeys(call.params.get(word, defaults.get(word)) for q in questions for call in q.calls))
+            asked = list(dict.fromkeys(call.params.get(word, defaults(op).get(word)) for q in questions for call in q.calls))
             yield from _of_option(op, word, float(value), [v for v in asked if isinstance(v, int | float)])
         elif isinstance(value, Scaling):
             yield from _of_record(op, value)
@@ -101,7 +100,7 @@ def _of_pi(k: float) -> str:
 def _of_option(op: str, word: str, asked: float, every: Sequence[float]) -> Iterator[Family]:
     """Yield that an option is one number; where several are asked for, that it is one in place of one, or a multiple."""
     several = len(every) > 1
-    default = inspect.signature(REGISTRY[op].function).parameters[word].default
+    default = defaults(op).get(word)
 
     def changed(change: Callable[[float], float]) -> Any:
         def wrap(*args: Any, **options: Any) -> Any:

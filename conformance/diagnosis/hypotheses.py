@@ -107,6 +107,11 @@ class Observation:
     width: Array
     failed: bool
 
+    @property
+    def wrong(self) -> npt.NDArray[np.bool_]:
+        """Which values are beyond their tolerance."""
+        return np.asarray(~(np.abs(self.observed - self.expected) <= self.width))
+
 
 class Question:
     """A case with the answer to it: its calls with their arguments in order, and the values to reproduce."""
@@ -214,6 +219,14 @@ class Hypothesis:
             return 0.0 if _equal(self.questions[n], self.predicted(n)(0.0)) else np.inf
         return score(self.questions[n], self.questions[n].found, self.predicted(n))
 
+    def fits(self) -> bool:
+        """Return whether it gives what was found in every case."""
+        return all(self.score(n) <= 1 for n in range(len(self.questions)))
+
+    def shows(self, n: int) -> bool:
+        """Return whether it gives other values than the right ones in one case."""
+        return score(self.questions[n], self.questions[n].true, self.predicted(n)) > 1
+
 
 class StatefulHypothesis(Hypothesis):
     """A deviation whose state lives on from case to case: all of them, in the order of asking."""
@@ -264,7 +277,7 @@ def plausible(question: Question, predict: Predict) -> bool:
     """Return whether at least half of the wrong values are predicted without any jitter: a quick look."""
     near, count = 0, 0
     for observation in question.found:
-        wrong = ~(np.abs(observation.observed - observation.expected) <= observation.width)
+        wrong = observation.wrong
         ratios = _ratios(question, observation, [predict(0.0)[observation.call].get(observation.name)])
         near, count = near + int(np.sum(ratios[wrong] <= 1)), count + int(np.sum(wrong))
     return 2 * near >= count

@@ -152,9 +152,10 @@ def recover(op: str, questions: Sequence[Question]) -> Recovered:
     facts, cases = max(tried, key=lambda pair: len(pair[1]), default=(RotationFacts(), []))
     if 2 * len(cases) < len(failing) or not _believable(facts, cases):
         return Recovered()
-    whole = len(cases) == len(failing) and _leaves_others(facts, questions)
+    deviation = _deviation(op, facts)
+    whole = len(cases) == len(failing) and Hypothesis(deviation, questions).fits()
     where = "" if whole else _where(cases, failing)
-    return Recovered(f"{where}if {_said(facts, cases)}", whole, _deviation(op, facts), questions if whole else cases)
+    return Recovered(f"{where}if {_said(facts, cases)}", whole, deviation, questions if whole else cases)
 
 
 def _believable(facts: RotationFacts, cases: Sequence[Question]) -> bool:
@@ -224,18 +225,8 @@ def _candidates(found: Iterable[RotationFacts]) -> Iterator[RotationFacts]:
 
 def _reproduced(facts: RotationFacts, questions: Sequence[Question]) -> list[Question]:
     """Return the failing cases whose outputs the definition gives with these facts."""
-    hypothesis = _hypothesis(facts, questions)
+    hypothesis = Hypothesis(_deviation(questions[0].op, facts), questions)
     return [q for n, q in enumerate(questions) if q.failed and score(q, q.found, hypothesis.predicted(n)) <= 1]
-
-
-def _leaves_others(facts: RotationFacts, questions: Sequence[Question]) -> bool:
-    """Return whether the definition gives what is expected of passing cases with these facts too."""
-    hypothesis = _hypothesis(facts, questions)
-    return all(q.failed or score(q, q.true, hypothesis.predicted(n)) <= 1 for n, q in enumerate(questions))
-
-
-def _hypothesis(facts: RotationFacts, questions: Sequence[Question]) -> Hypothesis:
-    return Hypothesis(_deviation(questions[0].op, facts), questions)
 
 
 def _deviation(op: str, facts: RotationFacts) -> Deviation:

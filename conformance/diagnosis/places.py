@@ -32,7 +32,6 @@ ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
 SURPRISE = 7.0  # bits: of a hundred places that are tried, one holds the wrong units of few outputs by chance
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
-BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 NARROWER = ("bfloat16", "float16")
 INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32": 2**32, "uint32": 2**32}
 LARGE = 2**22  # values of an output that are looked at one by one
@@ -80,11 +79,6 @@ class Found:
         return self.wrong / self.units
 
 
-def located(questions: Sequence[Question]) -> str:
-    """Return in words where values of failing cases are wrong, and what all of them are; nothing where neither can be said."""
-    return place(questions) + common(questions)
-
-
 def place(questions: Sequence[Question]) -> str:
     """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
     lines = by_kind(questions)
@@ -125,7 +119,7 @@ def common(questions: Sequence[Question]) -> str:
     pairs = []
     for question in (q for q in questions if q.failed):
         for observation in question.found:
-            wrong = _wrong(observation)
+            wrong = observation.wrong
             x = question.calls[observation.call].inputs.get("x", np.zeros(()))
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
             pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong]))
@@ -178,11 +172,6 @@ def _times(values: Array, rights: Array) -> float | None:
     return middle if abs(middle) > ALIKE < abs(middle - 1) and np.all(np.abs(ratios - middle) < ALIKE * abs(middle)) else None
 
 
-def _wrong(observation: Observation) -> Array:
-    """Return which values of an output are beyond their tolerance."""
-    return np.asarray(~(np.abs(observation.observed - observation.expected) <= observation.width))
-
-
 def held_are_right(questions: Sequence[Question], dtype: str, first: float) -> bool:
     """Return whether the integers that a dtype holds are right, with cases on either side of the first wrong one."""
     lines = [line for line in by_kind(questions).get("position", []) if line.size]
@@ -206,7 +195,7 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
     for question in (q.whole for q in questions):
         wrong_calls = np.zeros(len(question.calls), dtype=bool)
         for observation in question.found:
-            wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
+            wrong = observation.wrong & np.full(observation.expected.shape, question.failed)
             call = question.calls[observation.call]
             told, mask = wrong | ~_trivial(call, observation), REGISTRY[question.op].returns == "mask"
             for kind, values, size, bad in _units(question, call, observation.name, wrong, told):
@@ -415,19 +404,7 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     if kind == "channel":
         yield UnitPlace("channels of the second half", lambda v, n: v >= n // 2)
         yield UnitPlace("channels of the first half", lambda v, n: v < n // 2)
-    yield from _of_blocks(many)
-
-
-def _of_blocks(many: str) -> Iterator[UnitPlace]:
-    """Yield the places that units have in blocks of equal size."""
     yield UnitPlace(f"the last of an odd number of {many}", lambda v, n: v >= n - n % 2)
-    for m in BLOCKS:
-        if m > 2:
-            yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
-        yield UnitPlace(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
-        if m > 3:
-            yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
-            yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
 
 
 def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array) -> Iterator[UnitPlace]:
@@ -451,8 +428,6 @@ def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array)
         yield UnitPlace(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
     yield UnitPlace(f"values at position {near:.9g}", lambda v, n: np.abs(v) == near)
     yield UnitPlace(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
-    yield UnitPlace("odd positions", lambda v, n: v % 2 == 1)
-    yield UnitPlace("even positions", lambda v, n: v % 2 == 0)
 
 
 def _from(first: float, good: Array) -> str:

@@ -32,14 +32,6 @@ Together = tuple[Deviation, ...]
 
 
 @dataclass(frozen=True)
-class PartialCause:
-    """Deviations that explain some of the failing cases, each by itself, and leave the others alone."""
-
-    ties: tuple[Deviation, ...]
-    cases: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Exceptions:
     """Deviations (ties) that explain every failing case, and the passing cases in which they would show and do not."""
 
@@ -66,11 +58,6 @@ def ordered(questions: Sequence[Question]) -> list[Question]:
     return sorted(questions, key=lambda q: (not q.failed, q.size))
 
 
-def touching(op: str) -> list[Deviation]:
-    """Return the deviations that an operation may have."""
-    return [*deviations_touching(op)]
-
-
 def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[float, Deviation]], float]:
     """
     Return the deviations that explain all cases by themselves with their scores, and the score of the best of the others.
@@ -79,7 +66,7 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
     one small case and the best of those that do not fit is still known exactly.
     """
     heap: list[tuple[float, int, int, Hypothesis]] = []
-    for deviation in touching(questions[0].op):
+    for deviation in deviations_touching(questions[0].op):
         for kind in (Hypothesis, StatefulHypothesis) if deviation.stateful else (Hypothesis,):
             heap.append((0.0, len(heap), 0, kind(deviation, questions)))
     fitting: list[tuple[float, Deviation]] = []
@@ -98,7 +85,7 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
     return fitting, np.inf
 
 
-def partition(questions: Sequence[Question], parts: Sequence[PartialCause]) -> list[PartialCause]:
+def partition(questions: Sequence[Question], parts: Sequence[Group]) -> list[Group]:
     """Return two or three of deviations that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
     found = {frozenset(part.cases): part for part in parts}
@@ -109,24 +96,23 @@ def partition(questions: Sequence[Question], parts: Sequence[PartialCause]) -> l
     return []
 
 
-def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[PartialCause]:
+def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[Group]:
     """Return deviations that each explain two failing cases at least, and leave all other cases as they must be."""
     explained: dict[frozenset[str], list[Deviation]] = {}
     for deviation in budget.within(deviations):
         mine = _explained(Hypothesis(deviation, questions))
         if len(mine) > 1:
             explained.setdefault(mine, []).append(deviation)
-    return [PartialCause(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
+    return [Group(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
 
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
     """Return the failing cases that a deviation explains, it leaving all others as they must be; else none."""
     mine = []
     for n, question in enumerate(hypothesis.questions):
-        predict = hypothesis.predicted(n)
-        if score(question, question.true, predict) <= 1:
+        if not hypothesis.shows(n):
             continue
-        if not question.failed or score(question, question.found, predict) > 1:
+        if not question.failed or score(question, question.found, hypothesis.predicted(n)) > 1:
             return frozenset()
         mine.append(question.id)
     return frozenset(mine)
@@ -155,7 +141,7 @@ def combined(
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
-    all_of_them = _nearest_first(_hidden(touching(questions[0].op), questions, budget), questions)
+    all_of_them = _nearest_first(_hidden(deviations_touching(questions[0].op), questions, budget), questions)
     named = {name for explanations in known.values() for names in explanations for name in names}
     places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
     pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
@@ -178,7 +164,7 @@ def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Toget
         found[frozenset(name for names in choice for name in names)] = None
         if len(found) == UNIONS:
             break
-    deviations = {d.name: d for stage in (op, *known) for d in touching(stage)}
+    deviations = {d.name: d for stage in (op, *known) for d in deviations_touching(stage)}
     several = [tuple(d for name, d in deviations.items() if name in names) for names in found if len(names) > 1]
     return [chosen for chosen in several if not contradict(chosen)]
 
@@ -212,7 +198,7 @@ def _worst(hypothesis: Hypothesis) -> float:
 
 
 def grouped(
-    questions: Sequence[Question], parts: Sequence[PartialCause], more: Sequence[Deviation], budget: Budget
+    questions: Sequence[Question], parts: Sequence[Group], more: Sequence[Deviation], budget: Budget
 ) -> list[Group]:  # fmt: skip
     """
     Return groups of failing cases that deviations of the registry, or `more`, explain; the rest of the cases is left over.
@@ -220,8 +206,8 @@ def grouped(
     `parts` are the deviations of the registry that leave all other cases as they must be. The largest group comes first. A
     deviation that contradicts one already named is not named.
     """
-    options = [Group(part.ties, part.cases) for part in (*parts, *consistent(questions, more, budget))]
-    options += _by_feature(questions, touching(questions[0].op), budget)
+    options = [*parts, *consistent(questions, more, budget)]
+    options += _by_feature(questions, deviations_touching(questions[0].op), budget)
     left, chosen = {q.id for q in questions if q.failed}, list[Group]()
     for group in sorted(options, key=lambda g: (-len(g.cases), bool(g.where))):
         if left.issuperset(group.cases) and not contradict(d for g in (group, *chosen) for d in g.ties):
@@ -301,7 +287,7 @@ def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], 
     """Yield groups of failing cases with a feature that deviations explain, if they change no passing case with it."""
     failing = {q.id for q in questions if q.failed}
     clusters: dict[frozenset[str], list[tuple[str, frozenset[str]]]] = {}
-    for words, ids in features.clusters([q.case for q in questions if q.size]).items():
+    for words, ids in features.features([q.case for q in questions if q.size], features.CLUSTERS).items():
         clusters.setdefault(ids & failing, []).append((words, ids))
     largest = sorted((mine for mine in clusters if len(mine) >= LEAST), key=len, reverse=True)
     for mine in largest[:CLUSTERS]:
@@ -338,7 +324,7 @@ def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
     hypothesis = Hypothesis(deviation, own)
     if not plausible(own[0], hypothesis.predicted(0)):
         return False
-    return all(hypothesis.score(n) <= 1 for n in range(len(own)))
+    return hypothesis.fits()
 
 
 def _nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question]) -> list[Deviation]:
@@ -354,7 +340,7 @@ def _nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question
 
 def _leaves(deviation: Deviation, others: Sequence[Question]) -> bool:
     hypothesis = Hypothesis(deviation, others)
-    return all(score(q, q.true, hypothesis.predicted(n)) <= 1 for n, q in enumerate(others))
+    return not any(hypothesis.shows(n) for n in range(len(others)))
 
 
 def remaining(questions: Sequence[Question], groups: Iterable[Group]) -> list[Question]:

@@ -1,5 +1,5 @@
 """
-The reference under its other options: sibling operations, two options at once, and arguments that are exchanged.
+The reference under its other options: sibling operations, and options or arguments that are exchanged.
 
 All of them are enumerated from the registry. A sibling takes arrays of the same names and returns numbers of the same kind; an
 option of it that the call lacks, and that has no default, takes each word that it may be, or each number that the call has.
@@ -16,19 +16,18 @@ import numpy as np
 
 from posref.spec import REGISTRY, OneOf
 
-from ..calls import takes_dtype
+from ..calls import parameters_of, takes_dtype
 from ..evidence.tools.deviation import Deviation, argument, before
-from ..suite.axes import alternatives, is_star
+from ..suite.axes import alternatives
+from ..traits import has_coordinates
 
 WAYS = 24  # ways to call one sibling that are tried
-WORDS = 24  # choices of several words that are tried
 NUMBERS = (int, float)
 
 
 def candidates(op: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
     """Yield the other things that an operation may have computed; `options` are those of one call."""
     yield from _exchanged_options(op)
-    yield from _several_words(op)
     yield from _exchanged_arrays(op)
     yield from _exchanged_coordinates(op)
     for other in REGISTRY:
@@ -47,8 +46,8 @@ def _alike(op: str, other: str) -> bool:
 
 def _sibling(op: str, other: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
     """Yield the ways to compute a sibling with the options of a call."""
-    own = inspect.signature(REGISTRY[other].function).parameters
-    here = inspect.signature(REGISTRY[op].function).parameters
+    own = parameters_of(REGISTRY[other].function)
+    here = parameters_of(REGISTRY[op].function)
     choices: dict[str, list[tuple[str, Any]]] = {}
     for word, domain in REGISTRY[other].domains.items():
         if word in here or own[word].default is not inspect.Parameter.empty:
@@ -73,7 +72,7 @@ class _Option:
 
 def _calls(other: str, given: Mapping[str, Any]) -> Any:
     """Return a wrap that calls another operation, with those of the call's options that it has, and more."""
-    function, own = REGISTRY[other].function, inspect.signature(REGISTRY[other].function).parameters
+    function, own = REGISTRY[other].function, parameters_of(REGISTRY[other].function)
 
     def deviating(*args: Any, **options: Any) -> Any:
         more = {word: options[value.name] if isinstance(value, _Option) else value for word, value in given.items()}
@@ -85,7 +84,7 @@ def _calls(other: str, given: Mapping[str, Any]) -> Any:
 
 def _exchanged_options(op: str) -> Iterator[Deviation]:
     """Yield deviations in which two numbers are exchanged, the two words of an option, or True and False."""
-    own = inspect.signature(REGISTRY[op].function).parameters
+    own = parameters_of(REGISTRY[op].function)
     domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
     required = [w for w, d in domains.items() if not isinstance(d, OneOf) and own[w].default is inspect.Parameter.empty]
     for one, two in combinations(required, 2):
@@ -103,17 +102,6 @@ def _exchanged_options(op: str) -> Iterator[Deviation]:
                 return args, options | {word: words[given == words[0]]}
 
             yield Deviation("", f"{word} {words[0]!r} and {words[1]!r} are exchanged", {op: before(other)})
-
-
-def _several_words(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which several options have one word each, whatever the call says."""
-    own = inspect.signature(REGISTRY[op].function).parameters
-    words = {w: d.words for w, d in REGISTRY[op].domains.items() if isinstance(d, OneOf) and w in own}
-    for several in combinations(words, 2):
-        for chosen in islice(product(*(words[word] for word in several)), WORDS):
-            fixed = dict(zip(several, chosen, strict=True))
-            text = " and ".join(f"{word} is {value!r}" for word, value in fixed.items())
-            yield Deviation("", f"{text}, whatever is asked", {op: before(lambda *a, fixed=fixed, **o: (a, o | fixed))})
 
 
 def _exchanged_arrays(op: str) -> Iterator[Deviation]:
@@ -139,9 +127,7 @@ def _exchanged_arrays(op: str) -> Iterator[Deviation]:
 
 def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
     """Yield deviations in which two coordinates of positions are exchanged, where their first axis holds coordinates."""
-    spec = REGISTRY[op].arrays.get("positions")
-    first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
-    if len(first) > 1 or not min(first) or is_star(min(first)):
+    if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
         return
     at = list(REGISTRY[op].arrays).index("positions")
     for one, two in combinations(range(3), 2):
