@@ -200,6 +200,7 @@ def which_alternative(op: str, call: Call) -> int:
 
 
 def _match(op: str, call: Call) -> tuple[int, dict[str, dict[str, tuple[int, ...]]]]:
+    """Return which alternative the arrays of a call take, and the sizes of their axes by letter."""
     return _match_shapes(op, tuple((n, x.shape) for n, x in call.inputs.items() if n in REGISTRY[op].arrays))
 
 
@@ -207,7 +208,7 @@ def _match(op: str, call: Call) -> tuple[int, dict[str, dict[str, tuple[int, ...
 def _match_shapes(
     op: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]
 ) -> tuple[int, dict[str, dict[str, tuple[int, ...]]]]:
-    """Return which alternative arrays take, and the sizes of their axes by letter."""
+    """Return the same of the shapes of arrays."""
     ways = {n: alternatives(REGISTRY[op].arrays[n].shape) for n, _ in shapes}
     for which in range(max((len(way) for way in ways.values()), default=0)):
         fits = {n: _fit(ways[n][min(which, len(ways[n]) - 1)], shape) for n, shape in shapes}
