@@ -181,9 +181,9 @@ class CaseItem(pytest.Item):
             pytest.skip(result.message)
         if result.verdict in BAD and reason is not None:
             pytest.xfail(reason or "expected")
-        if reason is not None:
-            msg = f"passes, but {self.parent.expected.path} expects it to fail: remove it from that file"
-            raise CaseFailure(msg)
+        wrong = self.parent.expected.contradiction(self.name, failed=result.verdict in BAD)
+        if wrong:
+            raise CaseFailure(wrong)
         if result.verdict in BAD:
             told = f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
             raise CaseFailure(told)

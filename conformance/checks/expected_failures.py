@@ -1,4 +1,4 @@
-"""A file of cases that are known to fail: one a line with its reason; what it says must be true."""
+"""A file of cases that are known to fail, a line for each with its reason. A listed case that passes fails the run."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ class Expected:
     def reason(self, name: str) -> str | None:
         """Return why a case (``id[dtype]``) is expected to fail, or None if it is not."""
         return self.reasons.get(name)
+
+    def contradiction(self, name: str, *, failed: bool) -> str | None:
+        """Return what is wrong with the file if it names a case that does not fail."""
+        if failed or name not in self.reasons:
+            return None
+        return f"passes, but {self.path} expects it to fail: remove it from that file"
 
 
 def load(path: Path | None, names: Sequence[str]) -> Expected:
