@@ -321,7 +321,7 @@ def test_what_cannot_run_is_exit_2(
     arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("posref.conformance.fuzzing.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("posref.conformance.fuzzing.dask_cluster.PATIENCE", 0.5)
     (tmp_path / "mine.py").write_text(TARGET)
     outcome = run(*arguments)
     assert outcome.exit_code == 2

@@ -117,7 +117,7 @@ def fuzz(
         finally:
             asking.target.close()
     else:
-        from .cluster import Cluster
+        from .dask_cluster import Cluster
 
         with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
             findings = _run(cluster.plan(wanted), seed, examples, until, cluster.search, cluster.workers)

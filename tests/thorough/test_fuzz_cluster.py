@@ -31,7 +31,7 @@ def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) 
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posref.conformance.fuzzing.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("posref.conformance.fuzzing.dask_cluster.PATIENCE", 0.5)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         pytest.raises(TargetError, match="has no workers; start one with: dask worker"),
