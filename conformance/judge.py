@@ -4,6 +4,9 @@ The judge: the verdict of one call, with its tolerance, its rows and its message
 Stored cases have expected values and tolerances in their files. Any other call is judged live: `proof.live_truth` computes what
 is true, in float64 with an error bound and on balls where the bound leaves the verdict open. A large call is judged live on
 some of its rows, and the verdict says how many values those are.
+
+What a call may not do whatever its values are, such as change an input, is in `targets/invocation.py`. `checks/case_run.py`
+makes the verdict of a case from both.
 """
 
 from __future__ import annotations

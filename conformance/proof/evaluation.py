@@ -1,4 +1,8 @@
-"""A definition run in a number system: its outputs or gradients, the truth, and how far an accuracy class lets them stray."""
+"""
+A definition run in a number system: its outputs or gradients, the truth, and how far an accuracy class lets them stray.
+
+With how many bits the truth is tried is in `posref.backends.exact`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The part of a rope dict that changes the frequencies, as a record of `posref.scaling`."""
+"""
+The part of a rope dict that changes the frequencies, as a record of `posref.scaling`.
+
+The base, the channels that rotate and the layout are read in `posref.models.config`.
+"""
 
 import math
 from collections.abc import Mapping
