@@ -117,19 +117,26 @@ def _preset(name: str) -> Preset:
     lanes = {"lanes": arguments.pop("lanes")} if "lanes" in arguments else {}
     scaling = _scaling(arguments.pop("scaling", None))
     given = MappingProxyType({**arguments, "scaling": scaling, **lanes})
-    softmax = (
-        softmax_factor(scaling.factor, scaling.mscale_all_dim) if row.get("softmax") and isinstance(scaling, YaRN) else 1.0
-    )
     return Preset(
         name=name,
         rope=given if "rope" in row else None,
         mrope=given if "mrope" in row else None,
-        factors=MappingProxyType({"table": table_factor(scaling, None), "input": 1.0, "softmax": softmax}),
+        factors=MappingProxyType(_factors(scaling, in_softmax=row.get("softmax", False))),
         sizes=Sizes(**row["sizes"]) if "sizes" in row else None,
         verified=row["verified"],
         source="; ".join(MARKS[mark] for mark in row["verified"]),
         note=row.get("note", ""),
     )
+
+
+def _factors(scaling: Scaling | None, *, in_softmax: bool) -> dict[str, float]:
+    """Return the factors of a context extension by where they go; all are 1 without one."""
+    found = {"table": 1.0, "input": 1.0, "softmax": 1.0}
+    if scaling is not None:
+        found["table"] = table_factor(scaling, None)
+    if in_softmax and isinstance(scaling, YaRN):
+        found["softmax"] = softmax_factor(scaling.factor, scaling.mscale_all_dim)
+    return found
 
 
 def _hashable(values: Mapping[str, Any]) -> dict[str, Any]:
