@@ -22,6 +22,7 @@ import safetensors.numpy as safetensors
 import posref
 from posref.core.composition import parts_of
 from posref.core.grids import AFTER, After
+from posref.models.presets import presets
 from posref.positions import multimodal
 from posref.spec import REGISTRY
 
@@ -127,7 +128,7 @@ class Request:
 
     def _of_preset(self, name: str) -> Mapping[str, Any]:
         try:
-            preset = posref.presets[name]
+            preset = presets[name]
         except KeyError as error:
             raise TargetError(str(error.args[0])) from error
         if _has_several(preset.op) != _has_several(self.op):
