@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from quality import named, report_on
 from sample import stored
 
 import posref
 from posref.backends.rounding import round_to
-from posref.conformance import check_call
+from posref.conformance import check, check_call
 from posref.conformance.diagnosis import hypotheses
 from posref.conformance.diagnosis.explanation import _blame, diagnose
 from posref.conformance.diagnosis.hypotheses import JITTER, Observation, score
@@ -264,6 +265,23 @@ def test_a_stage_is_blamed_for_what_it_explains() -> None:
     found = {"names": ["sign-flipped"]}
     assert _blame("apply_rope", found, {"apply_rope": [["sign-flipped"]]}) == "the first wrong stage is apply_rope"
     assert _blame("apply_rope", found, {"apply_rope": [["layout-half"]]}) == "apply_rope fails too, for another reason"
+
+
+def test_a_stage_that_fails_in_one_dtype_is_the_first_wrong_stage_whatever_fails_in_others() -> None:
+    """Its values are wrong in float64, and only its gradients in float32."""
+
+    def learned(positions: torch.Tensor, table: torch.Tensor, /, **options: Any) -> torch.Tensor:
+        found: torch.Tensor = posref.learned(positions, table, **options)
+        return found + 1 if found.dtype == torch.float64 else found + (found - found.detach())
+
+    def axial_learned(positions: torch.Tensor, /, *tables: torch.Tensor, **options: Any) -> torch.Tensor:
+        found: torch.Tensor = posref.axial_learned(positions, *tables, **options)
+        return found + 1 if found.dtype == torch.float64 else found
+
+    dtypes = ("float64", "float32")
+    target = SimpleNamespace(backend="torch", dtypes=dtypes, learned=learned, axial_learned=axial_learned)
+    (found,) = [o.diagnosis for o in check(target).operations if o.op == "axial_learned" and o.diagnosis]
+    assert found["text"].startswith("the first wrong stage is learned; ")
 
 
 def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
     from ..diagnosis.hypotheses import Budget
 
-    wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
+    wrong = {o.op for o, _ in failing if any(c.kind in ("value", "sequence") and c.verdict == "fail" for c in o.cases)}
     known: dict[str, Any] = {}
     earlier: dict[str, list[Any]] = {}
     budget = Budget()
@@ -148,7 +148,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
             for o, found in operations
             if o.op == operation.op and o is not operation
         ]
-        below = [s for s in stages(operation.op) if wrong.get(s)]
+        below = [s for s in stages(operation.op) if s in wrong]
         operation.diagnosis = diagnose(
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
