@@ -37,6 +37,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("$CHECK <&- >&- 2>&-", 0),
         ("$POSREF show nothing 2>&-", 2),
         ("$POSREF show nothing 2> /dev/full", 2),
+        ("$POSREF check --nonsense 2> /dev/full", 2),
         ("$POSREF check nothing_of_this_name", 2),
         ("$POSREF check --nonsense", 2),
         ("$POSREF nonsense", 2),

@@ -6,11 +6,12 @@ import inspect
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -319,7 +320,8 @@ def _run() -> int:
     except (SystemExit, click.exceptions.Exit) as end:
         code = _code(end.code if isinstance(end, SystemExit) else end.exit_code)
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
     except BaseException as error:  # whatever it is, it is no verdict
@@ -338,6 +340,15 @@ def _finished(code: int) -> int:
         sys.stdout.flush()
     except OSError as error:
         say_error(error)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python tries again when it ends
-        return startup.COULD_NOT_RUN
+        _discard(sys.stdout)
+        code = startup.COULD_NOT_RUN
+    try:
+        sys.stderr.flush()
+    except OSError:  # nobody can be told
+        _discard(sys.stderr)
     return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream take what is left in it: Python writes that when it ends, and fails if it cannot."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
