@@ -26,6 +26,7 @@ from posref import backends
 pytest.register_assert_rewrite("every_encoding")
 gc.set_threshold(20_000, 20, 20)  # thousands of modules stay: the usual 700 goes through them far too often
 os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
+os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer what they print, as they do elsewhere
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports

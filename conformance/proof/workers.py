@@ -162,6 +162,7 @@ def main() -> None:
     Thread(target=_receive, args=(requests, asked), daemon=True).start()
     while True:
         answer = _answer(asked.get())
+        sys.stdout.flush()  # it is not line-buffered, and may be killed before it ends
         try:
             pickle.dump(answer, replies)
             replies.flush()
