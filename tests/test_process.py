@@ -114,6 +114,14 @@ def test_what_does_no_harm_does_not_change_the_verdict(how: str, monkeypatch: py
     assert check(UNRULY, op="alibi_slopes", child=True).exit_code == 0
 
 
+def test_what_a_target_prints_is_shown_though_its_process_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    lines = ("import os", "def alibi_slopes(heads, /):", "    print('heads are', heads)", "    os.kill(os.getpid(), 9)")
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert check(str(file), op="alibi_slopes", tier="smoke").exit_code == 1
+    assert "heads are " in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("how", marked(("patch", "patch_code", "patch_zip", "widen", "peek"), ("patch", "patch_zip", "peek")))
 def test_a_wrong_target_does_not_pass_by_what_it_does_to_the_check(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"wrong:{how}")

@@ -158,11 +158,11 @@ def main() -> None:
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    sys.stdout = sys.stderr  # which writes every line at once: this process may be killed
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(requests, asked), daemon=True).start()
     while True:
         answer = _answer(asked.get())
-        sys.stdout.flush()  # it is not line-buffered, and may be killed before it ends
         try:
             pickle.dump(answer, replies)
             replies.flush()

@@ -49,6 +49,7 @@ def channel() -> tuple[BinaryIO, BinaryIO]:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what the target prints
+    sys.stdout = sys.stderr  # which writes every line at once: this process may be killed
     os.close(nothing)
     return requests, replies
 
