@@ -33,7 +33,9 @@ MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are th
 EXCEPTIONS = 2  # passing cases that are named, beside many failing ones
 FEWER = 4  # times as many cases must fail then
 ALL_BUT_ONE = re.compile(r" not \S+$")  # a feature of all cases but those with one number
-FITS_BY_CHANCE = re.compile("^an odd |power of two|^([3-9]|[1-9][0-9]+) .* or more$")
+MULTIPLES = (4, 8, 16, 32, 64, 128)
+VARIED = 6  # different sizes among cases, from which a multiple says something
+FITS_BY_CHANCE = re.compile("^an odd |power of two|multiple|^([3-9]|[1-9][0-9]+) .* or more$")
 ENOUGH = 10  # cases, from which such a feature, or a limit, says something: of so many features one fits fewer cases by chance
 FAR = 64  # the least position from which a limit says something: smaller ones differ by chance
 RARER = 0.125  # the same for sizes that are no powers of two: most cases have one
@@ -85,9 +87,9 @@ def _are_few(passing: Sequence[LoadedCase], failing: Sequence[LoadedCase]) -> bo
 
 
 def _is_telling(words: str) -> bool:
-    """Return whether a feature that some passing cases have too says something: small sizes fit by chance."""
+    """Return whether a feature that some passing cases have too says something: small sizes and multiples fit by chance."""
     least = re.search(r"(\d+) (.* )?or more$", words)
-    return not words.startswith("an odd") and (least is None or int(least[1]) >= LARGE)
+    return not words.startswith("an odd") and "multiple" not in words and (least is None or int(least[1]) >= LARGE)
 
 
 def _is_no_small_limit(words: str) -> bool:
@@ -113,6 +115,7 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or " reach " in words)]
     if larger:
         return f" Exactly the cases with {larger} fail."
+    exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
     return f" Exactly the cases with {exact[0]} fail." if exact else ""
 
 
@@ -300,6 +303,9 @@ def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[...
         yield f"one {unit}", number(lambda v: v == 1)
     for value in values[1:]:
         yield f"{value} {_plural(unit)} or more", number(lambda v, x=value: v >= x)
+    for m in MULTIPLES if len(values) >= VARIED else ():
+        yield f"a number of {_plural(unit)} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
+    yield f"a number of {_plural(unit)} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
 
 
 def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:

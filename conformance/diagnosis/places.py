@@ -32,6 +32,7 @@ ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
 SURPRISE = 7.0  # bits: of a hundred places that are tried, one holds the wrong units of few outputs by chance
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
+BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # in which kernels take tokens, heads and channels
 NARROWER = ("bfloat16", "float16")
 INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32": 2**32, "uint32": 2**32}
 LARGE = 2**22  # values of an output that are looked at one by one
@@ -405,6 +406,13 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
         yield UnitPlace("channels of the second half", lambda v, n: v >= n // 2)
         yield UnitPlace("channels of the first half", lambda v, n: v < n // 2)
     yield UnitPlace(f"the last of an odd number of {many}", lambda v, n: v >= n - n % 2)
+    for m in BLOCKS:
+        if m > 2:
+            yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
+        yield UnitPlace(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
+        if m > 3:
+            yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
+            yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
 
 
 def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array) -> Iterator[UnitPlace]:
@@ -443,5 +451,5 @@ def _said(places: Sequence[Found]) -> str:
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
     also = f", and only {same[0].words}" if same else ""
-    one = best.words.startswith("the ") or re.match(r"(?!.* up to )[a-z ]+ \d+( of axis -\d)?$", best.words)
+    one = best.words.startswith("the ") or re.match(r"(?!.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
     return f"{best.words}{count} {'is' if one else 'are'} wrong{also}"
