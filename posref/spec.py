@@ -1,6 +1,7 @@
 """The registry of all operations, with a description of each one's arguments and results, read by the CLI and the tests."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -45,11 +46,18 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite float above `low`, or None if `optional`. Random calls stay within `usual`."""
+    """A finite float above `low`, or None if `optional`. Random calls stay within `usual`, which is above 0."""
 
     low: float
     optional: bool = False
     usual: tuple[float, float] = (0.25, 64.0)
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if random calls cannot be drawn: their logarithms are spread evenly."""
+        least, most = self.usual
+        if not max(self.low, 0) < least <= most:
+            msg = f"Real: usual must be above 0 and above low, {self.low}; got {self.usual}. Let a magnitude be the option."
+            raise ValueError(msg)
 
     def __str__(self) -> str:
         """Return the range in words."""
@@ -106,10 +114,10 @@ class Axes:
     An array argument: its axes and the kind of its dtype.
 
     `shape` names the axes, separated by spaces. A letter is a size; the same letter means the same size in all arguments.
-    ``*R`` is any number of axes. Anything else is an expression of letters and options, such as ``left+right+1`` or
-    ``sum(sections)``. After ``~`` the size may also be 1, and the axis may be missing if it comes first. ``~*R`` stands for all
-    axes of R, or none. ``|`` separates alternatives; all arguments of a call use the same alternative. ``=cos`` is the shape of
-    the argument cos.
+    ``*R`` is any number of axes; R is no size. Anything else is an expression of letters and options, such as ``left+right+1``
+    or ``sum(sections)``. After ``~`` the size may also be 1, and the axis may be missing if it comes first. ``~*R`` stands for
+    all axes of R, or none. ``|`` separates alternatives; all arguments of a call use the same alternative. ``=cos`` is the
+    shape of the argument cos.
 
     `kind` is "real" (in the dtype of the call), "wide" (at least float32), "position" (integer or at least float32), "integer"
     or "mask" (boolean).
@@ -135,7 +143,10 @@ class Axes:
     usual: tuple[float, float] = (-2.0, 2.0)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for a domain that says nothing, or two things."""
+        """Raise `ValueError` for a letter with another meaning, or a domain that says nothing, or two things."""
+        if re.search(r"(?<![*~\w])R\b", self.shape):
+            msg = f"Axes: R must stand for any number of axes, as *R; got {self.shape!r}. Call a size N."
+            raise ValueError(msg)
         if self.index and (self.kind != "integer" or self.low is None or self.high is None):
             msg = f"Axes: an index must be an integer with low and high; got kind={self.kind!r}, {self.low} to {self.high}."
             raise ValueError(msg)
@@ -301,8 +312,8 @@ def encoding(
     - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Deviations
       of these operations take effect in it, and a test compares it with the definition.
     - `closed` operations have their own deviations. Deviations of the operations that they call have no effect in them.
-    - `sums` is true if a result is a sum of products that may cancel. Its error can be as large as that of the largest value
-      in its row.
+    - `sums` is true if a result is a sum over an axis, as of products in a logit, whose terms may cancel. Its error can be as
+      large as that of the largest value in its row.
     - `rounded` says where to add a small relative error that stands for all correct roundings: names of array arguments, or
       "result". By default it is the result, if that is real and depends on no real array and no other operation.
     """

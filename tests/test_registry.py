@@ -11,7 +11,7 @@ from test_fuzz import matches
 from posref.conformance.model import Call
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.suite.axes import places
-from posref.spec import REGISTRY, Axes, encoding
+from posref.spec import REGISTRY, Axes, Real, encoding
 
 
 def test_a_result_of_other_axes_is_told() -> None:
@@ -42,6 +42,18 @@ def test_what_is_forgotten_is_named_with_its_file(described: dict[str, Any], tol
     assert "test_registry.py, line " in str(caught.value)
     assert told in str(caught.value)
     assert "half_done" not in REGISTRY
+
+
+@pytest.mark.parametrize("shape", ["H R", "R", "*B Q|R K"])
+def test_the_letter_of_any_number_of_axes_is_no_size(shape: str) -> None:
+    with pytest.raises(ValueError, match="R must stand for any number of axes"):
+        Axes(shape)
+
+
+@pytest.mark.parametrize("domain", [(-5.0, (-4.0, -1.0)), (0.0, (0.0, 2.0)), (1.0, (1.0, 2.0)), (0.0, (2.0, 1.0))])
+def test_random_floats_of_an_option_are_above_0_and_above_its_limit(domain: tuple[float, tuple[float, float]]) -> None:
+    with pytest.raises(ValueError, match="usual must be above 0 and above low"):
+        Real(domain[0], usual=domain[1])
 
 
 def test_no_general_module_names_an_operation() -> None:
