@@ -309,9 +309,10 @@ def picture(name: str, file: Path, like: Encoding) -> str:
     holds = "all((np.diff(y) < 0).all() for _, y in chart.series.values())" if kind == ', "bias"' else "False"
     return f'''
 
+# TO DO: write a test of the sentence, which reads the drawn numbers.
 @picture(lambda chart: {holds}{kind})
 def {name}(asked: Asked) -> Chart:
-    """TO DO: what it shows, in a sentence. Write above a test of it, which reads the drawn numbers."""
+    """TO DO: what it shows, in a sentence."""
     {drawn}
 '''
 

@@ -8,6 +8,7 @@ import functools
 from typing import Any
 
 import pytest
+from sample import stored
 
 from posref.spec import REGISTRY
 
@@ -24,6 +25,7 @@ def test_every_encoding(op: str, request: pytest.FixtureRequest) -> None:
     assert only is None or only in PARTS, f"--part must be one of {', '.join(PARTS)}; got {only}."
     if only is None:
         written.assert_written(op)
+        assert stored(op), f"{op} is not in the suite: posref vectors build conformance/vectors --op {op}"
     encoding = Encoding(op)
     for name in PARTS if only is None else (only,):
         encoding.run(name)
