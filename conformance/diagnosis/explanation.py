@@ -326,6 +326,9 @@ def _without_name(
         exception = exception or _with_trait(questions, claim, numbers, budget)
         if exception is not None:
             return exception
+        option = search.with_option(questions, numbers, budget)
+        if option is not None and (held := _holding([option], questions)):
+            return _of_groups(questions, claim, held)
         several = sum(q.failed for q in questions) >= MANY_FAIL
         exception = _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget) if several else None)
         exception = exception or _at_times(questions, claim, known)

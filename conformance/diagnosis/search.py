@@ -301,6 +301,24 @@ def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], 
                 break
 
 
+def with_option(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Group | None:
+    """
+    Return all failing cases, at least three, as a group with an option's value, if deviations explain them.
+
+    Passing cases with that value must be as they are: a number of theirs may say nothing in them.
+    """
+    failing = [q for q in questions if q.failed]
+    fitting = fitting_all(failing, deviations, budget) if len(failing) >= ENOUGH else []
+    found = features.features([q.case for q in questions if q.size], ("option", "given")) if fitting else {}
+    for words, ids in sorted(found.items(), key=lambda item: len(item[1])):
+        if all(q.id in ids for q in failing):
+            others = [q for q in questions if q.id in ids and not q.failed]
+            ties = tuple(d for d in fitting if _leaves(d, others))
+            if ties:
+                return Group(ties, tuple(q.id for q in failing), words)
+    return None
+
+
 def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
     """Return whether a deviation explains all of some failing cases, tried on the smallest first."""
     hypothesis = Hypothesis(deviation, own)
