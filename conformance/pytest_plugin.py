@@ -75,7 +75,6 @@ class Suite(pytest.Collector):
         self.stated = scope_result.stated_scope(self.target)
         self.chosen: dict[str, list[tuple[LoadedCase, str]]] | None = None  # by operation, once pytest has chosen
         self.results: dict[tuple[str, str], CaseResult] = {}
-        self.config.pluginmanager.register(self, "posref-suite")
         self.operations: dict[tuple[str, str], tuple[Operation, list[Answer]]] = {}
         self.cases: dict[tuple[str, str], list[LoadedCase]] = {}
         self.tier = given["tier"] or "core"
@@ -91,6 +90,7 @@ class Suite(pytest.Collector):
         path = given["expected-failures"]
         ids = [f"{case.id}[{dtype}]" for (_, dtype), cases in self.cases.items() for case in cases]
         self.expected: Expected = expected_failures.load(Path(path) if path else None, ids)
+        self.config.pluginmanager.register(self, "posref-suite")  # nothing is summarised if the above was refused
 
     def collect(self) -> list[pytest.Item]:
         """Return a test for every case, and for every operation a test of its scope."""
