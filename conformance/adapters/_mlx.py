@@ -1,4 +1,4 @@
-"""What the adapters of MLX and MLX LM share: a rotary module is called once for every stretch of consecutive positions."""
+"""The common part of the adapters of MLX and MLX LM: a rotary module is called once for each run of consecutive positions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What adapters have in common: options, positions and tokens in the terms of libraries. It imports none of these."""
+"""The common part of adapters: options, positions and tokens in the terms of libraries. It imports none of these."""
 
 from __future__ import annotations
 

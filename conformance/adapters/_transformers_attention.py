@@ -1,4 +1,4 @@
-"""What transformers computes inside of attention: whole attention modules run, their projections and norms taken out."""
+"""Attention of transformers: whole attention modules run, their projections and norms taken out."""
 
 import functools
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What transformers computes of relative positions: attention modules run, with projections taken out, up to the softmax."""
+"""Relative positions of transformers: attention modules run, with projections taken out, up to the softmax."""
 
 import functools
 from types import SimpleNamespace

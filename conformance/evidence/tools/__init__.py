@@ -1,4 +1,4 @@
-"""What makes cases and deviations; the modules have more."""
+"""Makers of cases and deviations."""
 
 from ...model import Case as Case
 from ...model import Flag as Flag
