@@ -61,11 +61,11 @@ def is_wide(op: str, name: str) -> bool:
     return axes is not None and axes.kind in ("position", "integer", "wide")
 
 
-def given_dtype(op: str, name: str, dtype: str, flags: tuple[str, ...] = ()) -> str:
-    """Return the dtype in which an argument's reals are given where the call is made in `dtype`; flags may say another."""
-    if name in TABLES and dtype in HALF and "float32-tables" in flags:
+def given_dtype(op: str, name: str, dtype: str, form: str = "") -> str:
+    """Return the dtype in which an argument's reals are given where the call is made in `dtype`; `form` may say another."""
+    if name in TABLES and dtype in HALF and form == "float32-tables":
         return "float32"
-    if name in TABLES and dtype not in HALF and "half-tables" in flags:
+    if name in TABLES and dtype not in HALF and form == "half-tables":
         return "float16"
     return "float32" if dtype in HALF and is_wide(op, name) else dtype
 

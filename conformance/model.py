@@ -23,18 +23,10 @@ STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "
 
 
 # ---- a case as it is written ----------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Flag:
-    """A reason for a case: the defect it catches, and where one like it was seen."""
-
-    catches: str
-    seen_in: str = ""
-
-
-FUZZ = {"fuzz": Flag("a failure that posref fuzz found")}  # of calls that are drawn, not of this suite
-GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
-WATCHED = {"watched": Flag("a call that posref.testing.watch saw")}
-OWN = FUZZ | GOLDEN | WATCHED  # of calls that are in no source of this suite
+VIEWS = ("non-contiguous", "broadcast-view")  # forms in which arrays lie otherwise in memory
+TABLE_FORMS = ("float32-tables", "half-tables")  # forms in which cosines and sines have another dtype than x
+FORMS = (*VIEWS, *TABLE_FORMS)
+STATES = ("other-dtype-first", "one-option", "still")
 
 
 @dataclass(frozen=True)
@@ -53,19 +45,24 @@ class Case:
     `id` is ``op/group/case``. Kind "value" has expected values, "reject" must raise (`comment` says why), "sequence" makes
     several calls in order on one instance (`steps`; `params` and `inputs` stay empty), and "vjp" asks for the gradients of the
     inputs in `wrt` (without any: of all reals but positions), given `cotangents` of the outputs. Tier "smoke" is one case for
-    each operation that says whether the setup works at all.
+    operation that says whether the setup works at all.
+
+    `form` says how the checker makes the arrays, if not plainly: one of `FORMS`. `state` says what a case asks of the instance
+    that is called: in a sequence, that the first call has another dtype ("other-dtype-first"), or that the calls differ in one
+    option ("one-option"); of a model's layer, that it does not rotate ("still").
     """
 
     id: str
     params: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
     comment: str = ""
     kind: str = "value"
     tier: str = "core"
     steps: tuple[Step, ...] = ()
     cotangents: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
     wrt: tuple[str, ...] = ()
+    form: str = ""
+    state: str = ""
 
     @property
     def op(self) -> str:
@@ -81,6 +78,16 @@ class Case:
     def calls(self) -> tuple[Step, ...]:
         """The calls to make: one, except in a sequence."""
         return self.steps or (Step(self.params, self.inputs),)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The form and the state, as files have them: a list of those that are not empty."""
+        return words_of(self.form, self.state)
+
+
+def words_of(*words: str) -> tuple[str, ...]:
+    """Return the words that are not empty."""
+    return tuple(word for word in words if word)
 
 
 # ---- a case as it is read from a suite, and what an implementation gives --------------------------------------------------
@@ -109,10 +116,16 @@ class LoadedCase:
     op: str
     kind: str
     tier: str
-    flags: tuple[str, ...]
     comment: str
     dtypes: tuple[str, ...]
     calls: tuple[Call, ...]
+    form: str = ""
+    state: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The form and the state, as files and reports have them."""
+        return words_of(self.form, self.state)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from posref.scaling import RECORDS, Llama3, Scaling
 from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
 from .calls import PLACED, array_names, parameters_of, positions_of
-from .model import Call, LoadedCase
+from .model import TABLE_FORMS, Call, LoadedCase
 from .suite.axes import alternatives, is_star
-from .targets.invocation import OWN_DTYPE, broadcast_axes
+from .targets.invocation import broadcast_axes
 
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
@@ -91,7 +91,7 @@ def _traits(case: LoadedCase) -> Traits:
     sizes: dict[str, set[float]] = {}
     if case.kind == "vjp":
         words["gradient"] = {name for call in case.calls for name in call.expected}
-    for axis, there in (("sequence", case.kind == "sequence"), ("strided", "non-contiguous" in case.flags)):
+    for axis, there in (("sequence", case.kind == "sequence"), ("strided", case.form == "non-contiguous")):
         if there:
             words[axis] = {True}
     for call in case.calls:
@@ -283,9 +283,10 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
         yield "tokens_before_heads", True
     for name, value in call.inputs.items():
         yield from (("empty", kind) for kind in _empty(found.get(name, {}), value))
-        if "broadcast-view" in case.flags and broadcast_axes(value):
+        if case.form == "broadcast-view" and broadcast_axes(value):
             yield "expanded", name
-    yield from (("tables", flag.removesuffix("-tables")) for flag in case.flags if flag in OWN_DTYPE)
+    if case.form in TABLE_FORMS:
+        yield "tables", case.form.removesuffix("-tables")
     yield from _positions(op, call)
 
 
@@ -519,7 +520,7 @@ def _kinds(op: str) -> dict[str, tuple[str, ...]]:
         "empty": tuple(kind for kind in LISTS["empty"] if empty[kind]),
         "expanded": array_names(op) if several else (),
         "per_head": tuple(n for n, axes in arrays.items() if axes.kind == "wide" and _may_have_more(alternatives(axes.shape))),
-        "tables": tuple(flag.removesuffix("-tables") for flag in OWN_DTYPE) if {"cos", "sin"} <= {*arrays} else (),
+        "tables": tuple(form.removesuffix("-tables") for form in TABLE_FORMS) if {"cos", "sin"} <= {*arrays} else (),
         "gradient": tuple(reals),
         "numbers": ("integers", "whole floats", "fractional") if positions_of(op) else (),
     }

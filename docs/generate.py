@@ -1,6 +1,6 @@
 """
-Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and what commands print in the
-README and the guides.
+Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations and list of mistakes, and what
+commands print in the README and the guides.
 
     python docs/generate.py              # all but the diagnosis; which cases catch which deviation, where cases have changed
     python docs/generate.py --measure    # the diagnosis too, and which cases catch any deviation: ten minutes or more
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from posref.conformance.diagnosis import strength
+from posref.conformance.evidence.catalogue import mistakes
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.suite import load_manifest, writer
 from posref.core.composition import reaches
@@ -32,6 +33,7 @@ from trackers import references  # noqa: E402
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"
 SHOWING = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]  # pages that show what commands print
+FLAGS = VECTORS.with_name("flags.json")
 CAUGHT = ROOT / "conformance" / "evidence" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
@@ -220,10 +222,11 @@ def shown(text: str) -> str:
 
 def pages(*, measured: bool) -> dict[Path, str]:
     """Return every generated page as it is now; what takes minutes to measure only if `measured`."""
-    known = json.loads(CAUGHT.read_bytes())
+    record = strength.record(known=None if measured else json.loads(CAUGHT.read_bytes()))
     found = {
         PAGE: deviations(),
-        CAUGHT: strength.record(known=None if measured else known),
+        CAUGHT: record,
+        FLAGS: writer.json_bytes(mistakes(json.loads(record))).decode(),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
         **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING},
@@ -232,7 +235,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
 
 
 def seal(suite: Path) -> None:
-    """Write the hashes of a suite whose page has changed."""
+    """Write the hashes of a suite whose page, or list of mistakes, has changed."""
     writer.finish(suite, load_manifest(suite)["groups"])
 
 
@@ -246,6 +249,6 @@ if __name__ == "__main__":
         if not check:
             path.write_text(now[path], encoding="utf-8", newline="\n")
         print(f"{'would change' if check else 'wrote'} {path.relative_to(ROOT)}")
-    if VECTORS in stale and not check:
+    if {VECTORS, FLAGS} & {*stale} and not check:
         seal(VECTORS.parent)
     sys.exit(1 if check and stale else 0)

@@ -42,15 +42,14 @@ X, Q, K, V = (floats(*shape, seed=seed) for seed, shape in enumerate([(2, 4), (1
 MASK = np.arange(10).reshape(2, 5) % 3 != 0
 HALF = {"layout": "half", "base": 100.0}
 CASES = (  # reals, integers and booleans; a scaling; a sequence; a call to be refused
-    Case("rope/tiny/one", HALF | {"scaling": scaling.Linear(2.0)}, {"x": X, "positions": [3, 7]}, ("empty",), tier="smoke"),
+    Case("rope/tiny/one", HALF | {"scaling": scaling.Linear(2.0)}, {"x": X, "positions": [3, 7]}, tier="smoke"),
     Case(
         "rope/tiny/two",
         steps=(Step(HALF, {"x": X, "positions": [1, 9]}), Step(HALF, {"x": X[:1], "positions": [300]})),
-        flags=("empty",),
         kind="sequence",
     ),
-    Case("rope/tiny/bad", HALF | {"rotary_dim": 3}, {"x": X, "positions": [1, 2]}, ("empty",), "odd", kind="reject"),
-    Case("attention/tiny/masked", {}, {"q": Q, "k": K, "v": V, "mask": MASK}, ("empty",), tier="smoke"),
+    Case("rope/tiny/bad", HALF | {"rotary_dim": 3}, {"x": X, "positions": [1, 2]}, "odd", kind="reject"),
+    Case("attention/tiny/masked", {}, {"q": Q, "k": K, "v": V, "mask": MASK}, tier="smoke"),
 )
 
 

@@ -1,11 +1,10 @@
 """An operation's evidence is in one file of its name, is of it alone, and is found without importing that of all others."""
 
+import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from posref.conformance.calls import bind
 from posref.conformance.evidence import catalogue
@@ -13,9 +12,9 @@ from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every.drawn_cases import drawn_cases_of
 from posref.conformance.evidence.every.facts import facts_of
-from posref.conformance.evidence.index import evidence, evidence_of
-from posref.conformance.evidence.tools.deviation import Deviation
-from posref.conformance.model import Case, Flag
+from posref.conformance.evidence.index import evidence
+from posref.conformance.model import FORMS, STATES, Case
+from posref.conformance.suite.reader import INSTALLED
 from posref.spec import REGISTRY
 
 COUNTED = """
@@ -27,33 +26,23 @@ print(len(made))
 """
 
 
-def test_flags_of_an_operation_are_in_no_case_of_another() -> None:
-    own = {flag: op for op in REGISTRY for flag in getattr(evidence_of(op), "FLAGS", {})}
-    others = [(case.id, flag) for case in all_cases() for flag in case.flags if own.get(flag, case.op) != case.op]
-    assert not others, f"move these flags to conformance/evidence/shared: {others}"
+def test_a_case_has_no_form_and_no_state_but_those_on_which_code_acts() -> None:
+    assert {case.form for case in all_cases()} == {"", *FORMS}
+    assert {case.state for case in all_cases()} == {"", *STATES} - {"still"}  # which is of a model's layer, asked live
 
 
-def test_a_mistake_is_a_flag_of_the_cases_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says once what is wrong; a flag that is stated says it itself."""
-    mistakes = tuple(
-        Deviation(f"of-nobody-{name}", f"it is {name}", {}, seen_in=f"#{name}") for name in ("one", "two", "three")
-    )
-    cases = (Case("alibi/of-nobody", {}, {}, ("of-nobody-one", "of-nobody-two")),)
-    stated = {"of-nobody-two": Flag("stated")}
-    own = SimpleNamespace(cases=lambda: cases, DEVIATIONS=mistakes, FLAGS=stated)
-    before = catalogue.all_flags()
-    monkeypatch.setattr(catalogue, "evidence_of", lambda op: own)
-    monkeypatch.setattr(catalogue, "evidence", lambda: (own,))
-    monkeypatch.setattr(catalogue, "_of_mistakes", catalogue._of_mistakes.__wrapped__)
-    found = {name: flag for name, flag in catalogue.all_flags().items() if name not in before}
-    assert found == {"of-nobody-one": Flag("it is one", "#one"), "of-nobody-two": Flag("stated")}
+def test_the_list_of_mistakes_says_of_each_what_was_measured() -> None:
+    """`flags.json` of the installed suite; `python docs/generate.py` writes it when cases or mistakes have changed."""
+    assert json.loads((INSTALLED / "flags.json").read_bytes()) == catalogue.mistakes()
+    record = {"rope": {"cases": ["a", "b", "c"], "caught": {"sign-flipped": "5"}}}
+    found = catalogue.mistakes(record)
+    assert found["sign-flipped"]["cases"] == {"rope": 2}
+    assert found["positions-int8"] == {"catches": "positions overflow int8", "seen_in": "", "cases": {}}
 
 
 def test_names_are_given_once() -> None:
     modules = evidence()
     assert sum(len(getattr(module, "DEVIATIONS", ())) for module in modules) == len(DEVIATIONS)
-    flags = [name for module in modules for name in getattr(module, "FLAGS", {})]
-    assert len(flags) == len(set(flags))
 
 
 def test_the_order_of_deviations_is_that_of_names() -> None:
@@ -68,9 +57,9 @@ def test_the_order_of_deviations_is_that_of_names() -> None:
 
 
 def test_a_drawn_case_has_the_sizes_of_the_arrays_that_it_gives() -> None:
-    case = drawn_cases_of("kerple", "kerple-")
-    given = case("far", "sign far", {"form": "power"}, {"k_positions": ((0, 257), (9, 65537))}, H=7, bits=24)
-    assert given == Case("kerple/plain/far", {"form": "power"}, given.inputs, ("kerple-sign", "kerple-far"))
+    case = drawn_cases_of("kerple")
+    given = case("far", {"form": "power"}, {"k_positions": ((0, 257), (9, 65537))}, H=7, bits=24)
+    assert given == Case("kerple/plain/far", {"form": "power"}, given.inputs)
     assert given.inputs["k_positions"] == ((0, 257), (9, 65537))
     assert {name: np.shape(array) for name, array in given.inputs.items()} == {
         "q_positions": (4,), "k_positions": (2, 2), "r1": (7,), "r2": (7,)
@@ -84,8 +73,8 @@ GENERATED = [op for op in REGISTRY if facts_of(op).usual is not None]
 def test_a_drawn_gradient_has_cotangents_of_the_shapes_of_the_results() -> None:
     """Of every operation that has generated calls, as `posref.conformance.new` begins one like it."""
     for op in GENERATED:
-        case = drawn_cases_of(op)("rows", "term non-contiguous", kind="vjp", R=(2,), rows=True)
-        assert (case.id, case.flags) == (f"{op}/gradient/rows", ("vjp-term", "non-contiguous"))
+        case = drawn_cases_of(op)("rows", form="non-contiguous", kind="vjp", R=(2,), rows=True)
+        assert (case.id, case.form) == (f"{op}/gradient/rows", "non-contiguous")
         positional, keywords = bind(op, {name: np.asarray(array) for name, array in case.inputs.items()}, case.params)
         found = REGISTRY[op].function(*positional, **keywords)
         shapes = [np.shape(result) for result in (found if isinstance(found, tuple) else (found,))]

@@ -222,7 +222,7 @@ def test_a_wrong_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cotangents_of_another_shape_are_refused() -> None:
-    case = Case("learned/x/y", {}, {"positions": (0, 1), "table": A}, ("vjp-repeat",), kind="vjp", cotangents={"out": A[:1]})
+    case = Case("learned/x/y", {}, {"positions": (0, 1), "table": A}, ("repeated",), kind="vjp", cotangents={"out": A[:1]})
     with pytest.raises(BuildError, match="cotangents must be of the outputs' names and shapes"):
         build_group([case])
 
@@ -425,30 +425,30 @@ def test_a_right_vjp_passes_all(op: str) -> None:
 
 @pytest.mark.few(5)
 @pytest.mark.parametrize(
-    ("op", "wrong", "flag", "message"),
+    ("op", "wrong", "name", "message"),
     [
-        ("apply_rope", forwards, "vjp-sign", "class|allows"),
-        ("apply_rope", other_half_of_the_sine, "vjp-sign", "allows"),
-        ("apply_rope", tail_of_ones, "vjp-tail", "must be exact|allows"),
-        ("apply_rope", sums_forgotten, "vjp-broadcast", "allows"),
-        ("apply_rope", in_place, "vjp-sign", "changed its input sin"),
-        ("apply_rope", in_the_cotangent, "vjp-sign", "changed its input the cotangent of out"),
-        ("apply_rope", half_missing, "vjp-broadcast", "vjp returned no gradient of cos"),
-        ("apply_rope", widened, "vjp-sign", "the gradient of x must be float32, as x is; got float64"),
-        ("apply_rope", not_a_dict, "vjp-sign", "vjp must return a dict of gradients"),
-        ("rope", factor_dropped, "vjp-gain", "allows"),
-        ("rope_table", factor_dropped, "vjp-gain", "allows"),
-        ("learned", overwritten, "vjp-repeat", "allows|exact"),
-        ("attention", not_a_number, "vjp-mask-row", "must be finite"),
-        ("attention", without_its_own_term, "vjp-softmax", "allows"),
+        ("apply_rope", forwards, "half", "class|allows"),
+        ("apply_rope", other_half_of_the_sine, "half", "allows"),
+        ("apply_rope", tail_of_ones, "partial", "must be exact|allows"),
+        ("apply_rope", sums_forgotten, "tables", "allows"),
+        ("apply_rope", in_place, "half", "changed its input sin"),
+        ("apply_rope", in_the_cotangent, "half", "changed its input the cotangent of out"),
+        ("apply_rope", half_missing, "tables", "vjp returned no gradient of cos"),
+        ("apply_rope", widened, "half", "the gradient of x must be float32, as x is; got float64"),
+        ("apply_rope", not_a_dict, "half", "vjp must return a dict of gradients"),
+        ("rope", factor_dropped, "gain", "allows"),
+        ("rope_table", factor_dropped, "factor", "allows"),
+        ("learned", overwritten, "repeated", "allows|exact"),
+        ("attention", not_a_number, "empty-row", "must be finite"),
+        ("attention", without_its_own_term, "plain", "allows"),
     ],
 )
-def test_a_wrong_backward_pass_is_found(op: str, wrong: Any, flag: str, message: str) -> None:
-    """By a case that names the defect, and by gradients alone: the values are right."""
+def test_a_wrong_backward_pass_is_found(op: str, wrong: Any, name: str, message: str) -> None:
+    """By the case of this name among others, and by gradients alone: the values are right."""
     report = asked(op, wrong)
     assert not report.conformant
     assert {case.kind for case in report.failures if case.verdict == "fail"} == {"vjp"}
-    found = [case for case in report.failures if flag in case.flags]
+    found = [case for case in report.failures if case.id == f"{op}/gradient/{name}"]
     assert found, [case.id for case in report.failures]
     assert any(re.search(message, case.message) for case in found), [case.message for case in found]
 
@@ -503,8 +503,8 @@ def of_values(op: str) -> tuple[LoadedCase, ...]:
     return tuple(case for case in cases if case.kind == "value" and "float32" in case.dtypes)
 
 
-def flagged(op: str, flag: str) -> set[str]:
-    return {case.id for case in of_values(op) if flag in case.flags}
+def formed(op: str, form: str) -> set[str]:
+    return {case.id for case in of_values(op) if case.form == form}
 
 
 def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
@@ -513,11 +513,13 @@ def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
             rows = any(
                 re.search(r"(^|[ ~])\*\w", axes.shape) for axes in REGISTRY[op].arrays.values()
             )  # or it has one table, or weights
-            lengths = () if takes_matrices_alone(op) or not rows else ("length-one", "length-zero")
-            for flag in ("non-contiguous", *(("broadcast-view", "batch-one") if rows else ()), *lengths):
-                assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (
-                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/evidence/tools/forms.py make them"
-                )
+            lengths = () if takes_matrices_alone(op) or not rows else (1, 0)
+            for form in ("non-contiguous", *(("broadcast-view",) if rows else ())):
+                assert formed(op, form), f"{op}: `pairs` and `places` in conformance/evidence/tools/forms.py make {form} cases"
+            shapes = [x.shape for case in of_values(op) for x in case.calls[0].inputs.values()]
+            assert not rows or any(1 in shape[:-1] for shape in shapes), f"{op} has no case with a batch of one"
+            for length in lengths:
+                assert any(length in shape for shape in shapes), f"{op} has no case with an axis of {length}"
 
 
 @pytest.mark.parametrize("op", ["rope", "apply_rope"])
@@ -528,10 +530,10 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
         return REGISTRY[op].function(x.view(-1).view(x.shape), *rest, **options)
 
     report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
-    views = [case for case in of_values(op) if "broadcast-view" in case.flags]
+    views = [case for case in of_values(op) if case.form == "broadcast-view"]
     expanded = {case.id for case in views if invocation.broadcast_axes(case.calls[0].inputs["x"])}
     failing = {case.id for case in report.failures if case.verdict != "selective"}  # a gradient that torch refuses
-    assert failing == flagged(op, "non-contiguous") | expanded
+    assert failing == formed(op, "non-contiguous") | expanded
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
@@ -552,7 +554,7 @@ def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> Non
 
     reading.__signature__ = inspect.signature(REGISTRY[op].function)  # type: ignore[attr-defined]
     report = check(SimpleNamespace(**{op: reading}), op=op)
-    assert {case.id for case in report.failures} == flagged(op, "non-contiguous")
+    assert {case.id for case in report.failures} == formed(op, "non-contiguous")
 
 
 def test_writing_into_a_broadcast_view_is_found() -> None:
@@ -561,7 +563,7 @@ def test_writing_into_a_broadcast_view_is_found() -> None:
         return x
 
     report = check(SimpleNamespace(rope=in_place), op="rope")
-    assert flagged("rope", "broadcast-view") <= {case.id for case in report.failures}
+    assert formed("rope", "broadcast-view") <= {case.id for case in report.failures}
 
 
 # ---- sines and cosines of less accuracy ---------------------------------------

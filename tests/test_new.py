@@ -95,8 +95,8 @@ def test_cases_are_those_of_the_new_operation(begun: Path) -> None:
     assert done.stdout == f"{{'{NAME}'}} True smoke\n", done.stderr
 
 
-def test_the_flag_of_the_new_case_is_the_new_mistake(begun: Path) -> None:
-    code = "from posref.conformance.evidence.catalogue import all_flags; print(all_flags()['bias-of-nobody-sign'].catches)"
+def test_the_new_mistake_is_in_the_list_of_mistakes(begun: Path) -> None:
+    code = "from posref.conformance.evidence.catalogue import mistakes; print(mistakes()['bias-of-nobody-sign']['catches'])"
     done = python(begun, "-c", code)
     assert done.stdout == "TO DO: what is wrong, in a sentence\n", done.stderr
 

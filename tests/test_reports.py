@@ -104,7 +104,7 @@ def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rop
     result = Operation(op, "float32", "angle32", [])
     answers = []
     for k, call in enumerate(calls):
-        entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", (), "", ("float32",), (call,))
+        entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", "", ("float32",), (call,))
         answers.append(Answer(entry, "float32", [{"out": values(call)}]))
     summary.draw(result, answers)
     return result
@@ -199,7 +199,7 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
 
 def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
     result = Operation("rope", "float32", "angle32", [])
-    entry = LoadedCase("rope/made/0", "rope", "sequence", "core", (), "", ("float32",), (made(np.asarray([1]), 2),) * 2)
+    entry = LoadedCase("rope/made/0", "rope", "sequence", "core", "", ("float32",), (made(np.asarray([1]), 2),) * 2)
     summary.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
     assert (result.curve, result.heat) == ([], None)
 

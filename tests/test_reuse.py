@@ -22,8 +22,8 @@ import posref
 from posref import backends, conformance
 from posref.cli import cli
 from posref.conformance.errors import BuildError, VectorError
-from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
-from posref.conformance.model import Case, Flag, Step
+from posref.conformance.evidence.catalogue import all_cases, groups
+from posref.conformance.model import Case, Step
 from posref.conformance.proof import build as building
 from posref.conformance.proof import proof_cache, workers
 from posref.conformance.proof.build import Built, build, verify
@@ -222,8 +222,7 @@ def test_a_case_that_is_edited_is_the_only_one_proved(tmp_path: Path, monkeypatc
     assert "edited" in (tmp_path / "a" / cases[place].group / "group.json").read_text()
 
 
-CASE = Case("rope/x/one", {"base": 10.0}, {"x": [[1.0, 2.0]], "positions": np.asarray([1, 2])}, ("f",), "why")
-FLAGS = {"f": Flag("a defect"), "g": Flag("another")}
+CASE = Case("rope/x/one", {"base": 10.0}, {"x": [[1.0, 2.0]], "positions": np.asarray([1, 2])}, "why")
 
 
 @pytest.mark.few(10)
@@ -241,8 +240,8 @@ FLAGS = {"f": Flag("a defect"), "g": Flag("another")}
         {"inputs": {"x": [[1, 2]], "positions": np.asarray([1, 2])}},
         {"inputs": {"x": [[True, 2.0]], "positions": np.asarray([1, 2])}},
         {"inputs": {"positions": np.asarray([1, 2]), "x": [[1.0, 2.0]]}},
-        {"flags": ("g",)},
-        {"flags": ("f", "g")},
+        {"form": "broadcast-view"},
+        {"state": "one-option"},
         {"comment": "because"},
         {"kind": "vjp"},
         {"tier": "smoke"},
@@ -253,26 +252,24 @@ FLAGS = {"f": Flag("a defect"), "g": Flag("another")}
 )
 def test_the_key_covers_all_of_a_case(change: dict[str, Any], tmp_path: Path) -> None:
     store = Store(tmp_path)
-    assert store.key([CASE], FLAGS) == store.key([replace(CASE)], dict(FLAGS))
-    assert store.key([CASE], FLAGS) != store.key([replace(CASE, **change)], FLAGS)
+    assert store.key([CASE]) == store.key([replace(CASE)])
+    assert store.key([CASE]) != store.key([replace(CASE, **change)])
 
 
-def test_the_key_covers_all_of_a_groups_cases_and_the_flags_they_name(tmp_path: Path) -> None:
+def test_the_key_covers_all_of_a_groups_cases(tmp_path: Path) -> None:
     store = Store(tmp_path)
     other = replace(CASE, id="rope/x/two")
-    found = [store.key(cases, FLAGS) for cases in ([CASE], [CASE, other], [other, CASE])]
-    found += [store.key([CASE], FLAGS | {"f": Flag("a defect", "a place")}), store.key([CASE], {})]
+    found = [store.key(cases) for cases in ([CASE], [CASE, other], [other, CASE])]
     assert len(set(found)) == len(found)
-    assert store.key([CASE], {"f": FLAGS["f"]}) == found[0]
 
 
 @pytest.mark.thorough
 def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
-    store, flags = Store(tmp_path), all_flags()
+    store = Store(tmp_path)
     by_id = groups(list(all_cases()))
-    assert len({store.key(cases, flags) for cases in by_id.values()}) == len(by_id)
+    assert len({store.key(cases) for cases in by_id.values()}) == len(by_id)
     with pytest.raises(TypeError, match="a case holds"):
-        store.key([replace(CASE, params={"base": object()})], FLAGS)
+        store.key([replace(CASE, params={"base": object()})])
 
 
 @pytest.mark.parametrize(
@@ -287,17 +284,17 @@ def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
     ],
 )
 def test_the_key_covers_versions(module: Any, name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Store(tmp_path).key([CASE], FLAGS)
+    before = Store(tmp_path).key([CASE])
     monkeypatch.setattr(module, name, value)
-    assert Store(tmp_path).key([CASE], FLAGS) != before
+    assert Store(tmp_path).key([CASE]) != before
 
 
 def test_the_key_covers_the_version_of_gmpy2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gmpy2 = pytest.importorskip("gmpy2") if mpmath.libmp.BACKEND == "gmpy" else None
     assert gmpy2 is not None, "the extra `vectors` installs gmpy2, and mpmath uses it"
-    before = Store(tmp_path).key([CASE], FLAGS)
+    before = Store(tmp_path).key([CASE])
     monkeypatch.setattr(gmpy2, "version", lambda: "9")
-    assert Store(tmp_path).key([CASE], FLAGS) != before
+    assert Store(tmp_path).key([CASE]) != before
 
 
 @pytest.fixture
@@ -341,7 +338,7 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_key_covers_the_code(copied: Path, name: str) -> None:
     store = Store(copied.parent)
     (copied / name).write_text((copied / name).read_text() + "\n")
-    assert Store(copied.parent).key([CASE], FLAGS) != store.key([CASE], FLAGS)
+    assert Store(copied.parent).key([CASE]) != store.key([CASE])
     (copied.parent / "cache").mkdir()
     store.folder = copied.parent / "cache"
     store.put("key", Product({"a": b"1"}, []))
@@ -398,12 +395,11 @@ def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) ->
 
 PROVE_AND_LIST = """
 import sys
-from posref.conformance.evidence.catalogue import all_cases, all_flags
+from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.proof import proof_cache
 from posref.conformance.proof.build import product_of
-flags = all_flags()
 for op in {case.op: case for case in all_cases() if case.tier == "smoke"}.values():
-    product_of([op], flags)
+    product_of([op])
 told_by_values = "posref.conformance.evidence"
 names = [name for name in sys.modules if name.split(".")[0] == "posref" and not name.startswith(told_by_values)]
 loaded = {sys.modules[name].__file__ for name in names}
@@ -575,8 +571,8 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
     assert f"{count} groups taken from the cache" in run(site, *build_some, **cache).stdout
     edit(
         "conformance/evidence/alibi_slopes.py",
-        "heads, **params}, {}, flagged, comment,",
-        "heads, **params}, {}, flagged, comment + '.',",
+        "heads, **params}, {}, comment,",
+        "heads, **params}, {}, comment + '.',",
     )
     said = run(site, *build_some, **cache).stdout
     edited = {name.rpartition("/")[0] for name, data in files(root).items() if "/" in name and data != installed[name]}

@@ -38,7 +38,7 @@ def table(*rows: tuple[dict[str, Any], bool]) -> list[Asked]:
     for k, (axes, answered) in enumerate(rows):
         words = {n: frozenset({v}) for n, v in axes.items() if not isinstance(v, int) or isinstance(v, bool)}
         sizes = {n: (v, v) for n, v in axes.items() if isinstance(v, int) and not isinstance(v, bool)}
-        case = LoadedCase(f"rope/table/{k}", "rope", "value", "core", (), "", ("float32",), ())
+        case = LoadedCase(f"rope/table/{k}", "rope", "value", "core", "", ("float32",), ())
         verdict = "pass" if answered else "unsupported"
         found.append(Asked(case, "float32", Traits(words, sizes), verdict, DEFAULT_CLAIM["float32"]))
     return found

@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 def alone(op: str) -> list[LoadedCase]:
-    return [case for case in stored(op) if not state_cases.FLAGS.keys().isdisjoint(case.flags)]
+    return [case for case in stored(op) if case.state == "one-option"]
 
 
 @pytest.mark.thorough

@@ -15,7 +15,7 @@ from posref.scaling import LongRoPE
 
 
 def case(op: str, *calls: Call) -> LoadedCase:
-    return LoadedCase(f"{op}/a/b", op, "value", "core", (), "", ("float32",), calls)
+    return LoadedCase(f"{op}/a/b", op, "value", "core", "", ("float32",), calls)
 
 
 def test_a_call_is_told_by_what_it_does_not_leave_at_its_default() -> None:

@@ -1,4 +1,4 @@
-"""Every issue that a flag or a deviation names can be linked."""
+"""Every issue that a deviation names can be linked."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,11 @@ from runpy import run_path
 
 import pytest
 
-from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS
 
 NAMES = run_path(str(Path(__file__).parents[1] / "docs" / "site" / "trackers.py"))
 TRACKERS, references = NAMES["TRACKERS"], NAMES["references"]
-SEEN = {d.seen_in: name for name, d in DEVIATIONS.items()} | {f.seen_in: name for name, f in all_flags().items()}
+SEEN = {d.seen_in: name for name, d in DEVIATIONS.items()}
 
 
 def test_every_issue_has_an_address() -> None:
@@ -29,7 +28,7 @@ def test_every_issue_has_an_address() -> None:
 def test_every_tracker_is_named_somewhere() -> None:
     text = " ".join(SEEN)
     unused = [name for name in TRACKERS if not re.search(rf"(?<![\w./-]){re.escape(name)} ?#\d", text)]
-    assert not unused, f"no flag and no deviation names these of docs/site/trackers.py: {unused}"
+    assert not unused, f"no deviation names these of docs/site/trackers.py: {unused}"
 
 
 def test_a_number_without_a_name_is_of_the_repository_before_it() -> None:

@@ -111,5 +111,5 @@ def test_in_a_causal_mask_the_last_query_sees_the_last_key(mask: Any, word: str)
     queries, keys = mask.shape
     inputs = {"q": np.ones((queries, 8)), "k": np.ones((keys, 8)), "v": np.ones((keys, 8)), "mask": mask}
     call = Call({}, inputs, {"out": np.ones((queries, 8))})
-    case = LoadedCase("attention/a/case", "attention", "value", "core", (), "", ("float32",), (call,))
+    case = LoadedCase("attention/a/case", "attention", "value", "core", "", ("float32",), (call,))
     assert traits_of(case, "float32").words["masks"] == {word}

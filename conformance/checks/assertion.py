@@ -153,7 +153,7 @@ def _diagnosis(op: str, call: Call, sample: Sample, accuracy: str, dtype: str) -
 
     shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
     call = replace(call, inputs=wide(call.inputs), expected=shapes)
-    case = LoadedCase(f"{op}/your/call", op, "value", TIER, (), "", (dtype,), (call,))
+    case = LoadedCase(f"{op}/your/call", op, "value", TIER, "", (dtype,), (call,))
     answer = Answer(case, dtype, [sample.outputs])
     divide(answer, sample)
     return str(diagnose(op, [(with_few(answer).few or answer, True)], accuracy)["text"])

@@ -12,17 +12,15 @@ from ..accuracy import ROUNDING, UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..evidence.every.kernel_cases import GROUP
-from ..evidence.every.state_cases import FLAGS as STATE
 from ..judge import compare, judge
-from ..model import Answer, Call, CaseResult, LoadedCase, Operation
+from ..model import TABLE_FORMS, Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.live_truth import Sample, choose
 from ..suite.axes import Budget, rows_of
 from ..targets.base import Target
-from ..targets.invocation import OWN_DTYPE, text_of
+from ..targets.invocation import text_of
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
-STATE_FLAGS = frozenset(STATE)
 FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 STATE_HINT = (
@@ -50,7 +48,7 @@ def asked_in(case: LoadedCase, dtype: str) -> bool:
 def cases_in(target: Target, cases: Iterable[LoadedCase], dtype: str) -> list[LoadedCase]:
     """Return the cases that a target is asked in a dtype; of what an option leaves behind only in its most precise one."""
     widest = min(target.dtypes, key=lambda one: ROUNDING[one]) == dtype or dtype not in target.dtypes
-    return [case for case in cases if asked_in(case, dtype) and (widest or STATE_FLAGS.isdisjoint(case.flags))]
+    return [case for case in cases if asked_in(case, dtype) and (widest or case.state != "one-option")]
 
 
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:
@@ -81,7 +79,7 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
         nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
         if stopped.verdict == "error" and nothing and case.kind != "reject":
             return replace(result, verdict="unsupported", message=f"raised although there is nothing to compute: {stopped}")
-        if stopped.verdict == "error" and not {*OWN_DTYPE}.isdisjoint(case.flags):
+        if stopped.verdict == "error" and case.form in TABLE_FORMS:
             return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
         return replace(result, verdict=stopped.verdict, message=text_of(stopped))
     return _judged(answer, held_to(case.op, target.claims[dtype]), result)
@@ -89,7 +87,7 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
 
 def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:
     """Return the dtype of a case's first call: the case's, or another one that the target states, half precision if it can."""
-    if "other-dtype-first" not in case.flags:
+    if case.state != "other-dtype-first":
         return dtype
     others = [d for d in target.dtypes if d in case.dtypes and (d != dtype or d in UNIT)]
     return min(others, key=lambda d: d not in UNIT, default=dtype)
@@ -216,7 +214,7 @@ def _suspected(operation: Operation, answers: Sequence[Answer], operations: Pair
     first = sequences[0]
     for count, (call, outputs) in enumerate(zip(first.case.calls, first.outputs, strict=True), 1):
         if compare(operation.op, call, outputs, operation.claim, operation.dtype) is not None:
-            alone = replace(first.case, kind="value", calls=(call,), flags=())
+            alone = replace(first.case, kind="value", calls=(call,), form="", state="")
             return Trial(first.case, alone, f"call {count} of {first.case.id}")
     return None
 

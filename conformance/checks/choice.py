@@ -147,4 +147,4 @@ def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
         near = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in plain(case.op, inputs, case.params).items()}
         call = Call(case.params, inputs, near)
         dtypes = tuple(askable(case.op, inputs, near))
-        yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))
+        yield LoadedCase(case.id, case.op, case.kind, TIER, case.comment, dtypes, (call,), case.form, case.state)

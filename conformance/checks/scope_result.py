@@ -205,8 +205,8 @@ class Asker:
     def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
         expected = [replace(c, widths={}, computed={}) for c in calls]
         kind = "value" if len(calls) == 1 else "sequence"
-        case = LoadedCase(name, self.op, kind, "core", ("drawn",), "", (self.dtype,), tuple(expected))
-        result = CaseResult(name, self.op, kind, "core", self.dtype, "pass", flags=case.flags)
+        case = LoadedCase(name, self.op, kind, "core", "", (self.dtype,), tuple(expected))
+        result = CaseResult(name, self.op, kind, "core", self.dtype, "pass")
         if not asked_in(case, self.dtype):
             return None
         claim = held_to(self.op, self.target.claims[self.dtype])

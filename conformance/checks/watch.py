@@ -24,7 +24,7 @@ from posref.spec import REGISTRY
 
 from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
-from ..model import NOT_JUDGED, WATCHED, Call, Case
+from ..model import NOT_JUDGED, Call, Case
 from ..proof.evaluation import plain, wide
 from ..proof.live_truth import choose
 from ..suite.axes import Budget, rows_of
@@ -87,7 +87,7 @@ class Seen:
                 return
         self.verdict = "pass" if self.fault is None else "fail"
 
-    def case(self, number: int, flags: tuple[str, ...], comment: str) -> Case:
+    def case(self, number: int, comment: str) -> Case:
         """Return the call as a case; of a large one, some rows of it."""
         inputs = wide(self.call.inputs)
         near = plain(self.op, inputs, self.call.params)
@@ -95,7 +95,7 @@ class Seen:
         outputs = {n: np.broadcast_to(self.found[n][0] if n in self.found else y, y.shape) for n, y in near.items()}
         selection = choose(rows, outputs, near, SAVED)
         part = rows.cut(inputs, selection)
-        return Case(f"{self.op}/watched/call-{number}", self.call.params, part, flags, comment)
+        return Case(f"{self.op}/watched/call-{number}", self.call.params, part, comment)
 
 
 class Watch:
@@ -247,8 +247,8 @@ class Watch:
             raise TargetError(msg)
         by_op: dict[str, list[Case]] = {}
         for number, seen in enumerate((one for one in self._kept.values() if one.op != UNCHANGED), 1):
-            by_op.setdefault(seen.op, []).append(seen.case(number, tuple(WATCHED), f"seen in {self._place.text}"))
-        write_suite(Path(directory), by_op, WATCHED)
+            by_op.setdefault(seen.op, []).append(seen.case(number, f"seen in {self._place.text}"))
+        write_suite(Path(directory), by_op)
 
     def _counted(self) -> str:
         if not self._total:

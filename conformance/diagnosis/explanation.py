@@ -129,7 +129,7 @@ def _diagnose(
     known: _Known,
 ) -> dict[str, Any]:
     """Return an explanation of wrong values, or of wrong gradients where all values are right."""
-    still = [a.case.comment for a, failed in answers if failed and "still" in a.case.flags]
+    still = [a.case.comment for a, failed in answers if failed and a.case.state == "still"]
     if still:
         return _record(f"{still[0]}.", [])
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]

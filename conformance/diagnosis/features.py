@@ -17,8 +17,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from .. import traits
-from ..model import Call, LoadedCase
-from ..targets.invocation import FORMS
+from ..model import VIEWS, Call, LoadedCase
 from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases
@@ -180,8 +179,8 @@ def _facts(case: LoadedCase) -> list[Facts]:
 
 
 def _read(case: LoadedCase) -> list[Facts]:
-    shared: Facts = {f"form {form}": form in case.flags for form in FORMS}
-    shared["form either"] = not set(FORMS).isdisjoint(case.flags)
+    shared: Facts = {f"form {form}": form == case.form for form in VIEWS}
+    shared["form either"] = case.form in VIEWS
     return [shared | _traits(replace(case, calls=(call,))) | _of_call(case, call) for call in case.calls]
 
 

@@ -22,7 +22,6 @@ from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 from .. import judge
-from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS
 from ..evidence.index import evidence_of
 from ..evidence.tools.deviation import Deviation
@@ -48,10 +47,10 @@ class StrengthLine:
 
 @dataclass(frozen=True)
 class Idle:
-    """A case that no deviation of the registry fails: why it is there."""
+    """A case that no deviation of the registry fails, and what it says of itself."""
 
     case: str
-    flags: tuple[str, ...]
+    comment: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Strength:
             "class": CLASS, "dtype": DTYPE, "measured": self.measured, "not_measured": self.apart,
             "deviations": [{"name": line.name, "stage": line.stage, "caught": line.caught} for line in self.lines],
             "weak": [line.name for line in self.weak],
-            "catch_nothing": [{"case": idle.case, "flags": list(idle.flags)} for idle in self.idle],
+            "catch_nothing": [{"case": idle.case, "comment": idle.comment} for idle in self.idle],
         }  # fmt: skip
 
 
@@ -168,7 +167,7 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequ
         seen |= set[str]().union(*by_op.values())
         lines.append(StrengthLine(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
     every = [case for op, found in by_operation.items() for case in found if not ops or op in ops]
-    idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
+    idle = tuple(Idle(case.id, case.comment) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 
 
@@ -212,10 +211,9 @@ def show(strength: Strength, console: Console) -> None:
         for line in strength.lines:
             rest = _elsewhere(line)
             console.print(f"{line.name}: {line.stage} {line.caught[line.stage]}{rest and ', ' + rest}", soft_wrap=True)
-    flags = all_flags()
     for idle in strength.idle:
-        why = "; ".join(f"{name}: {flags[name].catches}" for name in idle.flags if name in flags)
-        console.print(f"[red]catches nothing[/red] {idle.case} ({why})", highlight=False, soft_wrap=True)
+        why = idle.comment and f" ({idle.comment})"
+        console.print(f"[red]catches nothing[/red] {idle.case}{why}", highlight=False, soft_wrap=True)
     for line in strength.weak:
         count = line.caught[line.stage]
         console.print(f"[red]weak[/red] {line.name}: {count} cases of {line.stage} catch it; {LEAST} must", soft_wrap=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import after, argument, before, deviations_of, narrowed, option
@@ -13,24 +13,11 @@ from .tools.hints import BRANCH, KEEP_FLOAT32
 from .tools.numbers import floats, reals
 
 OP = "affine_waves"
-FLAGS = {
-    "waves-wave": Flag("sines where cosines are, or the reverse"),
-    "waves-phase": Flag("the phase left out, subtracted, or multiplied by the time"),
-    "waves-unit": Flag("frequencies taken in turns: 2 pi too many"),
-    "waves-order": Flag("weight and bias exchanged"),
-    "waves-far": Flag("times held in half precision"),
-    "waves-before": Flag("times before 0"),
-    "waves-rows": Flag("the first row's times used for all"),
-    "waves-bits": Flag("frequencies or phases of 24 bits narrowed on the way"),
-    "waves-true-size": Flag("a model's own number of channels not reproduced"),
-    "waves-empty": Flag("no time, or no channel: a crash or a wrong shape"),
-    "waves-refuse": Flag("a phase for each but one accepted"),
-}
 USUAL: dict[str, Any] = {"wave": "cos"}
 KERNEL = ({"wave": "cos"},)
 SIZES: dict[str, Any] = {"m": 5}
 
-_cases = cases_of(OP, "waves-")
+_cases = cases_of(OP)
 
 
 def _learned(name: str, m: int, bits: int = 8, by: float = 0.25) -> dict[str, Any]:
@@ -39,11 +26,11 @@ def _learned(name: str, m: int, bits: int = 8, by: float = 0.25) -> dict[str, An
 
 
 def _case(
-    name: str, flags: str, x: Any, m: int, wave: str = "cos", comment: str = "", *, bits: int = 8, by: float = 0.25, **rest: Any
+    name: str, x: Any, m: int, wave: str = "cos", comment: str = "", *, bits: int = 8, by: float = 0.25, **rest: Any
 ) -> Case:
     """Return a case of affine_waves."""
     learned = rest.pop("given", None) or _learned(name, m, bits, by)
-    return _cases(name, flags, {"wave": wave}, {"x": x, **learned}, comment, **rest)
+    return _cases(name, {"wave": wave}, {"x": x, **learned}, comment, **rest)
 
 
 PERIODS = {"weight": 10.0 ** -np.linspace(0, 9, 7), "bias": np.arange(7) / 8}  # TGAT's first frequencies
@@ -52,38 +39,36 @@ PERIODS = {"weight": 10.0 ** -np.linspace(0, 9, 7), "bias": np.arange(7) / 8}  #
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("cos/small", "wave phase unit order", (1, 30, 2), 3, tier="smoke"),
-        _case("cos/fractional", "phase bits", (0.5, 7.25, 30.125), 4),
-        _case("cos/tgn", "true-size wave", (0, 3, 86400, 5), 100, comment="100 channels; seconds", by=2.0**-12),
-        _case("cos/periods", "true-size far", (0, 1, 3600, 604800), 7, comment="one frequency for each power of ten",
-              given=PERIODS),
-        _case("cos/24-bits", "bits phase", (3, 11, 4), 6, bits=24),
-        _case("cos/far", "far unit", (257, 2049, 65537, 131071), 5, by=2.0**-8),
-        _case("cos/before", "before phase", (-7, -1, 4), 5, comment="times before 0"),
-        _case("cos/rows", "rows order", ((1, 4, 2), (30, 7, 9)), 4),
-        _case("cos/whole-floats", "phase order", (1.0, 40.0, 9.0), 4, comment="whole numbers as floats"),
-        _case("sin/whole-floats", "phase bits", (3.0, 0.0, 17.0), 5, "sin"),
-        _case("cos/scalar", "rows wave", 30, 3, comment="one time"),
-        _case("sin/small", "wave phase order", (1, 30, 2), 3, "sin"),
-        _case("sin/before", "before wave", (-7.5, -1, 4), 5, "sin"),
-        _case("sin/24-bits", "bits unit", (3, 11, 4), 6, "sin", bits=24),
-        _case("sin/far", "far phase", (258, 4097, 65539), 4, "sin", by=2.0**-8),
-        _case("sin/rows", "rows true-size", ((1, 4), (30, 7), (9, 0)), 64, "sin"),
-        _case("sin/one-channel", "order unit", (3, 8), 1, "sin"),
-        _case("empty/times", "empty", np.zeros(0), 3),
-        _case("empty/channels", "empty", (1, 4), 0, "sin"),
-        _case("empty/channels-rows", "empty", ((1, 4), (2, 0)), 0),
-        Case(f"{OP}/sequence/events", flags=("waves-rows", "waves-far"), kind="sequence", comment="one batch after another",
+        _case("cos/small", (1, 30, 2), 3, tier="smoke"),
+        _case("cos/fractional", (0.5, 7.25, 30.125), 4),
+        _case("cos/tgn", (0, 3, 86400, 5), 100, comment="100 channels; seconds", by=2.0**-12),
+        _case("cos/periods", (0, 1, 3600, 604800), 7, comment="one frequency for each power of ten", given=PERIODS),
+        _case("cos/24-bits", (3, 11, 4), 6, bits=24),
+        _case("cos/far", (257, 2049, 65537, 131071), 5, by=2.0**-8),
+        _case("cos/before", (-7, -1, 4), 5, comment="times before 0"),
+        _case("cos/rows", ((1, 4, 2), (30, 7, 9)), 4),
+        _case("cos/whole-floats", (1.0, 40.0, 9.0), 4, comment="whole numbers as floats"),
+        _case("sin/whole-floats", (3.0, 0.0, 17.0), 5, "sin"),
+        _case("cos/scalar", 30, 3, comment="one time"),
+        _case("sin/small", (1, 30, 2), 3, "sin"),
+        _case("sin/before", (-7.5, -1, 4), 5, "sin"),
+        _case("sin/24-bits", (3, 11, 4), 6, "sin", bits=24),
+        _case("sin/far", (258, 4097, 65539), 4, "sin", by=2.0**-8),
+        _case("sin/rows", ((1, 4), (30, 7), (9, 0)), 64, "sin"),
+        _case("sin/one-channel", (3, 8), 1, "sin"),
+        _case("empty/times", np.zeros(0), 3),
+        _case("empty/channels", (1, 4), 0, "sin"),
+        _case("empty/channels-rows", ((1, 4), (2, 0)), 0),
+        Case(f"{OP}/sequence/events", kind="sequence", comment="one batch after another",
              steps=tuple(Step({"wave": "cos"}, {"x": x, **_learned("events", 4)}) for x in ((1, 4, 9), (300,), (2, 301)))),
-        _case("refused/phases", "refuse", (1, 4), 0, "cos", "a phase for each frequency", kind="reject",
+        _case("refused/phases", (1, 4), 0, "cos", "a phase for each frequency", kind="reject",
               given={"weight": floats(3, seed=1), "bias": floats(2, seed=2)}),
-        _case("refused/wave", "refuse", (1, 4), 3, "tan", "no such wave", kind="reject"),
+        _case("refused/wave", (1, 4), 3, "tan", "no such wave", kind="reject"),
         *places(OP, "x", USUAL, **_learned("forms", 4)),
-        gradient(OP, "cos", "angle term", {"x": (1, 4), **_learned("gradient", 3)}, {"out": (2, 3)}, wave="cos"),
-        gradient(OP, "sin", "angle broadcast", {"x": ((1, 4), (9, 0)), **_learned("gradient sin", 2)}, {"out": (2, 2, 2)},
-                 wave="sin"),
-        gradient(OP, "strided", "non-contiguous angle", {"x": ((1, 4, 2), (30, 7, 9)), **_learned("gradient strided", 2)},
-                 {"out": (2, 3, 2)}, wave="cos"),
+        gradient(OP, "cos", {"x": (1, 4), **_learned("gradient", 3)}, {"out": (2, 3)}, wave="cos"),
+        gradient(OP, "sin", {"x": ((1, 4), (9, 0)), **_learned("gradient sin", 2)}, {"out": (2, 2, 2)}, wave="sin"),
+        gradient(OP, "strided", {"x": ((1, 4, 2), (30, 7, 9)), **_learned("gradient strided", 2)},
+                 {"out": (2, 3, 2)}, wave="cos", view="non-contiguous"),
     )  # fmt: skip
 
 

@@ -5,25 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, LAST_QUERIES, SIGN
 from .tools.omissions import ONE_PAIR, VIEWS
-
-FLAGS = {
-    "alibi-sign": Flag("far keys favoured", "x-transformers 4ed4d0a"),
-    "alibi-form": Flag("one form in place of another: signed, absolute or by key", "Baichuan-13B #172, llm-foundry #186"),
-    "alibi-off-by-one": Flag("distances counted from one", "vLLM #945"),
-    "alibi-product": Flag("slope, distance or product in half precision", "TensorRT-Model-Connect #667, vllm-fork #503"),
-    "alibi-ids": Flag("counts from 0 in place of the caller's positions", "PaddleNLP #6495"),
-    "alibi-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
-    "alibi-decode": Flag("a decode row that is not the row of the whole", "x-transformers 74f241d, fbbc159"),
-    "alibi-far": Flag("distances past 256 or 2048 in half precision", "vllm-fork #503"),
-    "alibi-root": Flag("the square root of the distance left out, or on both sides of the query"),
-    "alibi-empty": Flag("no query: a crash or a wrong shape"),
-}
 
 FORMS = ("distance", "causal", "key")
 USUAL: dict[str, Any] = {"heads": 6, "form": "distance"}
@@ -38,13 +25,13 @@ HOLES = (0, 3, 3, 1, 9, 4, 20)  # gaps, repeats and no order
 
 
 def _case(
-    name: str, flags: str, q_positions: Any, k_positions: Any, comment: str = "", *, kind: str = "value",
+    name: str, q_positions: Any, k_positions: Any, comment: str = "", *, kind: str = "value",
     tier: str = "core",
     **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of alibi."""
     inputs = {"q_positions": q_positions, "k_positions": k_positions}
-    return Case(f"alibi/{name}", params, inputs, tuple(f"alibi-{flag}" for flag in flags.split()), comment, kind, tier)
+    return Case(f"alibi/{name}", params, inputs, comment, kind, tier)
 
 
 def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
@@ -56,72 +43,66 @@ def _usual(form: str) -> Iterator[Case]:
     """Yield biases of as many heads as a power of two, the last query at the last key."""
     for heads, queries, keys in ((2, 3, 5), (4, 5, 3), (8, 1, 7), (16, 3, 3), (1, 6, 4)):
         inputs = {"q_positions": np.arange(queries) + max(0, keys - queries), "k_positions": np.arange(keys)}
-        yield Case(f"alibi/usual/{form}-{heads}", {"heads": heads, "form": form}, inputs, ("power-of-two-heads",))
+        yield Case(f"alibi/usual/{form}-{heads}", {"heads": heads, "form": form}, inputs)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("distance/small", "sign exponent off-by-one", (2, 3), (0, 1, 2, 3, 4), heads=8, form="distance"),
-        _case("distance/both-sides", "form sign heads", (3, 8, 5), HOLES, "keys before and after the query", heads=6,
-              form="distance"),
-        _case("distance/rows", "rows ids order", Q_OFFSETS, K_OFFSETS, "(B, Q) and (B, K)", heads=12, form="distance"),
-        _case("distance/far", "far product", (0, 2049), FAR, heads=3, form="distance"),
-        _case("distance/negative", "form ids", (-3, 0), (-300, -1, 2), heads=20, form="distance"),
-        _case("distance/fractional", "product", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="distance"),
-        _case("distance/one-head", "exponent off-by-one", (5, 4, 9), (0, 300), heads=1, form="distance"),
-        _case("causal/small", "form off-by-one sign", (2, 3), (0, 1, 2, 3, 4), heads=8, form="causal"),
-        _case("causal/both-sides", "form off-by-one heads", (3, 8, 5), HOLES, "positive after the query", heads=12,
-              form="causal"),
-        _case("causal/rows", "rows ids", Q_OFFSETS, K_OFFSETS, heads=20, form="causal"),
-        _case("causal/far", "far product", (1, 4097, 65537), FAR, heads=6, form="causal"),
-        _case("causal/baichuan-13b", "true-size heads order", (4095,), (0, 1, 2047, 4094, 4095), heads=40, form="causal"),
-        _case("causal/shared-queries", "rows", (7, 9), K_OFFSETS, "queries (Q,) against keys (B, K)", heads=3, form="causal"),
-        _case("key/small", "form sign", (2, 3), (0, 1, 2, 3, 4), "(H, 1, K)", heads=8, form="key"),
-        _case("key/bloom", "true-size heads order", (1, 2, 3), (0, 1, 2, 7, 2047), heads=112, form="key"),
-        _case("key/falcon", "true-size heads product", (1, 2), (0, 1, 257, 2047, 5), heads=71, form="key"),
-        _case("key/rows", "rows ids form", Q_OFFSETS, K_OFFSETS, heads=6, form="key"),
-        _case("key/far", "far product", (5, 6), FAR, heads=3, form="key"),
-        _case("key/one-query", "decode form", (9,), HOLES, "a decode step: still m j", heads=6, form="key"),
-        _case("key/one-query-shard", "decode ids", (3,), (300, 7, 2, 41), "keys beyond the query", heads=5, form="key"),
-        _case("key/one-query-rows", "decode rows", ((9,), (4,)), K_OFFSETS[:2], heads=3, form="key"),
-        _case("root/small", "root off-by-one", (2, 3), (0, 1, 2, 3, 4), "Step-1", heads=8, form="causal", root=True),
-        _case("root/both-sides", "root heads", (3, 8, 5), HOLES, "0 after the query", heads=6, form="causal", root=True),
-        _case("root/rows", "root rows ids", Q_OFFSETS, K_OFFSETS, heads=12, form="causal", root=True),
-        _case("root/far", "root far product", (1, 4097, 65537), FAR, heads=5, form="causal", root=True),
-        _case("root/fractional", "root product", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="causal", root=True),
-        _case("root/one-query", "root decode", (257,), (0, 1, 2, 256, 257, 258), heads=3, form="causal", root=True),
-        _case("root/shard", "root shard", (2, 9), (0, 1, 2, 3, 4), heads=12, form="causal", root=True, first=6, count=6),
-        _case("max-bias/16", "max-bias form", (3, 8, 5), HOLES, "MPT's alibi_bias_max", heads=6, form="key", max_bias=16),
-        _case("max-bias/5", "max-bias heads", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", max_bias=5),
-        _case("max-bias/2.5", "max-bias rows", Q_OFFSETS, K_OFFSETS, heads=3, form="causal", max_bias=2.5),
-        _case("shard/second-of-two", "shard", (3, 8, 5), HOLES, "heads 8 to 15 of 16", heads=16, form="key", first=8, count=8),
-        _case("shard/third-of-four", "shard heads", (2, 3), tuple(range(200, 257)), "BLOOM on four ranks", heads=112,
+        _case("distance/small", (2, 3), (0, 1, 2, 3, 4), heads=8, form="distance"),
+        _case("distance/both-sides", (3, 8, 5), HOLES, "keys before and after the query", heads=6, form="distance"),
+        _case("distance/rows", Q_OFFSETS, K_OFFSETS, "(B, Q) and (B, K)", heads=12, form="distance"),
+        _case("distance/far", (0, 2049), FAR, heads=3, form="distance"),
+        _case("distance/negative", (-3, 0), (-300, -1, 2), heads=20, form="distance"),
+        _case("distance/fractional", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="distance"),
+        _case("distance/one-head", (5, 4, 9), (0, 300), heads=1, form="distance"),
+        _case("causal/small", (2, 3), (0, 1, 2, 3, 4), heads=8, form="causal"),
+        _case("causal/both-sides", (3, 8, 5), HOLES, "positive after the query", heads=12, form="causal"),
+        _case("causal/rows", Q_OFFSETS, K_OFFSETS, heads=20, form="causal"),
+        _case("causal/far", (1, 4097, 65537), FAR, heads=6, form="causal"),
+        _case("causal/baichuan-13b", (4095,), (0, 1, 2047, 4094, 4095), heads=40, form="causal"),
+        _case("causal/shared-queries", (7, 9), K_OFFSETS, "queries (Q,) against keys (B, K)", heads=3, form="causal"),
+        _case("key/small", (2, 3), (0, 1, 2, 3, 4), "(H, 1, K)", heads=8, form="key"),
+        _case("key/bloom", (1, 2, 3), (0, 1, 2, 7, 2047), heads=112, form="key"),
+        _case("key/falcon", (1, 2), (0, 1, 257, 2047, 5), heads=71, form="key"),
+        _case("key/rows", Q_OFFSETS, K_OFFSETS, heads=6, form="key"),
+        _case("key/far", (5, 6), FAR, heads=3, form="key"),
+        _case("key/one-query", (9,), HOLES, "a decode step: still m j", heads=6, form="key"),
+        _case("key/one-query-shard", (3,), (300, 7, 2, 41), "keys beyond the query", heads=5, form="key"),
+        _case("key/one-query-rows", ((9,), (4,)), K_OFFSETS[:2], heads=3, form="key"),
+        _case("root/small", (2, 3), (0, 1, 2, 3, 4), "Step-1", heads=8, form="causal", root=True),
+        _case("root/both-sides", (3, 8, 5), HOLES, "0 after the query", heads=6, form="causal", root=True),
+        _case("root/rows", Q_OFFSETS, K_OFFSETS, heads=12, form="causal", root=True),
+        _case("root/far", (1, 4097, 65537), FAR, heads=5, form="causal", root=True),
+        _case("root/fractional", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="causal", root=True),
+        _case("root/one-query", (257,), (0, 1, 2, 256, 257, 258), heads=3, form="causal", root=True),
+        _case("root/shard", (2, 9), (0, 1, 2, 3, 4), heads=12, form="causal", root=True, first=6, count=6),
+        _case("max-bias/16", (3, 8, 5), HOLES, "MPT's alibi_bias_max", heads=6, form="key", max_bias=16),
+        _case("max-bias/5", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", max_bias=5),
+        _case("max-bias/2.5", Q_OFFSETS, K_OFFSETS, heads=3, form="causal", max_bias=2.5),
+        _case("shard/second-of-two", (3, 8, 5), HOLES, "heads 8 to 15 of 16", heads=16, form="key", first=8, count=8),
+        _case("shard/third-of-four", (2, 3), tuple(range(200, 257)), "BLOOM on four ranks", heads=112,
               form="key", first=56, count=28),
-        _case("shard/first", "shard heads", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", first=0, count=6),
-        _case("shard/last", "shard order rows", Q_OFFSETS, K_OFFSETS, "no count", heads=20, form="causal", first=9),
-        _case("shard/max-bias", "shard max-bias", (2, 3), (0, 1, 2, 3, 4, 9), heads=12, form="distance", first=4, count=4,
-              max_bias=16),
-        _case("decode/one-query", "decode ids", (6,), tuple(range(7)), "the last row of the whole", heads=12, form="distance"),
-        _case("decode/one-query-causal", "decode ids", (258,), (0, 1, 2, 256, 257, 258), heads=6, form="causal"),
-        _case("decode/one-key", "decode", (3, 4), (2,), heads=6, form="distance"),
-        _case("decode/no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), heads=6, form="distance"),
-        Case("alibi/sequence/decode", flags=("alibi-decode",), comment="prefill, then a decode row, then prefill elsewhere",
+        _case("shard/first", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", first=0, count=6),
+        _case("shard/last", Q_OFFSETS, K_OFFSETS, "no count", heads=20, form="causal", first=9),
+        _case("shard/max-bias", (2, 3), (0, 1, 2, 3, 4, 9), heads=12, form="distance", first=4, count=4, max_bias=16),
+        _case("decode/one-query", (6,), tuple(range(7)), "the last row of the whole", heads=12, form="distance"),
+        _case("decode/one-query-causal", (258,), (0, 1, 2, 256, 257, 258), heads=6, form="causal"),
+        _case("decode/one-key", (3, 4), (2,), heads=6, form="distance"),
+        _case("decode/no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), heads=6, form="distance"),
+        Case("alibi/sequence/decode", comment="prefill, then a decode row, then prefill elsewhere",
              kind="sequence",
              steps=_alibi_steps((range(5), range(5)), ((5,), range(6)), (range(7, 12), range(12)), heads=12, form="distance")),
-        Case("alibi/sequence/decode-causal", flags=("alibi-decode", "alibi-ids"),
+        Case("alibi/sequence/decode-causal",
              comment="prefill, then one token after another", kind="sequence",
              steps=_alibi_steps((range(3), range(3)), ((3,), range(4)), ((4,), range(5)), heads=6, form="causal")),
-        _case("refused/form", "refuse", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
-        _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
-        _case("refused/root", "refuse", (2, 3), (0, 1, 2), "a root of the distance on both sides", kind="reject", heads=8,
+        _case("refused/form", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
+        _case("refused/no-heads", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
+        _case("refused/root", (2, 3), (0, 1, 2), "a root of the distance on both sides", kind="reject", heads=8,
               form="distance", root=True),
-        _case("refused/root-key", "refuse", (2, 3), (0, 1, 2), "a root of positions", kind="reject", heads=8, form="key",
-              root=True),
-        _case("refused/shard", "refuse", (2, 3), (0, 1, 2), "heads 6 to 9 of 8", kind="reject", heads=8, form="key",
-              first=6, count=4),
-        _case("refused/max-bias", "refuse", (2, 3), (0, 1, 2), "slopes must fall", kind="reject", heads=8, form="key",
-              max_bias=0),
+        _case("refused/root-key", (2, 3), (0, 1, 2), "a root of positions", kind="reject", heads=8, form="key", root=True),
+        _case("refused/shard", (2, 3), (0, 1, 2), "heads 6 to 9 of 8", kind="reject", heads=8, form="key", first=6, count=4),
+        _case("refused/max-bias", (2, 3), (0, 1, 2), "slopes must fall", kind="reject", heads=8, form="key", max_bias=0),
         *pairs("alibi", USUAL),
         *(case for form in FORMS for case in _usual(form)),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from .tools.deviation import (
     option,
     tf32,
 )
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE, TENSOR_CORES
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
@@ -35,7 +35,7 @@ EVERY_SIZE = True
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *,
+    name: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *,
     pairs: int | None = None,
     bits: int = 8, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
@@ -45,21 +45,21 @@ def _case(
     inputs = {
         key: floats(*size, seed=seed_of(name + key), bits=bits) / (1 if key == "x" else 4) for key, size in arrays.items()
     }
-    return Case(f"apply_rope/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"apply_rope/{name}", params, inputs, comment, kind, tier)
 
 
 def _apply_layout(layout: str) -> Iterator[Case]:
     """Yield what every layout is asked of apply_rope."""
     group = layout.replace("_", "-")
     first = "smoke" if layout == "half" else "core"
-    yield _case(f"{group}/small", "layout sign", (3, 8), (3,), tier=first, layout=layout)
-    yield _case(f"{group}/24-bits", "downcast table-layout mixed-layout", (3, 2, 5, 12), (5,), bits=24, layout=layout)
-    yield _case(f"{group}/53-bits", "downcast mixed-layout", (2, 3, 6), (3,), bits=53, layout=layout)
-    yield _case(f"{group}/rows", "row-offsets every-head", (3, 2, 5, 14), (3, 1, 5), layout=layout)
-    yield _case(f"{group}/tokens-first", "token-axis rank", (2, 5, 3, 10), (2, 5, 1), bits=24, layout=layout)
-    yield _case(f"{group}/partial", "partial partial-tail", (2, 5, 22), (5,), pairs=7, bits=24, layout=layout)
-    yield _case(f"{group}/inverse", "inverse sign", (5, 12), (5,), bits=24, layout=layout, inverse=True)
-    yield _case(f"{group}/inverse-partial", "inverse partial-tail", (3, 5, 17), (3, 5), pairs=5, layout=layout, inverse=True)
+    yield _case(f"{group}/small", (3, 8), (3,), tier=first, layout=layout)
+    yield _case(f"{group}/24-bits", (3, 2, 5, 12), (5,), bits=24, layout=layout)
+    yield _case(f"{group}/53-bits", (2, 3, 6), (3,), bits=53, layout=layout)
+    yield _case(f"{group}/rows", (3, 2, 5, 14), (3, 1, 5), layout=layout)
+    yield _case(f"{group}/tokens-first", (2, 5, 3, 10), (2, 5, 1), bits=24, layout=layout)
+    yield _case(f"{group}/partial", (2, 5, 22), (5,), pairs=7, bits=24, layout=layout)
+    yield _case(f"{group}/inverse", (5, 12), (5,), bits=24, layout=layout, inverse=True)
+    yield _case(f"{group}/inverse-partial", (3, 5, 17), (3, 5), pairs=5, layout=layout, inverse=True)
 
 
 def _apply_forms() -> Iterator[Case]:
@@ -70,18 +70,18 @@ def _apply_forms() -> Iterator[Case]:
         signs = tuple(-n if "expanded" in rotated.name and axis == 0 else n for axis, n in enumerate(rows))
         tables = {n: reals(name + n, *signs, x.shape[-1] // 2) / 4 for n in ("cos", "sin")}
         options = {"layout": rotated.options["layout"]}
-        yield form("apply_rope", rotated.name, rotated.flags, {"x": x, **tables}, options, rotated.comment)
+        yield form_case("apply_rope", rotated.name, {"x": x, **tables}, options, rotated.comment, rotated.form)
 
 
 def _apply(
-    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
+    name: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
     wrt: str = "x", out: tuple[int, ...] = (), bits: int = 8, **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of apply_rope, with tables of `rows` that are no unit circle; of x alone unless said otherwise."""
     pairs = shape[-1] // 2 if pairs is None else pairs
     tables = {n: reals(name + n, *rows, pairs, bits=bits) / 4 for n in ("cos", "sin")}
     inputs = {"x": reals(name, *shape, bits=bits), **tables}
-    return gradient("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
+    return gradient("apply_rope", name, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
 
 
 def _usual(layout: str) -> Iterator[Case]:
@@ -89,60 +89,55 @@ def _usual(layout: str) -> Iterator[Case]:
     for name, heads, x in usual_heads(layout):
         shape = len(heads.positions), heads.channels // 2
         tables = {table: floats(*shape, seed=seed_of(name + table)) / 4 for table in ("cos", "sin")}
-        yield Case(f"apply_rope/usual/{name}", {"layout": layout}, {"x": x, **tables}, ("usual-size",))
+        yield Case(f"apply_rope/usual/{name}", {"layout": layout}, {"x": x, **tables})
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for layout in LAYOUTS for case in _apply_layout(layout)),
-        _case("shapes/vector", "rank", (6,), (), layout="half"),
-        _case("shapes/odd-rows", "odd-size aliasing", (7, 10), (7,), bits=24, layout="half"),
-        _case("shapes/odd-rows-interleaved", "odd-size aliasing", (3, 5, 18), (5,), bits=24, layout="interleaved"),
-        _case("shapes/single-head", "single-head", (2, 1, 5, 12), (5,), layout="half"),
-        _case("shapes/single-head-interleaved", "single-head", (3, 1, 2, 6), (3, 1, 2), layout="interleaved"),
-        _case("shapes/one-row", "decode", (3, 2, 1, 20), (3, 1, 1), layout="half"),
-        _case("shapes/one-row-interleaved", "decode", (5, 1, 14), (1,), layout="interleaved"),
-        _case("shapes/no-token", "empty", (2, 0, 8), (0,), layout="half"),
-        _case("shapes/20-of-72", "odd-size partial-tail", (5, 72), (5,), pairs=20, layout="interleaved"),
-        _case("shapes/36-of-80", "odd-size partial-tail", (3, 80), (3,), pairs=36, layout="half"),
-        _case("shapes/head-128", "true-size", (3, 5, 128), (5,), bits=24, layout="half"),
-        _case("trailing/half", "lanes layout", (3, 2, 5, 14), (5,), pairs=4, layout="half", lanes="trailing"),
-        _case("trailing/interleaved", "lanes layout", (5, 22), (5,), pairs=6, bits=24, layout="interleaved", lanes="trailing"),
-        _case("trailing/inverse", "lanes inverse", (3, 5, 17), (3, 5), pairs=5, layout="interleaved_to_half", inverse=True,
-              lanes="trailing"),
-        _case("trailing/deepseek-v4", "lanes true-size", (1, 512), (1,), pairs=32, layout="interleaved", lanes="trailing"),
-        _case("refused/layout", "refuse-option", (3, 8), (3,), "no such layout", kind="reject", layout="neox"),
-        _case("refused/lanes", "refuse-option", (3, 8), (3,), "no such lanes", pairs=2, kind="reject", layout="half",
-              lanes="last"),
-        _case("refused/wide-table", "refuse-width", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject",
-              layout="half"),
-        _case("refused/rows-as-heads", "refuse-positions", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)",
-              kind="reject", layout="half"),
+        _case("shapes/vector", (6,), (), layout="half"),
+        _case("shapes/odd-rows", (7, 10), (7,), bits=24, layout="half"),
+        _case("shapes/odd-rows-interleaved", (3, 5, 18), (5,), bits=24, layout="interleaved"),
+        _case("shapes/single-head", (2, 1, 5, 12), (5,), layout="half"),
+        _case("shapes/single-head-interleaved", (3, 1, 2, 6), (3, 1, 2), layout="interleaved"),
+        _case("shapes/one-row", (3, 2, 1, 20), (3, 1, 1), layout="half"),
+        _case("shapes/one-row-interleaved", (5, 1, 14), (1,), layout="interleaved"),
+        _case("shapes/no-token", (2, 0, 8), (0,), layout="half"),
+        _case("shapes/20-of-72", (5, 72), (5,), pairs=20, layout="interleaved"),
+        _case("shapes/36-of-80", (3, 80), (3,), pairs=36, layout="half"),
+        _case("shapes/head-128", (3, 5, 128), (5,), bits=24, layout="half"),
+        _case("trailing/half", (3, 2, 5, 14), (5,), pairs=4, layout="half", lanes="trailing"),
+        _case("trailing/interleaved", (5, 22), (5,), pairs=6, bits=24, layout="interleaved", lanes="trailing"),
+        _case("trailing/inverse", (3, 5, 17), (3, 5), pairs=5, layout="interleaved_to_half", inverse=True, lanes="trailing"),
+        _case("trailing/deepseek-v4", (1, 512), (1,), pairs=32, layout="interleaved", lanes="trailing"),
+        _case("refused/layout", (3, 8), (3,), "no such layout", kind="reject", layout="neox"),
+        _case("refused/lanes", (3, 8), (3,), "no such lanes", pairs=2, kind="reject", layout="half", lanes="last"),
+        _case("refused/wide-table", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject", layout="half"),
+        _case("refused/rows-as-heads", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)", kind="reject", layout="half"),
         Case("apply_rope/refused/two-widths", {"layout": "half"},
-             {"x": floats(3, 8, seed=1), "cos": floats(3, 4, seed=2) / 4, "sin": floats(3, 3, seed=3) / 4}, ("refuse-width",),
+             {"x": floats(3, 8, seed=1), "cos": floats(3, 4, seed=2) / 4, "sin": floats(3, 3, seed=3) / 4},
              "cos and sin of different widths", "reject"),
         *_apply_forms(),
-        _apply("half", "sign layout gain", (2, 3, 8), (3,), layout="half"),
-        _apply("interleaved", "sign layout gain", (2, 3, 6), (3,), layout="interleaved"),
-        _apply("mixed", "layout sign gain", (3, 2, 10), (2,), "written where it was not read", layout="interleaved_to_half"),
-        _apply("24-bits", "bits sign", (2, 3, 6), (3,), bits=24, layout="half"),
-        _apply("partial", "tail", (2, 3, 11), (3,), pairs=3, layout="half"),
-        _apply("partial-interleaved", "tail layout", (3, 2, 9), (2,), pairs=2, layout="interleaved"),
-        _apply("trailing", "tail lanes", (3, 2, 9), (2,), pairs=2, layout="interleaved", lanes="trailing"),
-        _apply("trailing-tables", "tail lanes broadcast", (2, 3, 7), (3,), pairs=2, wrt="x cos sin", layout="half",
-               lanes="trailing"),
-        _apply("inverse", "inverse sign", (2, 3, 8), (3,), layout="half", inverse=True),
-        _apply("inverse-mixed", "inverse layout tail", (3, 2, 7), (2,), pairs=3, layout="interleaved_to_half", inverse=True),
-        _apply("rows", "offsets", (3, 2, 2, 6), (3, 1, 2), layout="interleaved"),
-        _apply("tables", "broadcast", (2, 3, 8), (3,), wrt="x cos sin", layout="half"),
-        _apply("tables-rows", "broadcast offsets tail", (2, 3, 2, 7), (2, 1, 2), pairs=3, wrt="cos sin", layout="interleaved"),
-        _apply("tables-inverse", "inverse broadcast", (3, 2, 4), (2,), "the sine's gradient has the other sign", wrt="cos sin",
+        _apply("half", (2, 3, 8), (3,), layout="half"),
+        _apply("interleaved", (2, 3, 6), (3,), layout="interleaved"),
+        _apply("mixed", (3, 2, 10), (2,), "written where it was not read", layout="interleaved_to_half"),
+        _apply("24-bits", (2, 3, 6), (3,), bits=24, layout="half"),
+        _apply("partial", (2, 3, 11), (3,), pairs=3, layout="half"),
+        _apply("partial-interleaved", (3, 2, 9), (2,), pairs=2, layout="interleaved"),
+        _apply("trailing", (3, 2, 9), (2,), pairs=2, layout="interleaved", lanes="trailing"),
+        _apply("trailing-tables", (2, 3, 7), (3,), pairs=2, wrt="x cos sin", layout="half", lanes="trailing"),
+        _apply("inverse", (2, 3, 8), (3,), layout="half", inverse=True),
+        _apply("inverse-mixed", (3, 2, 7), (2,), pairs=3, layout="interleaved_to_half", inverse=True),
+        _apply("rows", (3, 2, 2, 6), (3, 1, 2), layout="interleaved"),
+        _apply("tables", (2, 3, 8), (3,), wrt="x cos sin", layout="half"),
+        _apply("tables-rows", (2, 3, 2, 7), (2, 1, 2), pairs=3, wrt="cos sin", layout="interleaved"),
+        _apply("tables-inverse", (3, 2, 4), (2,), "the sine's gradient has the other sign", wrt="cos sin",
                layout="interleaved_to_half", inverse=True),
-        _apply("strided", "non-contiguous sign", (2, 3, 2, 6), (2, 1, 2), layout="half"),
-        _apply("strided-interleaved", "non-contiguous tail", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved"),
-        _apply("expanded", "broadcast-view broadcast", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
-               wrt="x cos sin", out=(-2, 3, 6), layout="half"),
+        _apply("strided", (2, 3, 2, 6), (2, 1, 2), layout="half", view="non-contiguous"),
+        _apply("strided-interleaved", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved", view="non-contiguous"),
+        _apply("expanded", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
+               wrt="x cos sin", out=(-2, 3, 6), layout="half", view="broadcast-view"),
         *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 

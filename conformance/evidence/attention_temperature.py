@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.factors import TEXTS, factor_case, factor_sequence, negative_positions
 from .shared.masks import NONE, held_in
 from .tools.case import Make
@@ -13,10 +13,6 @@ from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, o
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
 from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
-
-FLAGS = {
-    "factor-steps": Flag("steps for a smooth growth, or the reverse; quotients rounded, or rounded up"),
-}
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "length": 8, "offset": 0}
 OTHER_VALUES = {"length": 16}
@@ -38,33 +34,28 @@ def _case(*args: Any, **more: Any) -> Case:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("steps/small", "steps offset strength", (3, 6, 7, 8, 15, 40), form="steps", beta=0.5, length=8, offset=1,
-              tier="smoke"),
-        _case("steps/llama-4", "true-size steps offset far", (0, 8190, 8191, 8192, 16383, 65535, 131071, 1048575), **LLAMA),
-        _case("steps/ministral-3", "true-size steps offset length", (0, 16383, 16384, 32767, 32768, 262143), **MINISTRAL),
-        _case("steps/rows", "rows ids inverse", TEXTS, form="steps", beta=0.25, length=600, offset=0),
-        _case("steps/not-a-power", "steps length strength", (99, 100, 149, 150, 299, 1000), form="steps", beta=0.3, length=100,
-              offset=0),
-        _case("steps/negative", "ids steps", (-7, 40, -1, 0, 900), form="steps", beta=0.75, length=13, offset=1),
-        _case("steps/beyond-float32", "far", (2**25 - 2, 2**25 - 1, 2**29 - 1, 2**29), "one token before a step, and on it",
+        _case("steps/small", (3, 6, 7, 8, 15, 40), form="steps", beta=0.5, length=8, offset=1, tier="smoke"),
+        _case("steps/llama-4", (0, 8190, 8191, 8192, 16383, 65535, 131071, 1048575), **LLAMA),
+        _case("steps/ministral-3", (0, 16383, 16384, 32767, 32768, 262143), **MINISTRAL),
+        _case("steps/rows", TEXTS, form="steps", beta=0.25, length=600, offset=0),
+        _case("steps/not-a-power", (99, 100, 149, 150, 299, 1000), form="steps", beta=0.3, length=100, offset=0),
+        _case("steps/negative", (-7, 40, -1, 0, 900), form="steps", beta=0.75, length=13, offset=1),
+        _case("steps/beyond-float32", (2**25 - 2, 2**25 - 1, 2**29 - 1, 2**29), "one token before a step, and on it",
               form="steps", beta=2.0, length=2**24, offset=0),
-        _case("steps/beyond-float32-llama-4", "far offset", (2**26 - 3, 2**26 - 2, 2**26 - 1), form="steps", beta=1.5,
-              length=8192, offset=1),
-        _case("steps/no-axis", "offset steps", 23, "one position", form="steps", beta=0.5, length=8, offset=1),
-        _case("steps/more-axes", "rows offset", np.asarray(TEXTS)[:, None, :3], form="steps", beta=0.5, length=7, offset=1),
-        _case("smooth/small", "steps offset strength", (3, 6, 7, 8, 15, 40), form="smooth", beta=0.5, length=8, offset=1),
-        _case("smooth/inkling", "true-size far limit", (0, 127998, 127999, 128000, 200000, 1048575), **INKLING),
-        _case("smooth/rows", "rows ids inverse", TEXTS, form="smooth", beta=0.25, length=600, offset=0),
-        _case("smooth/from-zero", "offset limit length", (99, 100, 101, 149, 900), form="smooth", beta=0.3, length=100,
-              offset=0),
-        _case("smooth/strong", "strength bits", (10, 1000, 131071), form="smooth", beta=3.7, length=7, offset=2),
-        _case("smooth/none", "empty", NONE, form="smooth", beta=0.1, length=16, offset=1),
+        _case("steps/beyond-float32-llama-4", (2**26 - 3, 2**26 - 2, 2**26 - 1), form="steps", beta=1.5, length=8192, offset=1),
+        _case("steps/no-axis", 23, "one position", form="steps", beta=0.5, length=8, offset=1),
+        _case("steps/more-axes", np.asarray(TEXTS)[:, None, :3], form="steps", beta=0.5, length=7, offset=1),
+        _case("smooth/small", (3, 6, 7, 8, 15, 40), form="smooth", beta=0.5, length=8, offset=1),
+        _case("smooth/inkling", (0, 127998, 127999, 128000, 200000, 1048575), **INKLING),
+        _case("smooth/rows", TEXTS, form="smooth", beta=0.25, length=600, offset=0),
+        _case("smooth/from-zero", (99, 100, 101, 149, 900), form="smooth", beta=0.3, length=100, offset=0),
+        _case("smooth/strong", (10, 1000, 131071), form="smooth", beta=3.7, length=7, offset=2),
+        _case("smooth/none", NONE, form="smooth", beta=0.1, length=16, offset=1),
         factor_sequence("attention_temperature", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), form="steps",
                         beta=0.4, length=20, offset=1),
-        _case("refused/length", "refuse", (1, 2), "nothing divides by 0", form="steps", beta=0.1, length=0, offset=1,
-              kind="reject"),
-        _case("refused/form", "refuse", (1, 2), "no such form", form="floor", beta=0.1, length=8, offset=1, kind="reject"),
-        _case("refused/fractions", "refuse", (1.5, 2.0), "positions are integers", form="steps", beta=0.1, length=8, offset=1,
+        _case("refused/length", (1, 2), "nothing divides by 0", form="steps", beta=0.1, length=0, offset=1, kind="reject"),
+        _case("refused/form", (1, 2), "no such form", form="floor", beta=0.1, length=8, offset=1, kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), "positions are integers", form="steps", beta=0.1, length=8, offset=1,
               kind="reject"),
         *places("attention_temperature", "positions", {"form": "steps", "beta": 0.5, "length": 2, "offset": 1}),
     )  # fmt: skip

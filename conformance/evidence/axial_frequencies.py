@@ -4,15 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.rotary import BASE
 from .tools.deviation import Function, Real, Wrap, after, deviations_of, option
 from .tools.hints import BRANCH, DEFAULT, TWO_PI
-
-FLAGS = {
-    "axis-endpoint": Flag("the last frequency one step before 1/base where it is 1/base, or the reverse"),
-    "axis-first": Flag("a first frequency that is always 1, or a period taken for a frequency"),
-}
 
 USUAL = None
 WITH_OPTION: dict[str, dict[str, Any]] = {
@@ -22,39 +17,37 @@ WITH_OPTION: dict[str, dict[str, Any]] = {
 NO_KERNEL = "it returns a number for each pair; the core tier has the widths of models"
 
 
-def _case(name: str, flags: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:
+def _case(name: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:
     params = {"dims": dims, "base": BASE, **params}
-    return Case(f"axial_frequencies/{name}", params, {}, tuple(flags.split()), "", kind, tier)
+    return Case(f"axial_frequencies/{name}", params, {}, "", kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("own/small", "axis-ladder", [8, 8], tier="smoke", allocation="own"),
-        _case("own/unequal", "axis-ladder", [4, 6, 10], allocation="own", base=500.0),
-        _case("own/flux", "axis-ladder true-size", [16, 56, 56], allocation="own"),
-        _case("own/wan", "axis-ladder true-size", [44, 42, 42], allocation="own"),
-        _case("own/gemma-4", "axis-ladder true-size base", [32, 32], allocation="own", base=100.0),
-        _case("own/one-axis", "axis-ladder base", [14], allocation="own", base=5e5),
-        _case("shared/pixtral", "axis-ladder true-size", [32, 32], allocation="shared"),
-        _case("shared/three", "axis-ladder base", [6, 6, 6], allocation="shared", base=500.0),
-        _case("turns/dinov3", "axis-turns true-size", [32, 32], allocation="own", base=100.0, unit="turns"),
-        _case("turns/shared", "axis-turns", [10, 10], allocation="shared", unit="turns"),
-        _case("endpoint/dinov3", "axis-endpoint axis-first axis-turns", [8, 8], allocation="own", base=16.0, unit="turns",
-              endpoint=True, first=2.0,),
-        _case("endpoint/ltx", "axis-endpoint axis-first true-size", [682, 682, 682], allocation="own", base=1e-4, unit="turns",
-              endpoint=True, first=0.25,),
-        _case("endpoint/unequal", "axis-endpoint", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
-        _case("endpoint/shared", "axis-endpoint axis-ladder", [6, 6, 6], allocation="shared", endpoint=True),
-        _case("endpoint/two-pairs", "axis-endpoint", [4], allocation="own", base=70.0, endpoint=True),
-        _case("first/own", "axis-first axis-ladder", [6, 12], allocation="own", base=70.0, first=0.375),
-        _case("first/shared", "axis-first axis-turns", [10, 10], allocation="shared", unit="turns", first=3.0),
-        _case("refused/endpoint", "refuse-width axis-endpoint", [2, 4], kind="reject", allocation="own", endpoint=True),
-        _case("refused/first", "refuse-option axis-first", [4, 4], kind="reject", allocation="own", first=0.0),
-        _case("refused/odd", "refuse-width", [7, 8], kind="reject", allocation="own"),
-        _case("refused/unequal", "refuse-sections", [6, 8], kind="reject", allocation="shared"),
-        _case("refused/word", "refuse-option", [6, 6], kind="reject", allocation="even_odd"),
-        *(Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {}, ("again",))
+        _case("own/small", [8, 8], tier="smoke", allocation="own"),
+        _case("own/unequal", [4, 6, 10], allocation="own", base=500.0),
+        _case("own/flux", [16, 56, 56], allocation="own"),
+        _case("own/wan", [44, 42, 42], allocation="own"),
+        _case("own/gemma-4", [32, 32], allocation="own", base=100.0),
+        _case("own/one-axis", [14], allocation="own", base=5e5),
+        _case("shared/pixtral", [32, 32], allocation="shared"),
+        _case("shared/three", [6, 6, 6], allocation="shared", base=500.0),
+        _case("turns/dinov3", [32, 32], allocation="own", base=100.0, unit="turns"),
+        _case("turns/shared", [10, 10], allocation="shared", unit="turns"),
+        _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first=2.0,),
+        _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first=0.25,),
+        _case("endpoint/unequal", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
+        _case("endpoint/shared", [6, 6, 6], allocation="shared", endpoint=True),
+        _case("endpoint/two-pairs", [4], allocation="own", base=70.0, endpoint=True),
+        _case("first/own", [6, 12], allocation="own", base=70.0, first=0.375),
+        _case("first/shared", [10, 10], allocation="shared", unit="turns", first=3.0),
+        _case("refused/endpoint", [2, 4], kind="reject", allocation="own", endpoint=True),
+        _case("refused/first", [4, 4], kind="reject", allocation="own", first=0.0),
+        _case("refused/odd", [7, 8], kind="reject", allocation="own"),
+        _case("refused/unequal", [6, 8], kind="reject", allocation="shared"),
+        _case("refused/word", [6, 6], kind="reject", allocation="even_odd"),
+        *(Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {})
           for name, dims in (("one-axis", [10]), ("one-axis-four", [4]))),
     )  # fmt: skip
 

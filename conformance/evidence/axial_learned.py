@@ -4,24 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, deviations_of
 from .tools.numbers import reals
-
-FLAGS = {
-    "axial-learned-order": Flag(
-        "the axes' tables exchanged, or their rows end to end in the other order", "Atten4Vis/ConditionalDETR #19"
-    ),
-    "axial-learned-combine": Flag("rows added where they belong side by side, or the reverse", "transformers #3351"),
-    "axial-learned-ids": Flag("a count from 0 in place of the caller's positions", "DALLE-pytorch #52"),
-    "axial-learned-rows": Flag("row 0's positions used for every row of the batch"),
-    "axial-learned-downcast": Flag("tables of 24-bit numbers narrowed on the way, or a sum rounded early"),
-    "axial-learned-true-size": Flag("the last rows of a model's tables out of reach", "DALLE-pytorch #52"),
-    "axial-learned-empty": Flag("no positions: a crash or a wrong shape"),
-    "axial-learned-refuse": Flag("positions or tables that do not fit accepted"),
-    "axial-learned-gradient": Flag("a gradient of one table in the other, or not summed over the positions that read a row"),
-}
 
 USUAL: dict[str, Any] = {"combine": "concat"}
 WITH_OPTION = {"combine": {"e": 4}}
@@ -29,8 +15,7 @@ SIZES: dict[str, Any] = {"M": 17, "N": 13, "e": 6}
 KERNEL: tuple[dict[str, Any], ...] = ({"combine": "concat"}, {"combine": "sum"})
 KERNEL_SIZES: dict[str, Any] = {"M": 48, "N": 64, "d": 96, "e": 96}
 
-_axial = cases_of("axial_learned", "axial-learned-")
-_axial_form = cases_of("axial_learned")
+_axial = cases_of("axial_learned")
 
 
 def _axial_inputs(name: str, positions: Any, first: tuple[int, ...], second: tuple[int, ...], bits: int = 8) -> dict[str, Any]:
@@ -40,11 +25,10 @@ def _axial_inputs(name: str, positions: Any, first: tuple[int, ...], second: tup
 
 
 def _case(
-    name: str, flags: str, positions: Any, first: tuple[int, ...], second: tuple[int, ...], combine: str = "concat",
+    name: str, positions: Any, first: tuple[int, ...], second: tuple[int, ...], combine: str = "concat",
     comment: str = "", *, bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
-    make = _axial_form if name.startswith("forms/") else _axial
-    return make(name, flags, {"combine": combine}, _axial_inputs(name, positions, first, second, bits), comment, **rest)
+    return _axial(name, {"combine": combine}, _axial_inputs(name, positions, first, second, bits), comment, **rest)
 
 
 PLACES = ((2, 0, 1, 2), (1, 4, 3, 3))
@@ -57,40 +41,37 @@ GRADIENT = ((2, 0, 2), (1, 3, 1))
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("concat/small", "order combine ids", PLACES, (3, 2), (5, 4), tier="smoke"),
-        _case("concat/equal-widths", "order combine", PLACES, (5, 3), (7, 3), comment="widths do not say which is first"),
-        _case("concat/24-bits", "downcast order", SCATTERED, (7, 4), (6, 3), bits=24),
-        _case("concat/rows", "rows ids order", ROWS, (9, 2), (6, 5), comment="(B, T)"),
-        _case("concat/one-column", "order", PLACES, (3, 1), (5, 1)),
-        _case("concat/scalar", "ids order", (3, 5), (4, 6), (6, 7), comment="a position without further axes"),
-        _case("concat/reformer", "true-size order", EDGES, (64, 6), (128, 18), comment="a 64 by 128 grid; narrower"),
-        _case("concat/detr", "true-size order ids", ((49, 0, 7, 49), (0, 49, 3, 12)), (50, 10), (50, 10),
+        _case("concat/small", PLACES, (3, 2), (5, 4), tier="smoke"),
+        _case("concat/equal-widths", PLACES, (5, 3), (7, 3), comment="widths do not say which is first"),
+        _case("concat/24-bits", SCATTERED, (7, 4), (6, 3), bits=24),
+        _case("concat/rows", ROWS, (9, 2), (6, 5), comment="(B, T)"),
+        _case("concat/one-column", PLACES, (3, 1), (5, 1)),
+        _case("concat/scalar", (3, 5), (4, 6), (6, 7), comment="a position without further axes"),
+        _case("concat/reformer", EDGES, (64, 6), (128, 18), comment="a 64 by 128 grid; narrower"),
+        _case("concat/detr", ((49, 0, 7, 49), (0, 49, 3, 12)), (50, 10), (50, 10),
               comment="columns first, 50 rows each; narrower"),
-        _case("sum/small", "combine order", PLACES, (3, 6), (5, 6), "sum"),
-        _case("sum/24-bits", "downcast order", SCATTERED, (7, 5), (6, 5), "sum", bits=24),
-        _case("sum/rows", "rows ids combine", ROWS, (9, 4), (6, 4), "sum", "(B, T)"),
-        _case("sum/vq-diffusion", "true-size order combine", ((31, 0, 7, 16), (0, 31, 30, 2)), (32, 18), (32, 18), "sum",
-              "a 32 by 32 grid; narrower"),
-        _case("sum/one-row", "ids combine", ((0, 0, 0), (2, 0, 1)), (1, 3), (3, 3), "sum"),
-        _case("empty/concat", "empty", np.zeros((2, 0)), (3, 2), (5, 4)),
-        _case("empty/sum", "empty", np.zeros((2, 3, 0)), (3, 4), (5, 4), "sum"),
-        _case("forms/strided", "non-contiguous", ROWS, (9, 4), (6, 3)),
-        _case("forms/strided-sum", "non-contiguous", ROWS, (9, 5), (6, 5), "sum"),
-        _case("forms/expanded", "broadcast-view", [[row, row] for row in SCATTERED], (7, 2), (6, 4)),
-        _case("forms/batch-one", "batch-one", [[row] for row in SCATTERED], (7, 3), (6, 4)),
-        _case("forms/batch-one-sum", "batch-one", [[row] for row in PLACES], (7, 3), (6, 3), "sum"),
-        _case("forms/length-one", "length-one batch-one", ((2,), (4,)), (3, 2), (5, 3)),
-        _case("refused/three-coordinates", "refuse", ((0, 1),) * 3, (3, 2), (5, 4), kind="reject",
-              comment="there are two tables"),
-        _case("refused/widths", "refuse", PLACES, (3, 2), (5, 4), "sum", "rows of two widths do not add up", kind="reject"),
-        _case("refused/combine", "refuse", PLACES, (3, 4), (5, 4), "multiply", "no such word", kind="reject"),
-        _case("refused/table", "refuse", PLACES, (3, 4, 2), (5, 4), comment="a table has two axes", kind="reject"),
-        _axial("refused/fraction", "refuse", {"combine": "sum"},
+        _case("sum/small", PLACES, (3, 6), (5, 6), "sum"),
+        _case("sum/24-bits", SCATTERED, (7, 5), (6, 5), "sum", bits=24),
+        _case("sum/rows", ROWS, (9, 4), (6, 4), "sum", "(B, T)"),
+        _case("sum/vq-diffusion", ((31, 0, 7, 16), (0, 31, 30, 2)), (32, 18), (32, 18), "sum", "a 32 by 32 grid; narrower"),
+        _case("sum/one-row", ((0, 0, 0), (2, 0, 1)), (1, 3), (3, 3), "sum"),
+        _case("empty/concat", np.zeros((2, 0)), (3, 2), (5, 4)),
+        _case("empty/sum", np.zeros((2, 3, 0)), (3, 4), (5, 4), "sum"),
+        _case("forms/strided", ROWS, (9, 4), (6, 3), form="non-contiguous"),
+        _case("forms/strided-sum", ROWS, (9, 5), (6, 5), "sum", form="non-contiguous"),
+        _case("forms/expanded", [[row, row] for row in SCATTERED], (7, 2), (6, 4), form="broadcast-view"),
+        _case("forms/batch-one", [[row] for row in SCATTERED], (7, 3), (6, 4)),
+        _case("forms/batch-one-sum", [[row] for row in PLACES], (7, 3), (6, 3), "sum"),
+        _case("forms/length-one", ((2,), (4,)), (3, 2), (5, 3)),
+        _case("refused/three-coordinates", ((0, 1),) * 3, (3, 2), (5, 4), kind="reject", comment="there are two tables"),
+        _case("refused/widths", PLACES, (3, 2), (5, 4), "sum", "rows of two widths do not add up", kind="reject"),
+        _case("refused/combine", PLACES, (3, 4), (5, 4), "multiply", "no such word", kind="reject"),
+        _case("refused/table", PLACES, (3, 4, 2), (5, 4), comment="a table has two axes", kind="reject"),
+        _axial("refused/fraction", {"combine": "sum"},
                {**_axial_inputs("fraction", PLACES, (3, 4), (5, 4)), "positions": np.asarray(PLACES) + 0.5},
                "positions are rows of tables", kind="reject"),
-        _case("gradient/concat", "gradient", GRADIENT, (3, 2), (4, 3), kind="vjp",
-              cotangents={"out": reals("axial concat", 3, 5) / 2}),
-        _case("gradient/sum", "gradient downcast", GRADIENT, (3, 2), (4, 2), "sum", bits=24, kind="vjp",
+        _case("gradient/concat", GRADIENT, (3, 2), (4, 3), kind="vjp", cotangents={"out": reals("axial concat", 3, 5) / 2}),
+        _case("gradient/sum", GRADIENT, (3, 2), (4, 2), "sum", bits=24, kind="vjp",
               cotangents={"out": reals("axial sum", 3, 2, bits=24) / 2}),
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.axial import placed_rotations
 from .shared.rotary import BASE, TRIPLES, in_layouts
 from .tools.case import sequence
@@ -13,12 +13,6 @@ from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
 from .tools.hints import FRACTIONS
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
-
-FLAGS = {
-    "axial-lanes": Flag("channels paired over the whole head where each axis has a half of its own, or the reverse"),
-    "axial-turns": Flag("axes in blocks where they alternate, or frequencies left in blocks where axes alternate"),
-    "axial-offset": Flag("cells counted from 1 where a model counts from 0, or the reverse"),
-}
 
 USUAL: dict[str, Any] = {
     "dims": [2, 4, 4],
@@ -48,11 +42,11 @@ IMAGE: dict[str, Any] = {"allocation": "own", "base": 100.0}
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8, kind: str = "value",
+    name: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8, kind: str = "value",
     tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions}
-    return Case(f"axial_rope/{name}", {**IMAGE, **params}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"axial_rope/{name}", {**IMAGE, **params}, inputs, comment, kind, tier)
 
 
 def _way(group: str, way: dict[str, Any]) -> tuple[Case, ...]:
@@ -61,17 +55,14 @@ def _way(group: str, way: dict[str, Any]) -> tuple[Case, ...]:
     far = ((0, 257, 2049, 4097, 131071), (1048575, 65537, 63, 2049, 7))
     first = "smoke" if group == "half" else "core"
     cases = (
-        _case(f"{group}/small", "axial-lanes axial-turns axis-order", (6, 12), IMAGE_CELLS, tier=first, dims=[6, 6], **way),
-        _case(f"{group}/video", "axial-lanes axial-turns axis-map far-position", (3, 16), VIDEO_CELLS, bits=24, dims=[8, 4, 4],
-               base=500.0, **way),
-        _case(f"{group}/partial", "partial-tail axial-turns", (3, 19), VIDEO_CELLS, bits=24, dims=[8, 2, 6], base=BASE, **way),
-        _case(f"{group}/shared", "axis-ladder axial-turns", (3, 12), CORNER, dims=[6, 6], **{**way, "allocation": "shared"}),
-        _case(f"{group}/turns", "axis-turns fractional", (3, 8), CENTRES, "coordinates from -1 to 1", dims=[4, 4],
-               unit="turns", **way),
-        _case(f"{group}/inverse", "inverse axial-lanes", (3, 8), CORNER, dims=[4, 4], inverse=True, **way),
-        _case(f"{group}/rows", "axis-rows every-head axial-lanes", (2, 2, 3, 14), rows, "another image in every row",
-               dims=[6, 8], **way),
-        _case(f"{group}/far", "far-position axial-offset", (5, 10), far, dims=[6, 4], base=BASE, **way),
+        _case(f"{group}/small", (6, 12), IMAGE_CELLS, tier=first, dims=[6, 6], **way),
+        _case(f"{group}/video", (3, 16), VIDEO_CELLS, bits=24, dims=[8, 4, 4], base=500.0, **way),
+        _case(f"{group}/partial", (3, 19), VIDEO_CELLS, bits=24, dims=[8, 2, 6], base=BASE, **way),
+        _case(f"{group}/shared", (3, 12), CORNER, dims=[6, 6], **{**way, "allocation": "shared"}),
+        _case(f"{group}/turns", (3, 8), CENTRES, "coordinates from -1 to 1", dims=[4, 4], unit="turns", **way),
+        _case(f"{group}/inverse", (3, 8), CORNER, dims=[4, 4], inverse=True, **way),
+        _case(f"{group}/rows", (2, 2, 3, 14), rows, "another image in every row", dims=[6, 8], **way),
+        _case(f"{group}/far", (5, 10), far, dims=[6, 4], base=BASE, **way),
     )  # fmt: skip
     return cases if way["arrangement"] == "chunked" else cases[:4]
 
@@ -84,46 +75,40 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for group, way in WAYS for case in _way(group, way)),
-        _case("models/qwen2-vl", "true-size axial-lanes base", (2, 80), ((7, 40), (25, 3)), "and its successors",
-              dims=[40, 40], base=BASE, **_WAY["half"]),
-        _case("models/pixtral", "true-size axis-ladder base", (2, 64), ((7, 63), (25, 3)),
+        _case("models/qwen2-vl", (2, 80), ((7, 40), (25, 3)), "and its successors", dims=[40, 40], base=BASE, **_WAY["half"]),
+        _case("models/pixtral", (2, 64), ((7, 63), (25, 3)),
               **{**_WAY["half"], "dims": [32, 32], "allocation": "shared", "base": BASE}),
-        _case("models/llama-4", "true-size axial-origin axial-offset", (3, 88), ((1, 24, 0), (3, 7, 0)),
+        _case("models/llama-4", (3, 88), ((1, 24, 0), (3, 7, 0)),
               "width first, from 1, and a class token at 0 on both axes", dims=[44, 44], base=BASE, **_WAY["interleaved"]),
-        _case("models/dinov3", "true-size axis-turns axial-origin", (3, 64), ((0, -0.9375, 0.3125), (0, 0.0625, -0.5625)),
+        _case("models/dinov3", (3, 64), ((0, -0.9375, 0.3125), (0, 0.0625, -0.5625)),
               "a class token, then patches", dims=[32, 32], unit="turns", **_WAY["half"]),
-        _case("models/gemma-4", "true-size axial-lanes", (2, 64), ((7, 40), (25, 3)), dims=[32, 32], **_WAY["by-axis"]),
-        _case("models/kimi", "true-size axial-turns base", (2, 72), ((7, 40), (25, 3)), "width first", dims=[36, 36],
-              base=BASE, **_WAY["half-turns"]),
-        _case("models/wan", "true-size axis-order base", (2, 128), ((5, 20), (25, 3), (44, 50)), dims=[44, 42, 42], base=BASE,
-              **_WAY["interleaved"]),
-        _case("models/eva-02-resized", "fractional axial-lanes", (3, 12), ((0, 8, 8), (5.25, 0, 10.5)),
+        _case("models/gemma-4", (2, 64), ((7, 40), (25, 3)), dims=[32, 32], **_WAY["by-axis"]),
+        _case("models/kimi", (2, 72), ((7, 40), (25, 3)), "width first", dims=[36, 36], base=BASE, **_WAY["half-turns"]),
+        _case("models/wan", (2, 128), ((5, 20), (25, 3), (44, 50)), dims=[44, 42, 42], base=BASE, **_WAY["interleaved"]),
+        _case("models/eva-02-resized", (3, 12), ((0, 8, 8), (5.25, 0, 10.5)),
               "coordinates of a smaller grid on the one that the model was made for", dims=[6, 6], base=BASE,
               **_WAY["interleaved"]),
-        _case("shapes/vector", "rank decode", (6,), (4, 258), "one axis, and a position without axes", dims=[4, 2],
-              **_WAY["interleaved"]),
-        _case("shapes/one-axis", "rank base", (3, 6), ((2, 300, 5),), "as rope", dims=[6], **_WAY["by-axis"]),
-        _case("shapes/tokens-first", "token-axis every-head", (2, 3, 2, 10),
+        _case("shapes/vector", (6,), (4, 258), "one axis, and a position without axes", dims=[4, 2], **_WAY["interleaved"]),
+        _case("shapes/one-axis", (3, 6), ((2, 300, 5),), "as rope", dims=[6], **_WAY["by-axis"]),
+        _case("shapes/tokens-first", (2, 3, 2, 10),
               np.asarray(((0, 3, 9), (4, 1, 6)))[:, None, :, None], "(B, T, H, d)", dims=[4, 6], **_WAY["half"]),
-        _case("shapes/one-head", "single-head", (2, 1, 3, 8), ((0, 3, 9), (4, 1, 6)), dims=[4, 4], **_WAY["half-turns"]),
-        _case("shapes/one-head-by-axis", "single-head", (3, 1, 2, 10), ((2, 9), (4, 1)), dims=[4, 6], **_WAY["by-axis"]),
-        _case("shapes/no-tokens", "empty", (0, 12), np.zeros((2, 0), dtype=np.int64), dims=[4, 8], **_WAY["by-axis"]),
-        _case("refused/lanes", "refuse-sections", (6, 12), IMAGE_CELLS, "14 lanes of 12", kind="reject", dims=[6, 8],
-              **_WAY["half"]),
-        _case("refused/odd", "refuse-width", (6, 12), IMAGE_CELLS, "an odd width", kind="reject", dims=[7, 5], **_WAY["half"]),
-        _case("refused/axes", "refuse-sections", (6, 12), IMAGE_CELLS, "three widths for two axes", kind="reject",
-              dims=[4, 4, 4], **_WAY["half"]),
-        _case("refused/by-axis", "refuse-option", (6, 12), IMAGE_CELLS, "lanes by axis, and axes that take turns",
+        _case("shapes/one-head", (2, 1, 3, 8), ((0, 3, 9), (4, 1, 6)), dims=[4, 4], **_WAY["half-turns"]),
+        _case("shapes/one-head-by-axis", (3, 1, 2, 10), ((2, 9), (4, 1)), dims=[4, 6], **_WAY["by-axis"]),
+        _case("shapes/no-tokens", (0, 12), np.zeros((2, 0), dtype=np.int64), dims=[4, 8], **_WAY["by-axis"]),
+        _case("refused/lanes", (6, 12), IMAGE_CELLS, "14 lanes of 12", kind="reject", dims=[6, 8], **_WAY["half"]),
+        _case("refused/odd", (6, 12), IMAGE_CELLS, "an odd width", kind="reject", dims=[7, 5], **_WAY["half"]),
+        _case("refused/axes", (6, 12), IMAGE_CELLS, "three widths for two axes", kind="reject", dims=[4, 4, 4], **_WAY["half"]),
+        _case("refused/by-axis", (6, 12), IMAGE_CELLS, "lanes by axis, and axes that take turns",
               kind="reject", dims=[4, 8], layout="half_by_axis", arrangement="round_robin"),
-        _case("refused/layout", "refuse-option", (6, 12), IMAGE_CELLS, kind="reject", dims=[4, 8],
+        _case("refused/layout", (6, 12), IMAGE_CELLS, kind="reject", dims=[4, 8],
               layout="interleaved_to_half", arrangement="chunked"),
-        sequence("axial_rope/sequence/sizes", "axis-rows cache-key", "a large image, a small one, one token of the first",
+        sequence("axial_rope/sequence/sizes", "a large image, a small one, one token of the first",
                  tuple(Step({**IMAGE, **_WAY["half"], "dims": [4, 4]}, {"x": floats(len(p[0]), 8, seed=i), "positions": p})
                  for i, p in enumerate((((0, 0, 0, 7, 7, 7), (0, 1, 30, 0, 1, 30)), ((0, 1), (1, 0)), ((7,), (30,)))))),
         *placed_rotations("axial_rope", USUAL),
-        gradient("axial_rope", "by-axis", "sign layout tail", {"x": reals("axial-by-axis", 3, 9), "positions": TRIPLES},
+        gradient("axial_rope", "by-axis", {"x": reals("axial-by-axis", 3, 9), "positions": TRIPLES},
                  {"out": (3, 9)}, layout="half_by_axis", arrangement="chunked", **LADDER),
-        gradient("axial_rope", "inverse", "inverse layout tail", {"x": reals("axial-inverse", 3, 9), "positions": TRIPLES},
+        gradient("axial_rope", "inverse", {"x": reals("axial-inverse", 3, 9), "positions": TRIPLES},
                  {"out": (3, 9)}, layout="interleaved", arrangement="round_robin", inverse=True, **LADDER),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, exchanged, first_ro
 from .shared.rotary import FAR, FREQUENCIES, TRIPLES
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW, LEFT_OVER
 from .tools.numbers import floats, seed_of
 from .tools.omissions import NO_BATCH, VIEWS
@@ -24,11 +24,11 @@ KERNEL: tuple[dict[str, Any], ...] = ({"sections": (8, 4, 4), "arrangement": "ch
 
 
 def _case(
-    name: str, flags: str, positions: Any, pairs: int, comment: str = "", *, kind: str = "value", tier: str = "core",
+    name: str, positions: Any, pairs: int, comment: str = "", *, kind: str = "value", tier: str = "core",
     **params: Any,
 ) -> Case:  # fmt: skip
     inputs = {"positions": positions, "inv_freq": np.abs(floats(pairs, seed=seed_of(name), bits=8)) / 4}
-    return Case(f"axial_table/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"axial_table/{name}", params, inputs, comment, kind, tier)
 
 
 def _tables(arrangement: str) -> tuple[Case, ...]:
@@ -38,11 +38,11 @@ def _tables(arrangement: str) -> tuple[Case, ...]:
     first = "smoke" if arrangement == "chunked" else "core"
     far = (FAR, FAR[::-1], tuple(p // 2 for p in FAR))
     return (
-        _case(f"{group}/prompt", "axis-map axis-order", PROMPT, 6, tier=first, **small),
-        _case(f"{group}/video", "axis-map axis-order far-position", VIDEO, 6, attention_factor=1.25, **small),
-        _case(f"{group}/far", "far-position axis-map", far, 6, **small),
-        _case(f"{group}/rows", "axis-rows", (PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]), 6, **small),
-        _case(f"{group}/no-tokens", "empty", np.zeros((3, 0), dtype=np.int64), 6, **small),
+        _case(f"{group}/prompt", PROMPT, 6, tier=first, **small),
+        _case(f"{group}/video", VIDEO, 6, attention_factor=1.25, **small),
+        _case(f"{group}/far", far, 6, **small),
+        _case(f"{group}/rows", (PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]), 6, **small),
+        _case(f"{group}/no-tokens", np.zeros((3, 0), dtype=np.int64), 6, **small),
     )
 
 
@@ -50,34 +50,31 @@ def _table_forms() -> Iterator[Case]:
     """Yield the forms of positions."""
     for placed in placed_forms():
         inputs = {"positions": placed.positions, "inv_freq": np.asarray((*FREQUENCIES, 0.5))}
-        yield form("axial_table", placed.name, placed.flags, inputs, SECTIONS, placed.comment)
+        yield form_case("axial_table", placed.name, inputs, SECTIONS, placed.comment, placed.form)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for arrangement in ARRANGED for case in _tables(arrangement)),
-        _case("interleaved/tail", "axis-tail", PROMPT, 12, sections=[8, 2, 2], arrangement="interleaved"),
-        _case("round-robin/tail", "axis-tail", PROMPT, 13, sections=[2, 8, 3], arrangement="round_robin"),
-        _case("ernie/tail", "axis-tail", PROMPT, 10, sections=[6, 2, 2], arrangement="ernie"),
-        _case("chunked/empty-section", "axis-order", PROMPT, 5, "no pairs for time", sections=[0, 2, 3], arrangement="chunked"),
-        _case("chunked/four-axes", "axis-order", (*PROMPT, PROMPT[1][::-1]), 8, "HunYuan's four", sections=[2] * 4,
-              arrangement="chunked"),
-        _case("chunked/image", "axis-order", ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), 6, sections=[3, 3],
-              arrangement="chunked"),
-        _case("chunked/centred", "axis-order fractional", ((-0.5, -0.5, 0.5, 0.5), (-0.75, 0.25, -0.75, 0.25)), 6,
+        _case("interleaved/tail", PROMPT, 12, sections=[8, 2, 2], arrangement="interleaved"),
+        _case("round-robin/tail", PROMPT, 13, sections=[2, 8, 3], arrangement="round_robin"),
+        _case("ernie/tail", PROMPT, 10, sections=[6, 2, 2], arrangement="ernie"),
+        _case("chunked/empty-section", PROMPT, 5, "no pairs for time", sections=[0, 2, 3], arrangement="chunked"),
+        _case("chunked/four-axes", (*PROMPT, PROMPT[1][::-1]), 8, "HunYuan's four", sections=[2] * 4, arrangement="chunked"),
+        _case("chunked/image", ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), 6, sections=[3, 3], arrangement="chunked"),
+        _case("chunked/centred", ((-0.5, -0.5, 0.5, 0.5), (-0.75, 0.25, -0.75, 0.25)), 6,
               "coordinates from -1 to 1", sections=[3, 3], arrangement="chunked"),
-        _case("refused/sum", "refuse-sections", PROMPT, 6, kind="reject", sections=[2, 3, 2], arrangement="chunked"),
-        _case("refused/axes", "refuse-sections", PROMPT, 6, kind="reject", sections=[3, 3], arrangement="chunked"),
-        _case("refused/tail", "refuse-sections", PROMPT, 6, "width cannot have four of six pairs", kind="reject",
+        _case("refused/sum", PROMPT, 6, kind="reject", sections=[2, 3, 2], arrangement="chunked"),
+        _case("refused/axes", PROMPT, 6, kind="reject", sections=[3, 3], arrangement="chunked"),
+        _case("refused/tail", PROMPT, 6, "width cannot have four of six pairs", kind="reject",
               sections=[1, 1, 4], arrangement="interleaved"),
-        _case("refused/ernie", "refuse-sections", PROMPT, 6, "height and width alternate", kind="reject", sections=[1, 4, 1],
-              arrangement="ernie"),
-        _case("refused/word", "refuse-option", PROMPT, 6, kind="reject", sections=[2, 2, 2], arrangement="blocks"),
+        _case("refused/ernie", PROMPT, 6, "height and width alternate", kind="reject", sections=[1, 4, 1], arrangement="ernie"),
+        _case("refused/word", PROMPT, 6, kind="reject", sections=[2, 2, 2], arrangement="blocks"),
         *_table_forms(),
-        gradient("axial_table", "chunked", "angle", {"positions": TRIPLES, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
+        gradient("axial_table", "chunked", {"positions": TRIPLES, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
                  {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
-        gradient("axial_table", "ernie", "angle gain",
+        gradient("axial_table", "ernie",
                  {"positions": TRIPLES, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
                  {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2], arrangement="ernie", attention_factor=1.25),
     )  # fmt: skip

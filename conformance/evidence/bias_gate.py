@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, after, argument, deviations_of, narrowed
@@ -12,25 +12,12 @@ from .tools.hints import EACH_HEAD, ROUND_ONCE
 from .tools.numbers import reals
 
 OP = "bias_gate"
-FLAGS = {
-    "gate-sigmoid": Flag("the sigmoid before the sum of four, or left out"),
-    "gate-formula": Flag("the two gates exchanged, or 1 and 2 left out"),
-    "gate-groups": Flag("numbers 0, 2, 4, 6 and 1, 3, 5, 7 in place of the first and the last four"),
-    "gate-network": Flag("the linear map without its offset, or transposed"),
-    "gate-heads": Flag("the first head's constant or part of the state used for all"),
-    "gate-saturated": Flag("an exponential that overflows"),
-    "gate-bits": Flag("24-bit states or weights narrowed on the way"),
-    "gate-true-size": Flag("a model's own sizes not reproduced"),
-    "gate-empty": Flag("no query: a crash or a wrong shape"),
-    "gate-refuse": Flag("a weight, an offset or constants of another shape accepted"),
-}
 USUAL: dict[str, Any] = {}
 LEFT_OUT = ("again/large-values", "again/small-values")  # its own cases have sums beyond 100; small ones leave a constant
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33, "Q": 129, "D": 64, "B": (2,)}
 
-_gate = cases_of(OP, "gate-")
-_form = cases_of(OP)
+_gate = cases_of(OP)
 
 
 def _arrays(name: str, shape: tuple[int, ...], bits: int = 8, scale: float = 0.5) -> dict[str, Any]:
@@ -44,52 +31,49 @@ def _arrays(name: str, shape: tuple[int, ...], bits: int = 8, scale: float = 0.5
     }
 
 
-def _case(name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, scale: float = 0.5,
+def _case(name: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, scale: float = 0.5,
           **rest: Any) -> Case:  # fmt: skip
-    make = _form if name.startswith("forms/") else _gate
-    return make(name, flags, {}, _arrays(name, shape, bits, scale) | rest.pop("given", {}), comment, **rest)
+    return _gate(name, {}, _arrays(name, shape, bits, scale) | rest.pop("given", {}), comment, **rest)
 
 
-def _gradient(name: str, flags: str, shape: tuple[int, ...]) -> Case:
-    return gradient(OP, name, flags, _arrays(f"gradient {name}", shape), {"out": shape[:-1]})
+def _gradient(name: str, shape: tuple[int, ...]) -> Case:
+    return gradient(OP, name, _arrays(f"gradient {name}", shape), {"out": shape[:-1]})
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "sigmoid formula groups", (3, 4, 2), tier="smoke"),
-        _case("plain/batch", "heads network", (2, 3, 5, 6)),
-        _case("plain/two-batches", "heads formula", (2, 3, 2, 4, 3)),
-        _case("plain/one-head", "network groups", (1, 7, 5)),
-        _case("plain/one-channel", "network sigmoid", (5, 3, 1)),
-        _case("plain/one-query", "heads formula", (2, 6, 1, 4)),
-        _case("plain/24-bits", "bits network", (4, 3, 6), bits=24),
-        _case("plain/24-bits-batch", "bits heads", (2, 3, 4, 5), bits=24),
-        _case("plain/saturated", "saturated sigmoid", (3, 6, 4), "sums of more than 100 in size", scale=256.0),
-        _case("plain/saturated-batch", "saturated formula", (2, 2, 3, 5), scale=512.0),
-        _case("plain/wavlm-base", "true-size heads", (12, 3, 64), "12 heads of 64 channels"),
-        _case("plain/wavlm-large", "true-size network", (16, 2, 64), "16 heads of 64 channels"),
-        _case("plain/33-heads", "heads groups", (33, 2, 3)),
-        _case("plain/129-queries", "sigmoid groups", (2, 129, 2)),
-        _case("empty/queries", "empty", (3, 0, 4)),
-        _case("empty/batch", "empty", (0, 2, 3, 4)),
-        _case("forms/strided", "non-contiguous", (2, 3, 4, 5)),
-        _case("forms/strided-no-batch", "non-contiguous", (5, 3, 4)),
-        _case("forms/expanded", "broadcast-view", (-3, 2, 4, 3), "one row stands for a batch of three"),
-        _case("forms/batch-one", "batch-one", (1, 3, 2, 4)),
-        _case("forms/batch-one-wide", "batch-one", (1, 2, 5, 8)),
-        _case("forms/length-one", "length-one", (2, 3, 1, 4)),
-        _case("forms/length-one-head", "length-one", (1, 1, 4)),
-        _case("refused/weight", "refuse", (3, 2, 4), "a weight of four rows", given={"weight": reals("four", 4, 4)},
-              kind="reject"),
-        _case("refused/offset", "refuse", (3, 2, 4), "an offset for each channel", given={"offset": reals("off", 4)},
-              kind="reject"),
-        _case("refused/constant", "refuse", (3, 2, 4), "constants with all axes of the model's parameter",
+        _case("plain/small", (3, 4, 2), tier="smoke"),
+        _case("plain/batch", (2, 3, 5, 6)),
+        _case("plain/two-batches", (2, 3, 2, 4, 3)),
+        _case("plain/one-head", (1, 7, 5)),
+        _case("plain/one-channel", (5, 3, 1)),
+        _case("plain/one-query", (2, 6, 1, 4)),
+        _case("plain/24-bits", (4, 3, 6), bits=24),
+        _case("plain/24-bits-batch", (2, 3, 4, 5), bits=24),
+        _case("plain/saturated", (3, 6, 4), "sums of more than 100 in size", scale=256.0),
+        _case("plain/saturated-batch", (2, 2, 3, 5), scale=512.0),
+        _case("plain/wavlm-base", (12, 3, 64), "12 heads of 64 channels"),
+        _case("plain/wavlm-large", (16, 2, 64), "16 heads of 64 channels"),
+        _case("plain/33-heads", (33, 2, 3)),
+        _case("plain/129-queries", (2, 129, 2)),
+        _case("empty/queries", (3, 0, 4)),
+        _case("empty/batch", (0, 2, 3, 4)),
+        _case("forms/strided", (2, 3, 4, 5), form="non-contiguous"),
+        _case("forms/strided-no-batch", (5, 3, 4), form="non-contiguous"),
+        _case("forms/expanded", (-3, 2, 4, 3), "one row stands for a batch of three", form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 2, 4)),
+        _case("forms/batch-one-wide", (1, 2, 5, 8)),
+        _case("forms/length-one", (2, 3, 1, 4)),
+        _case("forms/length-one-head", (1, 1, 4)),
+        _case("refused/weight", (3, 2, 4), "a weight of four rows", given={"weight": reals("four", 4, 4)}, kind="reject"),
+        _case("refused/offset", (3, 2, 4), "an offset for each channel", given={"offset": reals("off", 4)}, kind="reject"),
+        _case("refused/constant", (3, 2, 4), "constants with all axes of the model's parameter",
               given={"constant": reals("all", 1, 3, 1, 1)}, kind="reject"),
-        _gradient("small", "term broadcast", (2, 2, 3)),
-        _gradient("batch", "term repeat", (2, 2, 2, 2)),
-        _gradient("one-query", "term repeat", (3, 1, 2)),
-        _gradient("one-head", "term broadcast", (1, 3, 2)),
+        _gradient("small", (2, 2, 3)),
+        _gradient("batch", (2, 2, 2, 2)),
+        _gradient("one-query", (3, 1, 2)),
+        _gradient("one-head", (1, 3, 2)),
     )  # fmt: skip
 
 

@@ -4,35 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BRANCH, KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "camera_transform"
-FLAGS = {
-    "camera-role": Flag("queries, keys and the output multiplied alike"),
-    "camera-transposed": Flag("a matrix transposed, or multiplied from the right"),
-    "camera-inverse": Flag("the matrix for its inverse, or the reverse"),
-    "camera-blocks": Flag("every n-th channel taken for a block, or blocks that are not the first"),
-    "camera-rest": Flag("channels after the blocks changed"),
-    "camera-tokens": Flag("the first token's matrix used for all"),
-    "camera-rows": Flag("the first row's matrices used for every row of the batch"),
-    "camera-bits": Flag("matrices of 24 bits narrowed on the way"),
-    "camera-large": Flag("translations of hundreds of units that lose their last digits"),
-    "camera-true-size": Flag("a model's own number of channels not reproduced"),
-    "camera-empty": Flag("no token: a crash or a wrong shape"),
-    "camera-refuse": Flag("more blocks than channels, or matrices of other tokens, accepted"),
-}
 USUAL: dict[str, Any] = {"role": "query", "blocks": 2}
 SIZES: dict[str, Any] = {"n": 2, "E": 4}  # half of the channels, as in PRoPE and UCPE
 LEFT_OUT = ("long/no-order",)  # there are no positions that could be in order
 KERNEL: tuple[dict[str, Any], ...] = tuple({"role": role, "blocks": 2} for role in ("query", "key_value", "output"))
 
-_cases = cases_of(OP, "camera-")
+_cases = cases_of(OP)
 
 
 def _inputs(
@@ -46,63 +32,63 @@ def _inputs(
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], role: str, blocks: int, comment: str = "", *,
+    name: str, shape: tuple[int, ...], role: str, blocks: int, comment: str = "", *,
     lead: tuple[int, ...] | None = None, n: int = 4, bits: int = 8, far: float = 1.0, **rest: Any,
 ) -> Case:  # fmt: skip
     inputs = _inputs(name, shape, lead, n, bits, far) | rest.pop("given", {})
-    return _cases(name, flags, {"role": role, "blocks": blocks}, inputs, comment, **rest)
+    return _cases(name, {"role": role, "blocks": blocks}, inputs, comment, **rest)
 
 
-def _form(name: str, flag: str, shape: tuple[int, ...], role: str, comment: str = "") -> Case:
-    return form(OP, name, flag, _inputs(name, shape), {"role": role, "blocks": 1}, comment)
+def _form(name: str, shape: tuple[int, ...], role: str, comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, _inputs(name, shape), {"role": role, "blocks": 1}, comment, form=form)
 
 
-def _gradient(name: str, flags: str, shape: tuple[int, ...], role: str, blocks: int) -> Case:
+def _gradient(name: str, shape: tuple[int, ...], role: str, blocks: int, view: str = "") -> Case:
     """Return a case that asks for the gradients in what this role multiplies."""
     wrt = "x inverses" if role == "key_value" else "x matrices"
     inputs = _inputs(f"gradient {name}", shape, n=2)
-    return gradient(OP, name, flags, inputs, {"out": shape}, wrt=wrt, role=role, blocks=blocks)
+    return gradient(OP, name, inputs, {"out": shape}, wrt=wrt, view=view, role=role, blocks=blocks)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("query/small", "role transposed tokens", (3, 8), "query", 2, tier="smoke"),
-        _case("query/rest", "rest blocks", (5, 11), "query", 2),
-        _case("query/shared", "rows tokens", (2, 3, 5, 16), "query", 2, "all rows and heads share matrices", lead=(5,)),
-        _case("query/rows", "rows transposed", (2, 3, 4, 9), "query", 1, "heads share matrices", lead=(2, 1, 4)),
-        _case("query/24-bits", "bits blocks", (2, 3, 12), "query", 3, bits=24),
-        _case("query/far", "large transposed", (3, 16), "query", 2, far=512.0),
-        _case("query/sana", "true-size rest", (2, 5, 112), "query", 14, "SANA-WM: half of 112 channels; fewer tokens"),
-        _case("key-value/small", "role inverse tokens", (3, 8), "key_value", 2),
-        _case("key-value/rest", "rest blocks", (2, 4, 10), "key_value", 2),
-        _case("key-value/rows", "rows inverse", (2, 3, 4, 16), "key_value", 2, lead=(2, 1, 4)),
-        _case("key-value/24-bits", "bits inverse", (2, 3, 9), "key_value", 2, bits=24),
-        _case("key-value/far", "large role", (3, 8), "key_value", 2, far=512.0),
-        _case("key-value/64", "true-size blocks", (3, 64), "key_value", 8, "PRoPE: half of 64 channels"),
-        _case("output/small", "role transposed tokens", (3, 8), "output", 2),
-        _case("output/rest", "rest inverse", (2, 4, 10), "output", 2),
-        _case("output/24-bits", "bits role", (2, 3, 24), "output", 3, bits=24),
-        _case("output/three", "blocks transposed", (5, 7), "output", 2, "blocks of three channels, as of rotations", n=3),
-        _case("query/one-channel", "blocks rest", (4, 3), "query", 2, "blocks of one channel", n=1),
-        _case("empty/no-token", "empty", (2, 0, 8), "query", 2),
-        _case("empty/no-head", "empty", (2, 0, 3, 8), "query", 2),
-        _case("empty/no-head-output", "empty", (1, 0, 2, 9), "output", 1),
-        _case("empty/no-token-output", "empty", (0, 9), "output", 1),
-        _form("strided", "non-contiguous", (3, 4, 6), "query"),
-        _form("strided-output", "non-contiguous", (2, 3, 5), "output"),
-        _form("expanded", "broadcast-view", (-3, 4, 6), "key_value", "one row stands for a batch of three"),
-        _form("batch-one", "batch-one", (1, 5, 6), "query"),
-        _form("length-one", "length-one", (3, 1, 4), "key_value"),
-        _form("length-one-alone", "length-one", (1, 4), "output"),
-        _case("refused/blocks", "refuse", (3, 6), "query", 2, "eight channels of six", kind="reject"),
-        _case("refused/tokens", "refuse", (3, 8), "query", 2, "matrices of two tokens for three", lead=(2,), kind="reject"),
-        _case("refused/role", "refuse", (3, 8), "value", 2, "no such role", kind="reject"),
-        _gradient("query", "term sign", (2, 5), "query", 2),
-        _gradient("key-value", "term repeat", (2, 2, 4), "key_value", 2),
-        _gradient("key-value-rest", "term tail", (3, 5), "key_value", 2),
-        _gradient("output", "term tail", (3, 3), "output", 1),
-        _gradient("strided", "non-contiguous term", (2, 2, 2), "query", 1),
+        _case("query/small", (3, 8), "query", 2, tier="smoke"),
+        _case("query/rest", (5, 11), "query", 2),
+        _case("query/shared", (2, 3, 5, 16), "query", 2, "all rows and heads share matrices", lead=(5,)),
+        _case("query/rows", (2, 3, 4, 9), "query", 1, "heads share matrices", lead=(2, 1, 4)),
+        _case("query/24-bits", (2, 3, 12), "query", 3, bits=24),
+        _case("query/far", (3, 16), "query", 2, far=512.0),
+        _case("query/sana", (2, 5, 112), "query", 14, "SANA-WM: half of 112 channels; fewer tokens"),
+        _case("key-value/small", (3, 8), "key_value", 2),
+        _case("key-value/rest", (2, 4, 10), "key_value", 2),
+        _case("key-value/rows", (2, 3, 4, 16), "key_value", 2, lead=(2, 1, 4)),
+        _case("key-value/24-bits", (2, 3, 9), "key_value", 2, bits=24),
+        _case("key-value/far", (3, 8), "key_value", 2, far=512.0),
+        _case("key-value/64", (3, 64), "key_value", 8, "PRoPE: half of 64 channels"),
+        _case("output/small", (3, 8), "output", 2),
+        _case("output/rest", (2, 4, 10), "output", 2),
+        _case("output/24-bits", (2, 3, 24), "output", 3, bits=24),
+        _case("output/three", (5, 7), "output", 2, "blocks of three channels, as of rotations", n=3),
+        _case("query/one-channel", (4, 3), "query", 2, "blocks of one channel", n=1),
+        _case("empty/no-token", (2, 0, 8), "query", 2),
+        _case("empty/no-head", (2, 0, 3, 8), "query", 2),
+        _case("empty/no-head-output", (1, 0, 2, 9), "output", 1),
+        _case("empty/no-token-output", (0, 9), "output", 1),
+        _form("strided", (3, 4, 6), "query", form="non-contiguous"),
+        _form("strided-output", (2, 3, 5), "output", form="non-contiguous"),
+        _form("expanded", (-3, 4, 6), "key_value", "one row stands for a batch of three", form="broadcast-view"),
+        _form("batch-one", (1, 5, 6), "query"),
+        _form("length-one", (3, 1, 4), "key_value"),
+        _form("length-one-alone", (1, 4), "output"),
+        _case("refused/blocks", (3, 6), "query", 2, "eight channels of six", kind="reject"),
+        _case("refused/tokens", (3, 8), "query", 2, "matrices of two tokens for three", lead=(2,), kind="reject"),
+        _case("refused/role", (3, 8), "value", 2, "no such role", kind="reject"),
+        _gradient("query", (2, 5), "query", 2),
+        _gradient("key-value", (2, 2, 4), "key_value", 2),
+        _gradient("key-value-rest", (3, 5), "key_value", 2),
+        _gradient("output", (3, 3), "output", 1),
+        _gradient("strided", (2, 2, 2), "query", 1, view="non-contiguous"),
     )  # fmt: skip
 
 

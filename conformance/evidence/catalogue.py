@@ -1,17 +1,21 @@
-"""All cases and flags, in one order: each operation's own cases, then those that every operation has."""
+"""All cases, in one order, each operation's own before those that every operation has, and what they catch."""
 
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..model import Case, Flag
+from ..model import Case
 from .every import lengths, second_cases, state_cases
 from .every.facts import facts_of
 from .every.made_calls import call
-from .index import evidence, evidence_of
-from .tools import cotangents, forms
+from .index import deviations, evidence_of
 from .tools.case import Make
+
+RECORD = Path(__file__).parent / "caught.json"  # which cases catch which mistake: strength.record writes it
 
 
 def all_cases() -> Iterator[Case]:
@@ -34,19 +38,21 @@ def cases_of(op: str) -> Iterator[Case]:
         yield from evidence_of(op).more(Make(one, several, partial(call, op)))
 
 
-def all_flags() -> dict[str, Flag]:
-    """Return every flag by name: those that are stated, and mistakes that cases of their operation name as flags."""
-    modules = (*evidence(), forms, cotangents, lengths, second_cases, state_cases)
-    stated = {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
-    return stated | {name: flag for op in sorted(REGISTRY) for name, flag in _of_mistakes(op).items() if name not in stated}
+def mistakes(record: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """
+    Return what `flags.json` says of every registered mistake, by name: its text, where it was seen, and what catches it.
 
-
-@cache
-def _of_mistakes(op: str) -> dict[str, Flag]:
-    """Return the flags of an operation's own cases that are names of its mistakes: a mistake says what is wrong."""
-    own = evidence_of(op)
-    named = {flag for case in own.cases() for flag in case.flags}
-    return {d.name: Flag(d.text, d.seen_in) for d in getattr(own, "DEVIATIONS", ()) if d.name in named}
+    `record` is what was measured (by default `caught.json`): it gives the number of cases of each operation that catch it.
+    """
+    measured = json.loads(RECORD.read_bytes()) if record is None else record
+    return {
+        name: {
+            "catches": deviation.text,
+            "seen_in": deviation.seen_in,
+            "cases": {op: int(of["caught"][name], 16).bit_count() for op, of in measured.items() if name in of["caught"]},
+        }
+        for name, deviation in deviations().items()
+    }
 
 
 def groups(cases: Sequence[Case]) -> dict[str, list[Case]]:

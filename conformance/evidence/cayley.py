@@ -11,7 +11,7 @@ from ..model import Case
 from .shared.lie import learned, skew_symmetric, transposed
 from .tools.cotangents import gradient
 from .tools.deviation import Real, after, argument, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
 from .tools.numbers import reals
 
@@ -21,54 +21,53 @@ KERNEL_SIZES: dict[str, Any] = {"n": 4}
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value",
+    name: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value",
     tier: str = "core",
 ) -> Case:  # fmt: skip
     given = {"skew": learned("cayley" + name, *shape, bits=bits, over=over)}
-    return Case(f"cayley/{name}", {}, given, tuple(flags.split()), comment, kind, tier)
+    return Case(f"cayley/{name}", {}, given, comment, kind, tier)
 
 
 def _cayley_forms() -> tuple[Case, ...]:
     """Return the forms of its parameter."""
 
-    def case(name: str, flags: str, *shape: int) -> Case:
-        return form("cayley", name, flags, {"skew": reals("cayley" + name, *shape) / 8}, {})
+    def case(name: str, *shape: int, form: str = "") -> Case:
+        return form_case("cayley", name, {"skew": reals("cayley" + name, *shape) / 8}, {}, form=form)
 
     return (
-        case("strided", "non-contiguous", 2, 3, 3),
-        case("expanded", "broadcast-view", -2, 4, 4),
-        case("batch-one", "batch-one", 1, 3, 3),
-        case("length-zero", "length-zero", 2, 0, 3, 3),
+        case("strided", 2, 3, 3, form="non-contiguous"),
+        case("expanded", -2, 4, 4, form="broadcast-view"),
+        case("batch-one", 1, 3, 3),
+        case("length-zero", 2, 0, 3, 3),
     )
 
 
 def _again() -> Iterator[Case]:
     """Yield second calls with views, and without matrices."""
-    for name, flags, shape in (
-        ("strided", "second-view non-contiguous", (3, 2, 4, 4)),
-        ("expanded", "second-view broadcast-view", (-3, 2, 2)),
-        ("no-batch", "again length-zero", (0, 3, 3)),
-        ("no-head", "again length-zero", (3, 0, 2, 2)),
+    for name, form, shape in (
+        ("strided", "non-contiguous", (3, 2, 4, 4)),
+        ("expanded", "broadcast-view", (-3, 2, 2)),
+        ("no-batch", "", (0, 3, 3)),
+        ("no-head", "", (3, 0, 2, 2)),
     ):
-        yield Case(f"cayley/again/{name}", {}, {"skew": reals(f"cayley {name}", *shape) / 8}, tuple(flags.split()))
+        yield Case(f"cayley/again/{name}", {}, {"skew": reals(f"cayley {name}", *shape) / 8}, form=form)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "string-basis lie-triangle", (3, 3), tier="smoke"),
-        _case("plain/pair", "string-basis", (2, 2), "a tangent of half the angle", over=2),
-        _case("plain/large", "string-basis lie-triangle", (4, 4), "entries near 1", over=3),
-        _case("plain/24-bits", "lie-bits lie-triangle", (5, 5), bits=24),
-        _case("plain/small-entries", "string-basis lie-bits", (6, 6), bits=24, over=64),
-        _case("heads/three", "lie-heads rank", (3, 1, 3, 3)),
-        _case("heads/two", "lie-heads string-basis", (2, 4, 4), bits=24),
-        _case("heads/none", "empty", (0, 3, 3)),
-        _case("refused/square", "refuse-sections", (3, 4), "no square matrix", kind="reject"),
+        _case("plain/small", (3, 3), tier="smoke"),
+        _case("plain/pair", (2, 2), "a tangent of half the angle", over=2),
+        _case("plain/large", (4, 4), "entries near 1", over=3),
+        _case("plain/24-bits", (5, 5), bits=24),
+        _case("plain/small-entries", (6, 6), bits=24, over=64),
+        _case("heads/three", (3, 1, 3, 3)),
+        _case("heads/two", (2, 4, 4), bits=24),
+        _case("heads/none", (0, 3, 3)),
+        _case("refused/square", (3, 4), "no square matrix", kind="reject"),
         *_cayley_forms(),
-        gradient("cayley", "plain", "term", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
-        gradient("cayley", "heads", "term bits", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)},
-                 bits=24),
+        gradient("cayley", "plain", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
+        gradient("cayley", "heads", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)}, bits=24),
         *_again(),
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import IMAGES, in_rows, learned, matrix_forms, skew_symmetric
 from .shared.rotary import TRIPLES
@@ -14,10 +14,6 @@ from .tools.deviation import Function, Real, always, deviations_of, option
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, NEGATIVE
 
-FLAGS = {
-    "string-form": Flag("the basis changed once where it is changed twice, or the reverse"),
-}
-
 USUAL: dict[str, Any] = {"form": "conjugate"}
 SIZES: dict[str, Any] = {"D": 4, "N": 2}
 AXES = (1, 1)
@@ -26,7 +22,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"form": "conjugate"},)
 
 
 def _case(
-    name: str, flags: str, x: tuple[int, ...], positions: Any, skew: tuple[int, ...], frequencies: tuple[int, ...],
+    name: str, x: tuple[int, ...], positions: Any, skew: tuple[int, ...], frequencies: tuple[int, ...],
     comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     inputs = {
@@ -34,43 +30,39 @@ def _case(
         "skew": learned("skew" + name, *skew, bits=bits, over=over),
         "frequencies": learned("theta" + name, *frequencies, bits=bits, over=4),
     }  # fmt: skip
-    return Case(f"cayley_string/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"cayley_string/{name}", params, inputs, comment, kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for form in ("conjugate", "product")
-          for case in (_case(f"{form}/small", "string-form string-basis mixed-sum", (5, 4), PATCHES, (4, 4), (2, 2), form=form,
+          for case in (_case(f"{form}/small", (5, 4), PATCHES, (4, 4), (2, 2), form=form,
           tier="smoke" if form == "conjugate" else "core"),
-          _case(f"{form}/partial", "partial-tail lie-bits downcast", (3, 7), FRAMES, (7, 7), (3, 2), bits=24, form=form),
-          _case(f"{form}/far", "far-position mixed-order", (4, 4), FAR, (4, 4), (2, 2), bits=24, form=form),
-          _case(f"{form}/heads", "lie-heads mixed-heads every-head", (3, 5, 4), PATCHES, (3, 1, 4, 4), (2, 3, 1, 2),
-          form=form),
-          _case(f"{form}/rows", "axis-rows string-basis layout", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2), form=form),
-          _case(f"{form}/between", "fractional string-form", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),)),
-        _case("models/head-64", "true-size axial-origin string-basis", (2, 64), ((0, 5), (0, 11)), (64, 64), (2, 32),
+          _case(f"{form}/partial", (3, 7), FRAMES, (7, 7), (3, 2), bits=24, form=form),
+          _case(f"{form}/far", (4, 4), FAR, (4, 4), (2, 2), bits=24, form=form),
+          _case(f"{form}/heads", (3, 5, 4), PATCHES, (3, 1, 4, 4), (2, 3, 1, 2), form=form),
+          _case(f"{form}/rows", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2), form=form),
+          _case(f"{form}/between", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),)),
+        _case("models/head-64", (2, 64), ((0, 5), (0, 11)), (64, 64), (2, 32),
               "a class token and a patch", bits=20, over=64, form="product"),
-        _case("shapes/vector", "rank decode", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
-        _case("shapes/one-head", "single-head fractional", (2, 1, 3, 4), BETWEEN, (4, 4), (2, 2), form="product"),
-        _case("shapes/one-head-conjugate", "single-head lie-heads", (3, 1, 2, 4), ((1, 7), (4, 2)), (3, 1, 1, 4, 4), (2, 2),
-              form="conjugate"),
-        _case("shapes/no-tokens", "empty", (0, 4), np.zeros((2, 0), dtype=np.int64), (4, 4), (2, 2), form="product"),
-        _case("refused/skew", "refuse-sections", (5, 6), PATCHES, (4, 4), (2, 2), "a basis of four lanes for six",
-              kind="reject", form="product"),
-        _case("refused/lanes", "refuse-sections", (5, 6), PATCHES, (6, 6), (2, 4), "eight lanes of six", kind="reject",
-              form="conjugate"),
-        _case("refused/form", "refuse-option", (5, 6), PATCHES, (6, 6), (2, 2), kind="reject", form="transpose"),
-        sequence("cayley_string/sequence/sizes", "axis-rows cache-key decode", IMAGES,
+        _case("shapes/vector", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
+        _case("shapes/one-head", (2, 1, 3, 4), BETWEEN, (4, 4), (2, 2), form="product"),
+        _case("shapes/one-head-conjugate", (3, 1, 2, 4), ((1, 7), (4, 2)), (3, 1, 1, 4, 4), (2, 2), form="conjugate"),
+        _case("shapes/no-tokens", (0, 4), np.zeros((2, 0), dtype=np.int64), (4, 4), (2, 2), form="product"),
+        _case("refused/skew", (5, 6), PATCHES, (4, 4), (2, 2), "a basis of four lanes for six", kind="reject", form="product"),
+        _case("refused/lanes", (5, 6), PATCHES, (6, 6), (2, 4), "eight lanes of six", kind="reject", form="conjugate"),
+        _case("refused/form", (5, 6), PATCHES, (6, 6), (2, 2), kind="reject", form="transpose"),
+        sequence("cayley_string/sequence/sizes", IMAGES,
                  tuple(Step({"form": "product"},
                  {"x": x, "positions": p, "skew": learned("sizes-s", 5, 5), "frequencies": learned("sizes-f", 2, 2)})
                  for x in (floats(4, 5, seed=4),)
                  for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,)))))),
         *matrix_forms("cayley_string", "frequencies", (1,), skew=True, form="product"),
-        gradient("cayley_string", "product", "sign angle term",
+        gradient("cayley_string", "product",
                  {"x": reals("string-x", 3, 3), "positions": TRIPLES[:2], "skew": reals("string-s", 3, 3) / 8,
                  "frequencies": reals("string-f", 2, 1) / 4}, {"out": (3, 3)}, form="product"),
-        gradient("cayley_string", "conjugate", "sign layout term broadcast",
+        gradient("cayley_string", "conjugate",
                  {"x": reals("string-y", 2, 2, 2), "positions": ((0, 3), (1, 257)), "skew": reals("string-t", 2, 1, 2, 2) / 8,
                  "frequencies": reals("string-g", 2, 1) / 4}, {"out": (2, 2, 2)}, form="conjugate"),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.masks import (
     K_BEYOND,
     K_NEGATIVE,
@@ -25,12 +25,6 @@ from .tools.deviation import deviations_of, option
 from .tools.forms import pairs
 from .tools.omissions import NEGATIVE, ONE_PAIR, VIEWS
 
-FLAGS = {
-    "chunk-window": Flag("a sliding window of as many tokens in place of chunks"),
-    "chunk-start": Flag("chunks counted from elsewhere than position 0", "transformers #40324"),
-    "chunk-negative": Flag("quotients of negative positions rounded towards 0"),
-}
-
 USUAL: dict[str, Any] = {"chunk": 6, "sides": "causal"}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *ONE_PAIR, "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"chunk": 48, "sides": "causal"},)
@@ -42,27 +36,25 @@ _case = partial(window_case, "chunked_window")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("causal/small", "chunk-window future inverted", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4, sides="causal",
-              tier="smoke"),
-        _case("causal/unsorted", "chunk-start ids sides", (6, 2, 9, 0), UNSORTED, chunk=3, sides="causal"),
-        _case("causal/rows", "rows ids chunk-window", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
-        _case("causal/rows-and-heads", "rows chunk-start", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
+        _case("causal/small", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4, sides="causal", tier="smoke"),
+        _case("causal/unsorted", (6, 2, 9, 0), UNSORTED, chunk=3, sides="causal"),
+        _case("causal/rows", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
+        _case("causal/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
               "(B, 1, Q) and (B, 1, K)", chunk=4, sides="causal"),
-        _case("causal/negative", "chunk-negative chunk-start", Q_NEGATIVE, K_NEGATIVE, chunk=4, sides="causal"),
-        _case("causal/llama-4", "true-size chunk-window far", (8191, 8192, 131071, 16385),
+        _case("causal/negative", Q_NEGATIVE, K_NEGATIVE, chunk=4, sides="causal"),
+        _case("causal/llama-4", (8191, 8192, 131071, 16385),
               (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk=8192, sides="causal"),
-        _case("causal/beyond-float32", "far ids", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
-        _case("both/beyond-float32", "far sides", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
-        _case("causal/one-query", "decode ids chunk-start", (261,), (255, 256, 259, 260, 261), chunk=4, sides="causal"),
-        _case("causal/no-query", "empty", NONE, (0, 1), chunk=4, sides="causal"),
-        _case("both/small", "sides chunk-window", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4, sides="both"),
-        _case("both/negative", "chunk-negative sides", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
-        _case("both/rows", "rows sides inverted", Q_ROWS, K_ROWS, chunk=3, sides="both"),
-        _case("both/one", "chunk-start", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
+        _case("causal/beyond-float32", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
+        _case("both/beyond-float32", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
+        _case("causal/one-query", (261,), (255, 256, 259, 260, 261), chunk=4, sides="causal"),
+        _case("causal/no-query", NONE, (0, 1), chunk=4, sides="causal"),
+        _case("both/small", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4, sides="both"),
+        _case("both/negative", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
+        _case("both/rows", Q_ROWS, K_ROWS, chunk=3, sides="both"),
+        _case("both/one", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
         window_sequence("chunked_window", "sequence/decode", chunk=4, sides="causal"),
-        _case("refused/chunk", "refuse", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0, sides="causal",
-              kind="reject"),
-        _case("refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk=2, sides="causal",
+        _case("refused/chunk", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0, sides="causal", kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk=2, sides="causal",
               kind="reject"),
         *pairs("chunked_window", {"chunk": 5, "sides": "causal"}),
     )  # fmt: skip

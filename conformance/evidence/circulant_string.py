@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import IMAGES, in_rows, learned, lie_case, matrix_forms
 from .shared.rotary import TRIPLES
@@ -13,10 +13,6 @@ from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of
 from .tools.numbers import floats, reals
 from .tools.omissions import FRACTIONAL, NEGATIVE
-
-FLAGS = {
-    "circulant-direction": Flag("coefficients read as the first row where they are the first column"),
-}
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1}
@@ -32,36 +28,33 @@ def _case(*args: Any, **options: Any) -> Case:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "circulant-direction lie-order", (5, 5), PATCHES, (2, 1, 5), tier="smoke"),
-        _case("plain/even", "circulant-direction lie-blocks", (3, 8), BETWEEN, (2, 2, 4), inverse=False),
-        _case("plain/three", "lie-order lie-exponential lie-blocks", (3, 6), FRAMES, (3, 2, 3)),
-        _case("plain/partial", "partial-tail lie-bits downcast", (3, 10), FRAMES, (3, 1, 7), bits=24),
-        _case("plain/inverse", "inverse circulant-direction", (3, 6), BETWEEN, (2, 1, 6), inverse=True),
-        _case("plain/inverse-partial", "inverse partial-tail lie-blocks", (3, 7), FRAMES[:2], (2, 2, 3), bits=24, inverse=True),
-        _case("plain/far", "far-position lie-bits", (4, 5), FAR, (2, 1, 5), bits=24, over=64),
-        _case("plain/far-blocks", "far-position lie-blocks", (4, 6), FAR, (2, 2, 3), over=64),
-        _case("plain/small-angles", "lie-exponential fractional", (3, 5), BETWEEN, (2, 1, 5), over=64),
-        _case("heads/first", "lie-heads every-head", (3, 5, 6), PATCHES, (2, 3, 1, 2, 3)),
-        _case("heads/last", "lie-heads token-axis", (3, 2, 4), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 4),
-              "tokens before heads"),
-        _case("heads/rows", "axis-rows lie-heads", (2, 2, 3, 5), in_rows(FRAMES), (2, 1, 2, 1, 1, 5)),
-        _case("models/head-64", "true-size axial-origin lie-blocks", (2, 64), ((0, 5), (0, 11)), (2, 4, 16),
-              "a class token and a patch; four blocks", bits=20),
-        _case("shapes/vector", "rank decode", (6,), (4, 9), (2, 2, 3)),
-        _case("shapes/no-tokens", "empty", (0, 6), np.zeros((2, 0), dtype=np.int64), (2, 1, 6)),
-        _case("refused/lanes", "refuse-sections", (5, 8), PATCHES, (2, 3, 3), "nine lanes of eight", kind="reject"),
-        _case("refused/pairs", "refuse-sections", (5, 8), PATCHES, (2, 2, 2), "two lanes, which never turn", kind="reject"),
-        _case("refused/heads", "refuse-positions", (3, 5, 8), PATCHES, (2, 5, 2, 3), "an axis for heads or for tokens",
-              kind="reject"),
-        sequence("circulant_string/sequence/sizes", "axis-rows cache-key decode", IMAGES,
+        _case("plain/small", (5, 5), PATCHES, (2, 1, 5), tier="smoke"),
+        _case("plain/even", (3, 8), BETWEEN, (2, 2, 4), inverse=False),
+        _case("plain/three", (3, 6), FRAMES, (3, 2, 3)),
+        _case("plain/partial", (3, 10), FRAMES, (3, 1, 7), bits=24),
+        _case("plain/inverse", (3, 6), BETWEEN, (2, 1, 6), inverse=True),
+        _case("plain/inverse-partial", (3, 7), FRAMES[:2], (2, 2, 3), bits=24, inverse=True),
+        _case("plain/far", (4, 5), FAR, (2, 1, 5), bits=24, over=64),
+        _case("plain/far-blocks", (4, 6), FAR, (2, 2, 3), over=64),
+        _case("plain/small-angles", (3, 5), BETWEEN, (2, 1, 5), over=64),
+        _case("heads/first", (3, 5, 6), PATCHES, (2, 3, 1, 2, 3)),
+        _case("heads/last", (3, 2, 4), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 4), "tokens before heads"),
+        _case("heads/rows", (2, 2, 3, 5), in_rows(FRAMES), (2, 1, 2, 1, 1, 5)),
+        _case("models/head-64", (2, 64), ((0, 5), (0, 11)), (2, 4, 16), "a class token and a patch; four blocks", bits=20),
+        _case("shapes/vector", (6,), (4, 9), (2, 2, 3)),
+        _case("shapes/no-tokens", (0, 6), np.zeros((2, 0), dtype=np.int64), (2, 1, 6)),
+        _case("refused/lanes", (5, 8), PATCHES, (2, 3, 3), "nine lanes of eight", kind="reject"),
+        _case("refused/pairs", (5, 8), PATCHES, (2, 2, 2), "two lanes, which never turn", kind="reject"),
+        _case("refused/heads", (3, 5, 8), PATCHES, (2, 5, 2, 3), "an axis for heads or for tokens", kind="reject"),
+        sequence("circulant_string/sequence/sizes", IMAGES,
                  tuple(Step({}, {"x": x, "positions": p, "coefficients": learned("sizes-c", 2, 2, 3)})
                  for x in (floats(4, 6, seed=5),)
                  for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,)))))),
         *matrix_forms("circulant_string", "coefficients", (1, 3)),
-        gradient("circulant_string", "shared", "sign angle broadcast",
+        gradient("circulant_string", "shared",
                  {"x": reals("circulant-x", 3, 3), "positions": TRIPLES[:2],
                  "coefficients": reals("circulant-s", 2, 1, 3) / 8}, {"out": (3, 3)}),
-        gradient("circulant_string", "inverse", "inverse tail angle",
+        gradient("circulant_string", "inverse",
                  {"x": reals("circulant-i", 3, 5), "positions": TRIPLES[:2],
                  "coefficients": reals("circulant-h", 2, 1, 4) / 8}, {"out": (3, 5)}, inverse=True),
     )  # fmt: skip

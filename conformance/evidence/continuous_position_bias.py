@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
@@ -12,19 +12,6 @@ from .tools.hints import BRANCH, EACH_HEAD, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN
 from .tools.numbers import reals
 
 OP = "continuous_position_bias"
-FLAGS = {
-    "continuous-form": Flag("one form in place of the other"),
-    "continuous-sigmoid": Flag("no sigmoid, or another factor before it"),
-    "continuous-window": Flag("the pretrained window ignored, or height for width in it"),
-    "continuous-axes": Flag("rows and columns exchanged"),
-    "continuous-network": Flag("another activation, or a bias left out or added"),
-    "continuous-heads": Flag("the first head's weights used for all"),
-    "continuous-sign": Flag("key minus query for query minus key"),
-    "continuous-bits": Flag("weights of 24 bits, or coordinates, narrowed on the way"),
-    "continuous-single": Flag("a window of one row or column: division by 0"),
-    "continuous-true-size": Flag("a model's own sizes not reproduced"),
-    "continuous-refuse": Flag("layers of other shapes, or an unknown word, accepted"),
-}
 SWIN: dict[str, Any] = {"form": "swin"}
 CR: dict[str, Any] = {"form": "cr"}
 USUAL: dict[str, Any] = {"height": 2, "width": 3, **SWIN}
@@ -36,8 +23,7 @@ KERNEL: tuple[dict[str, Any], ...] = (
     {"height": 8, "width": 7, **SWIN}, {"height": 6, "width": 9, **CR},
 )  # fmt: skip
 
-_cases = cases_of(OP, "continuous-")
-_form = cases_of(OP)
+_cases = cases_of(OP)
 
 
 def _weights(name: str, hidden: int, heads: int, bits: int = 8, last: bool = False) -> dict[str, Any]:
@@ -49,61 +35,59 @@ def _weights(name: str, hidden: int, heads: int, bits: int = 8, last: bool = Fal
 
 
 def _case(
-    name: str, flags: str, window: tuple[int, int], heads: int = 3, hidden: int = 4, comment: str = "", *,
+    name: str, window: tuple[int, int], heads: int = 3, hidden: int = 4, comment: str = "", *,
     trained: tuple[int | None, int | None] | None = None, bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of a window; the first part of its name is the form."""
     given = _weights(name, hidden, heads, bits, rest.pop("last", name.startswith("cr"))) | rest.pop("given", {})
-    form = rest.pop("form", "cr" if name.startswith("cr") else "swin")
-    params: dict[str, Any] = {"height": window[0], "width": window[1], "form": form}
+    word = rest.pop("word", "cr" if name.startswith("cr") else "swin")
+    params: dict[str, Any] = {"height": window[0], "width": window[1], "form": word}
     if trained is not None:
         params |= {"pretrained_height": trained[0], "pretrained_width": trained[1]}
-    make = _form if name.startswith("forms/") else _cases
-    return make(name, flags, params, {k: x for k, x in given.items() if x is not None}, comment, **rest)
+    return _cases(name, params, {k: x for k, x in given.items() if x is not None}, comment, **rest)
 
 
-def _gradient(name: str, flags: str, window: tuple[int, int], heads: int, hidden: int, **params: Any) -> Case:
+def _gradient(name: str, window: tuple[int, int], heads: int, hidden: int, **params: Any) -> Case:
     given = _weights("gradient" + name, hidden, heads, last=params["form"] == "cr")
     out: dict[str, tuple[int, ...]] = {"out": (heads, window[0] * window[1], window[0] * window[1])}
     inputs = {k: x for k, x in given.items() if x is not None}
-    return gradient(OP, name, flags, inputs, out, height=window[0], width=window[1], **params)
+    return gradient(OP, name, inputs, out, height=window[0], width=window[1], **params)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("swin/small", "form sigmoid axes", (2, 3), tier="smoke"),
-        _case("swin/tall", "axes sign network", (4, 2), 2, 5),
-        _case("swin/8", "true-size heads", (8, 8), 3, 16, "Swin v2: windows of 8 by 8, 3 heads; fewer hidden units"),
-        _case("swin/16-of-8", "true-size window", (10, 9), 1, 8, "larger windows than in training", trained=(8, 8)),
-        _case("swin/other-window", "window axes", (2, 3), 2, 4, trained=(5, 9)),
-        _case("swin/trained-height", "window axes", (3, 2), 3, 3, trained=(12, None)),
-        _case("swin/trained-width", "window sigmoid", (2, 4), 4, 3, trained=(None, 7)),
-        _case("swin/512", "true-size network", (2, 3), 2, 512, "512 hidden units"),
-        _case("swin/24-bits", "bits network", (3, 2), 5, 6, bits=24),
-        _case("swin/row", "single axes", (1, 5), 2, 4, "one row"),
-        _case("swin/column", "single axes", (5, 1), 2, 4, "one column"),
-        _case("swin/one-cell", "single network", (1, 1), 3, 4),
-        _case("swin/trained-one", "single window", (3, 2), 2, 4, "trained with one row: undivided", trained=(1, 4)),
-        _case("swin/heads", "heads sign", (2, 2), 33, 3, "33 heads"),
-        _case("swin/last-bias", "network heads", (2, 3), 4, 3, "a bias in the second layer", last=True),
-        _case("cr/small", "form sigmoid network", (2, 3), 2, 4),
-        _case("cr/maxvit", "true-size axes", (7, 8), 2, 16, "timm's RelPosMlp; fewer hidden units"),
-        _case("cr/tall", "axes sign form", (5, 2), 3, 5),
-        _case("cr/24-bits", "bits heads", (2, 3), 3, 7, bits=24),
-        _case("cr/no-last-bias", "network form", (2, 4), 3, 2, last=False),
-        _case("cr/129", "true-size sign", (3, 43), 1, 3, "129 cells"),
-        _case("forms/strided", "non-contiguous", (2, 3), 4, 3),
-        _case("forms/strided-cr", "non-contiguous", (3, 2), 2, 4, form="cr", last=True),
-        _case("refused/layers", "refuse", (2, 3), 3, 4, "a bias for each hidden unit", kind="reject",
+        _case("swin/small", (2, 3), tier="smoke"),
+        _case("swin/tall", (4, 2), 2, 5),
+        _case("swin/8", (8, 8), 3, 16, "Swin v2: windows of 8 by 8, 3 heads; fewer hidden units"),
+        _case("swin/16-of-8", (10, 9), 1, 8, "larger windows than in training", trained=(8, 8)),
+        _case("swin/other-window", (2, 3), 2, 4, trained=(5, 9)),
+        _case("swin/trained-height", (3, 2), 3, 3, trained=(12, None)),
+        _case("swin/trained-width", (2, 4), 4, 3, trained=(None, 7)),
+        _case("swin/512", (2, 3), 2, 512, "512 hidden units"),
+        _case("swin/24-bits", (3, 2), 5, 6, bits=24),
+        _case("swin/row", (1, 5), 2, 4, "one row"),
+        _case("swin/column", (5, 1), 2, 4, "one column"),
+        _case("swin/one-cell", (1, 1), 3, 4),
+        _case("swin/trained-one", (3, 2), 2, 4, "trained with one row: undivided", trained=(1, 4)),
+        _case("swin/heads", (2, 2), 33, 3, "33 heads"),
+        _case("swin/last-bias", (2, 3), 4, 3, "a bias in the second layer", last=True),
+        _case("cr/small", (2, 3), 2, 4),
+        _case("cr/maxvit", (7, 8), 2, 16, "timm's RelPosMlp; fewer hidden units"),
+        _case("cr/tall", (5, 2), 3, 5),
+        _case("cr/24-bits", (2, 3), 3, 7, bits=24),
+        _case("cr/no-last-bias", (2, 4), 3, 2, last=False),
+        _case("cr/129", (3, 43), 1, 3, "129 cells"),
+        _case("forms/strided", (2, 3), 4, 3, form="non-contiguous"),
+        _case("forms/strided-cr", (3, 2), 2, 4, word="cr", last=True, form="non-contiguous"),
+        _case("refused/layers", (2, 3), 3, 4, "a bias for each hidden unit", kind="reject",
               given={"b1": np.asarray([0.5, 0.25, 1.0])}),
-        _case("refused/coordinates", "refuse", (2, 3), 3, 4, "three coordinates", kind="reject",
-              given={"w1": reals("three", 4, 3)}),
-        _case("refused/form", "refuse", (2, 3), 3, 4, "no such form", kind="reject", form="rw"),
-        _gradient("swin", "repeat", (2, 3), 2, 2, form="swin"),
-        _gradient("trained", "repeat", (2, 2), 1, 3, form="swin", pretrained_height=4, pretrained_width=6),
-        _gradient("cr", "repeat", (3, 2), 2, 3, form="cr"),
-        _gradient("cr-row", "repeat", (1, 3), 3, 2, form="cr"),
+        _case("refused/coordinates", (2, 3), 3, 4, "three coordinates", kind="reject", given={"w1": reals("three", 4, 3)}),
+        _case("refused/form", (2, 3), 3, 4, "no such form", kind="reject", word="rw"),
+        _gradient("swin", (2, 3), 2, 2, form="swin"),
+        _gradient("trained", (2, 2), 1, 3, form="swin", pretrained_height=4, pretrained_width=6),
+        _gradient("cr", (3, 2), 2, 3, form="cr"),
+        _gradient("cr-row", (1, 3), 3, 2, form="cr"),
     )  # fmt: skip
 
 

@@ -4,35 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, argument, before, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "cope"
-FLAGS = {
-    "cope-sum": Flag("gates summed from the first key on, or without the key's own"),
-    "cope-interpolate": Flag("positions rounded to whole rows"),
-    "cope-limit": Flag("positions beyond the table, or limited one early"),
-    "cope-mask": Flag("gates of masked keys counted"),
-    "cope-gate": Flag("a gate that is not the sigmoid of the logit"),
-    "cope-table": Flag("the table read from its end, or one row late"),
-    "cope-scale": Flag("the query's product multiplied by 1/sqrt(D)"),
-    "cope-rows": Flag("row 0's queries or gates used for every row of the batch"),
-    "cope-bits": Flag("24-bit queries, or positions, narrowed on the way"),
-    "cope-decode": Flag("a decode row that is not the row of the whole"),
-    "cope-true-size": Flag("a model's own sizes not reproduced"),
-    "cope-many": Flag("sums of many gates that lose their last digits"),
-    "cope-empty": Flag("no query, or no key: a crash or a wrong shape"),
-    "cope-refuse": Flag("a mask of numbers, or a table of another width, accepted"),
-}
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
-_cases = cases_of(OP, "cope-")
+_cases = cases_of(OP)
 
 
 def _causal(queries: int, keys: int) -> Any:
@@ -52,16 +36,16 @@ def _inputs(
 
 
 def _case(
-    name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, comment: str = "", *,
+    name: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, comment: str = "", *,
     bits: int = 8, by: float = 0.5, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of cope, causal unless another mask is given."""
     inputs = _inputs(name, lead, queries, keys, rows, width, bits, by) | rest.pop("given", {})
-    return _cases(name if "/" in name else f"causal/{name}", flags, {}, inputs, comment, **rest)
+    return _cases(name if "/" in name else f"causal/{name}", {}, inputs, comment, **rest)
 
 
-def _form(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "") -> Case:
-    return form(OP, name, flags, _inputs(name, lead, queries, keys, 3, 4), {}, comment)
+def _form(name: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, _inputs(name, lead, queries, keys, 3, 4), {}, comment, form=form)
 
 
 def _steps() -> tuple[Step, ...]:
@@ -71,53 +55,51 @@ def _steps() -> tuple[Step, ...]:
     return Step({}, first), Step({}, last)
 
 
-def _gradient(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int) -> Case:
+def _gradient(name: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, view: str = "") -> Case:
     inputs = _inputs(f"gradient {name}", lead, queries, keys, rows, width)
-    return gradient(OP, name, flags, inputs, {"out": (*lead, queries, keys)})
+    return gradient(OP, name, inputs, {"out": (*lead, queries, keys)}, view=view)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("small", "sum interpolate gate table", (), 3, 4, 4, 2, tier="smoke"),
-        _case("whole", "sum mask scale", (2,), 5, 5, 6, 3, "as many queries as keys"),
-        _case("last-queries", "mask sum", (3,), 2, 7, 5, 4, "the last two of seven"),
-        _case("limit", "limit table", (), 2, 9, 3, 5, "most positions are beyond the table", by=1.0),
-        _case("limit-two", "limit interpolate", (2,), 1, 8, 2, 4, by=1.0),
-        _case("one-row", "limit table", (), 2, 5, 1, 4, "a table of one row"),
-        _case("open", "gate sum limit", (), 1, 6, 9, 3, "open and closed gates", by=4.0),
-        _case("rows-and-heads", "rows mask", (2, 3), 3, 5, 4, 6, "(B, H, Q, D)"),
-        _case("rows", "rows scale", (3,), 2, 4, 5, 7),
-        _case("24-bits", "bits interpolate", (2,), 3, 6, 7, 5, bits=24),
-        _case("24-bits-limit", "bits limit", (), 2, 9, 4, 3, bits=24),
-        _case("64-rows", "true-size many", (2,), 1, 100, 64, 64, "64 rows, as in the paper's language models"),
-        _case("300-keys", "true-size many bits", (), 1, 300, 64, 12, bits=24),
-        _case("one-query", "decode sum", (3,), 1, 6, 4, 5, "the last row of the whole"),
-        _case("one-query-heads", "decode rows", (2, 2), 1, 5, 6, 3),
-        _case("one-key", "sum decode", (2,), 1, 1, 3, 4),
-        _case("no-query", "empty", (2,), 0, 0, 3, 4),
-        _case("no-row-of-a-batch", "empty", (0,), 2, 3, 3, 4),
-        _case("no-heads", "empty", (2, 0), 1, 3, 3, 4),
-        _case("mask/holes", "mask sum", (2,), 3, 6, 5, 4, "masked keys between others",
+        _case("small", (), 3, 4, 4, 2, tier="smoke"),
+        _case("whole", (2,), 5, 5, 6, 3, "as many queries as keys"),
+        _case("last-queries", (3,), 2, 7, 5, 4, "the last two of seven"),
+        _case("limit", (), 2, 9, 3, 5, "most positions are beyond the table", by=1.0),
+        _case("limit-two", (2,), 1, 8, 2, 4, by=1.0),
+        _case("one-row", (), 2, 5, 1, 4, "a table of one row"),
+        _case("open", (), 1, 6, 9, 3, "open and closed gates", by=4.0),
+        _case("rows-and-heads", (2, 3), 3, 5, 4, 6, "(B, H, Q, D)"),
+        _case("rows", (3,), 2, 4, 5, 7),
+        _case("24-bits", (2,), 3, 6, 7, 5, bits=24),
+        _case("24-bits-limit", (), 2, 9, 4, 3, bits=24),
+        _case("64-rows", (2,), 1, 100, 64, 64, "64 rows, as in the paper's language models"),
+        _case("300-keys", (), 1, 300, 64, 12, bits=24),
+        _case("one-query", (3,), 1, 6, 4, 5, "the last row of the whole"),
+        _case("one-query-heads", (2, 2), 1, 5, 6, 3),
+        _case("one-key", (2,), 1, 1, 3, 4),
+        _case("no-query", (2,), 0, 0, 3, 4),
+        _case("no-row-of-a-batch", (0,), 2, 3, 3, 4),
+        _case("no-heads", (2, 0), 1, 3, 3, 4),
+        _case("mask/holes", (2,), 3, 6, 5, 4, "masked keys between others",
               given={"mask": np.asarray([[[1, 0, 1, 1, 0, 1]], [[1, 1, 0, 0, 1, 1]]]).astype(bool)}),
-        _case("mask/nothing", "mask limit", (), 3, 5, 4, 4, "one query sees no key",
+        _case("mask/nothing", (), 3, 5, 4, 4, "one query sees no key",
               given={"mask": np.asarray([[0] * 5, [1] * 5, [1, 0, 0, 1, 0]]).astype(bool)}),
-        _case("mask/both-sides", "mask gate", (2,), 4, 4, 5, 3, "a model that looks ahead",
-              given={"mask": np.ones((1, 1), dtype=bool)}),
-        _form("strided", "non-contiguous", (2, 3), 3, 5),
-        _form("strided-flat", "non-contiguous", (2,), 2, 4),
-        _form("expanded", "broadcast-view", (-3, 2), 2, 4, "one row stands for a batch of three"),
-        _form("batch-one", "batch-one", (1, 2), 3, 4),
-        _form("length-one", "length-one", (2,), 1, 1),
-        _form("one-of-many", "length-one", (3,), 1, 5),
-        Case(f"{OP}/sequence/decode", flags=("cope-decode", "cope-sum"), kind="sequence", comment="prefill, then a decode row",
-             steps=_steps()),
-        _case("refused/mask", "refuse", (), 2, 3, 4, 5, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
-        _case("refused/width", "refuse", (), 2, 3, 4, 5, "vectors of the queries' width", kind="reject",
+        _case("mask/both-sides", (2,), 4, 4, 5, 3, "a model that looks ahead", given={"mask": np.ones((1, 1), dtype=bool)}),
+        _form("strided", (2, 3), 3, 5, form="non-contiguous"),
+        _form("strided-flat", (2,), 2, 4, form="non-contiguous"),
+        _form("expanded", (-3, 2), 2, 4, "one row stands for a batch of three", form="broadcast-view"),
+        _form("batch-one", (1, 2), 3, 4),
+        _form("length-one", (2,), 1, 1),
+        _form("one-of-many", (3,), 1, 5),
+        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then a decode row", steps=_steps()),
+        _case("refused/mask", (), 2, 3, 4, 5, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
+        _case("refused/width", (), 2, 3, 4, 5, "vectors of the queries' width", kind="reject",
               given={"table": np.ones((4, 3))}),
-        _gradient("small", "term repeat", (), 2, 3, 3, 2),
-        _gradient("rows", "term broadcast", (2,), 2, 2, 4, 2),
-        _gradient("strided", "non-contiguous term", (2,), 1, 3, 2, 3),
+        _gradient("small", (), 2, 3, 3, 2),
+        _gradient("rows", (2,), 2, 2, 4, 2),
+        _gradient("strided", (2,), 1, 3, 2, 3, view="non-contiguous"),
     )  # fmt: skip
 
 

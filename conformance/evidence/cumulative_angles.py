@@ -4,35 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "cumulative_angles"
-FLAGS = {
-    "angles-own": Flag("the token's own increment left out"),
-    "angles-start": Flag("the angles of the chunk before left out, or added for each token"),
-    "angles-chunk": Flag("a chunk that is not the part of the whole"),
-    "angles-axis": Flag("sums over heads or pairs"),
-    "angles-heads": Flag("the first head's increments used for all"),
-    "angles-rows": Flag("the first row's increments used for all"),
-    "angles-sums": Flag("sums held in half precision", "a sum past 256 in bfloat16"),
-    "angles-long": Flag("sums of many increments that lose their last digits"),
-    "angles-modulo": Flag("whole turns taken off the sum"),
-    "angles-bits": Flag("increments of 24 bits narrowed on the way"),
-    "angles-true-size": Flag("a model's own numbers of heads and pairs not reproduced"),
-    "angles-empty": Flag("no token or no pair: a crash or a wrong shape"),
-    "angles-refuse": Flag("increments without tokens, or a start of another shape, accepted"),
-}
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"B": (2, 33), "T": 257, "n": 5}
 
-_cases = cases_of(OP, "angles-")
+_cases = cases_of(OP)
 
 
 def _inputs(name: str, shape: tuple[int, ...], bits: int = 8, by: float = 0.25) -> dict[str, Any]:
@@ -41,15 +26,13 @@ def _inputs(name: str, shape: tuple[int, ...], bits: int = 8, by: float = 0.25) 
     return {"increments": reals(f"{OP} {name}", *shape, bits=bits) * by, "start": start}
 
 
-def _case(
-    name: str, flags: str, shape: tuple[int, ...], comment: str = "", bits: int = 8, by: float = 0.25, **rest: Any
-) -> Case:
+def _case(name: str, shape: tuple[int, ...], comment: str = "", bits: int = 8, by: float = 0.25, **rest: Any) -> Case:
     inputs = {**_inputs(name, shape, bits, by), **rest.pop("given", {})}
-    return _cases(name, flags, {}, inputs, comment, **rest)
+    return _cases(name, {}, inputs, comment, **rest)
 
 
-def _form(name: str, flag: str, shape: tuple[int, ...], comment: str = "") -> Case:
-    return form(OP, name, flag, _inputs(name, shape), {}, comment)
+def _form(name: str, shape: tuple[int, ...], comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, _inputs(name, shape), {}, comment, form=form)
 
 
 def _chunks(*ends: int) -> tuple[Step, ...]:
@@ -68,42 +51,40 @@ PADDED = np.where(np.arange(7)[:, None] < 2, 0.0, reals(f"{OP} padded", 7, 3) / 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("text/small", "own start axis", (4, 3), tier="smoke"),
-        _case("text/heads", "heads axis", (3, 5, 2)),
-        _case("text/rows", "rows heads", (2, 3, 5, 4)),
-        _case("text/from-zero", "own start", (6, 2), "the start of a text", given={"start": np.zeros(2)}),
-        _case("text/turns", "modulo sums", (9, 3), "many whole turns", by=4.0),
-        _case("text/turns-rows", "modulo rows", (3, 5, 2), by=8.0),
-        _case("text/padding", "own start", (7, 3), "the first two tokens are padding", given={"increments": PADDED}),
-        _case("text/24-bits", "bits own", (5, 4), bits=24),
-        _case("text/24-bits-heads", "bits heads", (3, 4, 2), bits=24),
-        _case("text/mamba-3", "true-size heads", (8, 12, 32), "32 pairs; fewer heads and tokens"),
-        _case("text/128-pairs", "true-size axis", (2, 5, 128)),
-        _case("text/large-start", "start sums", (5, 2), "after thousands of tokens",
-              given={"start": np.asarray([1000.5, -724.25])}),
-        _case("text/large-start-rows", "start rows", (2, 3, 2), given={"start": np.asarray([[513.5, -2.25], [-4097.0, 1.5]])}),
-        _case("text/1000-tokens", "long sums", (1000, 1), by=1.0),
-        _case("text/2000-tokens", "long bits", (2000, 1), bits=24, by=0.5),
-        _case("chunk/one-token", "chunk start", (2, 1, 3), "a decode step"),
-        _case("chunk/one-token-heads", "chunk own", (2, 3, 1, 2)),
-        _case("empty/no-token", "empty", (2, 0, 3)),
-        _case("empty/no-pair", "empty", (3, 4, 0)),
-        _case("empty/no-pair-of-rows", "empty", (2, 3, 5, 0)),
-        _form("strided", "non-contiguous", (3, 4, 2)),
-        _form("strided-rows", "non-contiguous", (2, 3, 5)),
-        _form("expanded", "broadcast-view", (-3, 4, 2), "one row stands for a batch of three"),
-        _form("batch-one", "batch-one", (1, 5, 3)),
-        _form("length-one", "length-one", (3, 1, 2)),
-        _form("length-one-alone", "length-one", (1, 4)),
-        Case(f"{OP}/sequence/chunks", flags=("angles-chunk", "angles-start"), kind="sequence",
+        _case("text/small", (4, 3), tier="smoke"),
+        _case("text/heads", (3, 5, 2)),
+        _case("text/rows", (2, 3, 5, 4)),
+        _case("text/from-zero", (6, 2), "the start of a text", given={"start": np.zeros(2)}),
+        _case("text/turns", (9, 3), "many whole turns", by=4.0),
+        _case("text/turns-rows", (3, 5, 2), by=8.0),
+        _case("text/padding", (7, 3), "the first two tokens are padding", given={"increments": PADDED}),
+        _case("text/24-bits", (5, 4), bits=24),
+        _case("text/24-bits-heads", (3, 4, 2), bits=24),
+        _case("text/mamba-3", (8, 12, 32), "32 pairs; fewer heads and tokens"),
+        _case("text/128-pairs", (2, 5, 128)),
+        _case("text/large-start", (5, 2), "after thousands of tokens", given={"start": np.asarray([1000.5, -724.25])}),
+        _case("text/large-start-rows", (2, 3, 2), given={"start": np.asarray([[513.5, -2.25], [-4097.0, 1.5]])}),
+        _case("text/1000-tokens", (1000, 1), by=1.0),
+        _case("text/2000-tokens", (2000, 1), bits=24, by=0.5),
+        _case("chunk/one-token", (2, 1, 3), "a decode step"),
+        _case("chunk/one-token-heads", (2, 3, 1, 2)),
+        _case("empty/no-token", (2, 0, 3)),
+        _case("empty/no-pair", (3, 4, 0)),
+        _case("empty/no-pair-of-rows", (2, 3, 5, 0)),
+        _form("strided", (3, 4, 2), form="non-contiguous"),
+        _form("strided-rows", (2, 3, 5), form="non-contiguous"),
+        _form("expanded", (-3, 4, 2), "one row stands for a batch of three", form="broadcast-view"),
+        _form("batch-one", (1, 5, 3)),
+        _form("length-one", (3, 1, 2)),
+        _form("length-one-alone", (1, 4)),
+        Case(f"{OP}/sequence/chunks", kind="sequence",
              comment="a text in chunks of four, one and three tokens", steps=_chunks(4, 5, 8)),
-        _case("refused/one-axis", "refuse", (1, 3), "no axis of tokens", given={"increments": np.ones(3)}, kind="reject"),
-        _case("refused/start", "refuse", (4, 3), "a start of fewer pairs", given={"start": np.ones(2)}, kind="reject"),
-        _case("refused/start-tokens", "refuse", (4, 3), "a start for each token", given={"start": np.ones((4, 3))},
-              kind="reject"),
-        gradient(OP, "small", "term repeat", _inputs("gradient", (4, 2)), {"out": (4, 2)}),
-        gradient(OP, "rows", "term broadcast", _inputs("gradient rows", (2, 3, 2)), {"out": (2, 3, 2)}),
-        gradient(OP, "strided", "non-contiguous term", _inputs("gradient strided", (2, 3, 3)), {"out": (2, 3, 3)}),
+        _case("refused/one-axis", (1, 3), "no axis of tokens", given={"increments": np.ones(3)}, kind="reject"),
+        _case("refused/start", (4, 3), "a start of fewer pairs", given={"start": np.ones(2)}, kind="reject"),
+        _case("refused/start-tokens", (4, 3), "a start for each token", given={"start": np.ones((4, 3))}, kind="reject"),
+        gradient(OP, "small", _inputs("gradient", (4, 2)), {"out": (4, 2)}),
+        gradient(OP, "rows", _inputs("gradient rows", (2, 3, 2)), {"out": (2, 3, 2)}),
+        gradient(OP, "strided", _inputs("gradient strided", (2, 3, 3)), {"out": (2, 3, 3)}, view="non-contiguous"),
     )  # fmt: skip
 
 

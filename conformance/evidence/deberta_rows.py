@@ -5,25 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.deviation import Wrap, argument, deviations_of, narrowed
 from .tools.forms import places
 from .tools.hints import DEFAULT, INTEGERS, LOG_BUCKETS, ROW_OF_ZERO, SIGN
 
 OP = "deberta_rows"
-FLAGS = {
-    "deberta-sign": Flag("key minus query for query minus key", "nntrainer #3982"),
-    "deberta-log": Flag("no logarithmic part, or one that is rounded another way"),
-    "deberta-clip": Flag("far distances past the last row, or one row early"),
-    "deberta-buckets": Flag("the number of buckets fixed, or exchanged with the largest distance", "transformers' DeBERTa-v2"),
-    "deberta-max-distance": Flag("the length of the text for the largest distance", "NVIDIA/TensorRT #3370"),
-    "deberta-origin": Flag("distance 0 at the first row"),
-    "deberta-true-size": Flag("a model's own settings not reproduced"),
-    "deberta-far": Flag("distances held in bfloat16 or float16"),
-    "deberta-empty": Flag("no distance: a crash or a wrong shape"),
-    "deberta-refuse": Flag("an odd number of buckets, or too small a distance, accepted"),
-}
 
 V3: dict[str, Any] = {"buckets": 256, "max_distance": 512}
 V1: dict[str, Any] = {"buckets": None, "max_distance": 512}
@@ -37,17 +25,17 @@ NEAR = (-9, -5, -4, -3, -1, 0, 1, 3, 4, 5, 9)
 FIRST_OF_EACH = (16, 17, 19, 22, 25, 28, 32, 37, 43, 49, 56, 64, 74, 84, 97, 111, 128)  # of buckets of 32 and 128
 BEYOND = (1048575, -1048575, 131071, -65537, 2049, -2049)
 
-_case = cases_of(OP, "deberta-")
+_case = cases_of(OP)
 
 
-def _rows(name: str, flags: str, params: dict[str, Any], relative: Any, comment: str = "", **rest: Any) -> Case:
-    return _case(name, flags, params, {"relative_positions": relative}, comment, **rest)
+def _rows(name: str, params: dict[str, Any], relative: Any, comment: str = "", **rest: Any) -> Case:
+    return _case(name, params, {"relative_positions": relative}, comment, **rest)
 
 
 def _sequence(name: str, params: dict[str, Any], *calls: Any) -> Case:
     """Return calls after each other: nothing is kept from one to the next."""
     steps = tuple(Step(params, {"relative_positions": relative}) for relative in calls)
-    return Case(f"{OP}/sequence/{name}", flags=("deberta-sign", "deberta-clip"), kind="sequence", steps=steps)
+    return Case(f"{OP}/sequence/{name}", kind="sequence", steps=steps)
 
 
 def cases() -> tuple[Case, ...]:
@@ -55,32 +43,30 @@ def cases() -> tuple[Case, ...]:
     both = tuple(sign * n for n in EDGES for sign in (1, -1))
     ends = tuple(sign * (n + step) for n in FIRST_OF_EACH for step in (-1, 0) for sign in (1, -1))
     return (
-        _rows("buckets/small", "sign log origin", USUAL, (*NEAR, -20, 19), tier="smoke"),
-        _rows("buckets/v3", "true-size log clip", V3, both, "DeBERTa-v2 and v3"),
-        _rows("buckets/near", "sign origin", V3, NEAR),
-        _rows("buckets/thresholds", "log sign", {"buckets": 32, "max_distance": 128}, ends, "both sides of each threshold"),
-        _rows("buckets/beyond", "clip far", V3, BEYOND),
-        _rows("buckets/far", "far log", {"buckets": 64, "max_distance": 5000}, (257, -1000, 2049, 4099, -4998, 4999, 5001)),
-        _rows("buckets/bfloat16", "far log", {"buckets": 512, "max_distance": 4096}, (257, 259, -511, 1027, -2049, 4093, 4095)),
-        _rows("buckets/6-50", "buckets max-distance", {"buckets": 6, "max_distance": 50}, (*range(-12, 13), 49, 50, -49, -50)),
-        _rows("buckets/4-9", "buckets clip", {"buckets": 4, "max_distance": 9}, range(-12, 13), "the fewest buckets"),
-        _rows("buckets/100-300", "buckets max-distance", {"buckets": 100, "max_distance": 300}, both),
-        _rows("buckets/256-1024", "max-distance log", {"buckets": 256, "max_distance": 1024}, both),
-        _rows("buckets/128-512", "buckets true-size", {"buckets": 128, "max_distance": 512}, both),
-        _rows("single/v1", "true-size clip origin", V1, (*both, *NEAR), "DeBERTa: a row for each distance"),
-        _rows("single/small", "sign clip", {"buckets": None, "max_distance": 4}, NEAR),
-        _rows("single/one", "clip origin", {"buckets": None, "max_distance": 1}, (-2, -1, 0, 1, 2)),
-        _rows("single/beyond", "far clip", {"buckets": None, "max_distance": 100000}, BEYOND),
-        _rows("shapes/matrix", "sign log", USUAL, ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300))),
-        _rows("shapes/scalar", "log", V3, -300),
-        _rows("shapes/empty", "empty", USUAL, np.zeros(0, dtype=np.int64)),
-        _rows("shapes/empty-single", "empty", V1, np.zeros((2, 0), dtype=np.int64)),
+        _rows("buckets/small", USUAL, (*NEAR, -20, 19), tier="smoke"),
+        _rows("buckets/v3", V3, both, "DeBERTa-v2 and v3"),
+        _rows("buckets/near", V3, NEAR),
+        _rows("buckets/thresholds", {"buckets": 32, "max_distance": 128}, ends, "both sides of each threshold"),
+        _rows("buckets/beyond", V3, BEYOND),
+        _rows("buckets/far", {"buckets": 64, "max_distance": 5000}, (257, -1000, 2049, 4099, -4998, 4999, 5001)),
+        _rows("buckets/bfloat16", {"buckets": 512, "max_distance": 4096}, (257, 259, -511, 1027, -2049, 4093, 4095)),
+        _rows("buckets/6-50", {"buckets": 6, "max_distance": 50}, (*range(-12, 13), 49, 50, -49, -50)),
+        _rows("buckets/4-9", {"buckets": 4, "max_distance": 9}, range(-12, 13), "the fewest buckets"),
+        _rows("buckets/100-300", {"buckets": 100, "max_distance": 300}, both),
+        _rows("buckets/256-1024", {"buckets": 256, "max_distance": 1024}, both),
+        _rows("buckets/128-512", {"buckets": 128, "max_distance": 512}, both),
+        _rows("single/v1", V1, (*both, *NEAR), "DeBERTa: a row for each distance"),
+        _rows("single/small", {"buckets": None, "max_distance": 4}, NEAR),
+        _rows("single/one", {"buckets": None, "max_distance": 1}, (-2, -1, 0, 1, 2)),
+        _rows("single/beyond", {"buckets": None, "max_distance": 100000}, BEYOND),
+        _rows("shapes/matrix", USUAL, ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300))),
+        _rows("shapes/scalar", V3, -300),
+        _rows("shapes/empty", USUAL, np.zeros(0, dtype=np.int64)),
+        _rows("shapes/empty-single", V1, np.zeros((2, 0), dtype=np.int64)),
         _sequence("grown", USUAL, NEAR, (*NEAR, 50), (-50, 7)),
         _sequence("other", V1, NEAR, (600, -600)),
-        _rows("refused/odd", "refuse", {"buckets": 7, "max_distance": 50}, NEAR, "half the buckets for each side",
-              kind="reject"),
-        _rows("refused/near", "refuse", {"buckets": 16, "max_distance": 9}, NEAR, "no distance for the last bucket",
-              kind="reject"),
+        _rows("refused/odd", {"buckets": 7, "max_distance": 50}, NEAR, "half the buckets for each side", kind="reject"),
+        _rows("refused/near", {"buckets": 16, "max_distance": 9}, NEAR, "no distance for the last bucket", kind="reject"),
         *places(OP, "relative_positions", USUAL),
     )  # fmt: skip
 

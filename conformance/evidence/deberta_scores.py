@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
@@ -14,23 +14,6 @@ from .tools.numbers import reals
 from .tools.omissions import ONE_PAIR
 
 OP = "deberta_scores"
-FLAGS = {
-    "disentangled-sign": Flag("key minus query for query minus key", "nntrainer #3982"),
-    "disentangled-second": Flag("p2c as in the paper where the code is asked, or the reverse", "microsoft/DeBERTa #162"),
-    "disentangled-terms": Flag("one of the two position terms left out, or their tables exchanged"),
-    "disentangled-gather": Flag("p2c read by query where it is read by key: no transpose"),
-    "disentangled-buckets": Flag("buckets ignored, or other than the model's"),
-    "disentangled-clip": Flag("far distances clipped elsewhere"),
-    "disentangled-ids": Flag("counts from 0 in place of the caller's positions", "transformers' DeBERTa with fewer queries"),
-    "disentangled-rows": Flag("row 0's positions used for every row of the batch"),
-    "disentangled-heads": Flag("the tables of one head used for all", "DeBERTa ports"),
-    "disentangled-scale": Flag("one term scaled, or all"),
-    "disentangled-downcast": Flag("24-bit queries, keys or tables narrowed on the way"),
-    "disentangled-decode": Flag("a decode row that is not the row of the whole"),
-    "disentangled-true-size": Flag("a model's own settings not reproduced"),
-    "disentangled-empty": Flag("no query: a crash or a wrong shape"),
-    "disentangled-refuse": Flag("tables of another number of rows or heads, or an unknown word, accepted"),
-}
 
 Places = tuple[Any, Any]
 CODE, PAPER = {"p2c": "code"}, {"p2c": "paper"}
@@ -48,8 +31,7 @@ UNSORTED = ((7, 0, 13), (5, 0, 0, 19, 2))
 FAR = ((131071, 2050, 300), (0, 131060, 257, 2045, 2049))
 ROWS = tuple(np.asarray(p)[:, None].tolist() for p in (((4, 15, 6), (260, 261, 262)), ((0, 2, 13, 5), (262, 256, 261, 248))))
 
-_case = cases_of(OP, "disentangled-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _arrays(
@@ -68,20 +50,19 @@ def _arrays(
     return inputs | {f"rel_{t}": reals(f"{OP}{name}rel{t}", heads, 2 * span, lanes, bits=bits) / 2 for t in terms}
 
 
-def _scores(name: str, flags: str, params: dict[str, Any], places: Places, comment: str = "", **how: Any) -> Case:
+def _scores(name: str, params: dict[str, Any], places: Places, comment: str = "", form: str = "", **how: Any) -> Case:
     """Return a case."""
-    make = _form if name.startswith("forms/") else _case
-    return make(name, flags, params, _arrays(name, params, places, **how), comment)
+    return _case(name, params, _arrays(name, params, places, **how), comment, form=form)
 
 
 def _refused(name: str, comment: str, params: dict[str, Any], **changed: Any) -> Case:
     arrays = _arrays(name, USUAL, NEAR) | changed
-    return _case(f"refused/{name}", "refuse", params, arrays, comment, kind="reject")
+    return _case(f"refused/{name}", params, arrays, comment, kind="reject")
 
 
-def _gradient(name: str, flags: str, params: dict[str, Any], places: Places, terms: str, bits: int = 8) -> Case:
+def _gradient(name: str, params: dict[str, Any], places: Places, terms: str, bits: int = 8) -> Case:
     arrays = _arrays(name, params, places, heads=2, lanes=2, terms=terms, bits=bits)
-    return gradient(OP, name, flags, arrays, {"out": (2, *(np.shape(p)[-1] for p in places))}, bits=bits, **params)
+    return gradient(OP, name, arrays, {"out": (2, *(np.shape(p)[-1] for p in places))}, bits=bits, **params)
 
 
 def _steps(*calls: Places) -> Iterator[Step]:
@@ -97,55 +78,52 @@ def cases() -> tuple[Case, ...]:
     single, single_paper = {**SINGLE, **CODE}, {**SINGLE, **PAPER}
     v3: dict[str, Any] = {"buckets": 256, "max_distance": 512, "p2c": "code"}
     return (
-        Case(f"{OP}/both/small", bucketed, _arrays("small", bucketed, NEAR),
-             ("disentangled-sign", "disentangled-terms", "disentangled-gather"), tier="smoke"),
-        _scores("both/heads", "heads terms", bucketed, WHOLE, lead=(2,), heads=3, lanes=4),
-        _scores("both/unsorted", "ids clip", bucketed, UNSORTED, lanes=5),
-        _scores("both/24-bits", "downcast gather", bucketed, UNSORTED, lanes=6, bits=24),
-        _scores("both/53-bits", "downcast terms", bucketed, NEAR, bits=53),
-        _scores("both/far", "clip buckets", bucketed, FAR),
-        _scores("both/rows", "rows ids", bucketed, ROWS, "positions (B, 1, Q)", lead=(2,), heads=3),
-        _scores("both/v3", "true-size buckets", v3, ((700, 0, 300), (0, 171, 172, 299, 301, 571, 699)), heads=1, lanes=2),
-        _scores("both/keys-129", "true-size buckets", {"buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)),
-                heads=1, lanes=2),
-        _scores("both/keys-257", "true-size clip", {"buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1,
-                lanes=2),
-        _scores("both/other-buckets", "buckets sign", {"buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
-        _scores("paper/small", "second sign", paper, NEAR),
-        _scores("paper/far", "second clip", paper, FAR, heads=3),
-        _scores("paper/single", "second clip", single_paper, UNSORTED, lanes=4),
-        _scores("paper/24-bits", "downcast second", paper, WHOLE, lanes=5, bits=24),
-        _scores("paper/second", "second terms", paper, UNSORTED, "p2c alone", terms="q"),
-        _scores("single/small", "sign clip gather", single, NEAR),
-        _scores("single/v1", "true-size clip", {"buckets": None, "max_distance": 512, **CODE},
+        Case(f"{OP}/both/small", bucketed, _arrays("small", bucketed, NEAR), tier="smoke"),
+        _scores("both/heads", bucketed, WHOLE, lead=(2,), heads=3, lanes=4),
+        _scores("both/unsorted", bucketed, UNSORTED, lanes=5),
+        _scores("both/24-bits", bucketed, UNSORTED, lanes=6, bits=24),
+        _scores("both/53-bits", bucketed, NEAR, bits=53),
+        _scores("both/far", bucketed, FAR),
+        _scores("both/rows", bucketed, ROWS, "positions (B, 1, Q)", lead=(2,), heads=3),
+        _scores("both/v3", v3, ((700, 0, 300), (0, 171, 172, 299, 301, 571, 699)), heads=1, lanes=2),
+        _scores("both/keys-129", {"buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)), heads=1, lanes=2),
+        _scores("both/keys-257", {"buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1, lanes=2),
+        _scores("both/other-buckets", {"buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
+        _scores("paper/small", paper, NEAR),
+        _scores("paper/far", paper, FAR, heads=3),
+        _scores("paper/single", single_paper, UNSORTED, lanes=4),
+        _scores("paper/24-bits", paper, WHOLE, lanes=5, bits=24),
+        _scores("paper/second", paper, UNSORTED, "p2c alone", terms="q"),
+        _scores("single/small", single, NEAR),
+        _scores("single/v1", {"buckets": None, "max_distance": 512, **CODE},
                 ((600, 0, 511), (0, 1, 88, 89, 511, 599)), "DeBERTa: a row for each distance", heads=1, lanes=1),
-        _scores("single/heads", "heads rows", single, ROWS, lead=(2,), heads=3, lanes=2),
-        _scores("single/far", "clip ids", single, FAR),
-        _scores("first/small", "terms sign", bucketed, NEAR, "c2p alone", terms="k"),
-        _scores("first/single", "terms clip", single, UNSORTED, terms="k", lanes=4),
-        _scores("second/small", "terms gather", bucketed, NEAR, "p2c alone", terms="q"),
-        _scores("second/single", "terms gather", single, UNSORTED, terms="q", lanes=4),
-        _scores("second/one-head", "gather heads", bucketed, NEAR, heads=1, terms="q", lanes=5),
-        _scores("content/small", "terms scale", bucketed, NEAR, "neither position term", terms=""),
-        _scores("content/single", "terms scale", single, NEAR, terms="", lanes=4),
-        _scores("decode/one-query", "decode ids", bucketed, ((6,), range(7))),
-        _scores("decode/one-query-single", "decode ids", single, ((257,), (256, 257, 255, 250)), lanes=4),
-        _scores("decode/negative", "ids sign", bucketed, ((-5, -1), (-17, -3, -2, 0, 11)), heads=3),
-        _scores("decode/no-query", "empty", bucketed, (np.zeros(0, dtype=np.int64), (0, 1)), lead=(2,)),
-        Case(f"{OP}/sequence/decode", flags=("disentangled-decode", "disentangled-ids"), comment="a row of the whole",
+        _scores("single/heads", single, ROWS, lead=(2,), heads=3, lanes=2),
+        _scores("single/far", single, FAR),
+        _scores("first/small", bucketed, NEAR, "c2p alone", terms="k"),
+        _scores("first/single", single, UNSORTED, terms="k", lanes=4),
+        _scores("second/small", bucketed, NEAR, "p2c alone", terms="q"),
+        _scores("second/single", single, UNSORTED, terms="q", lanes=4),
+        _scores("second/one-head", bucketed, NEAR, heads=1, terms="q", lanes=5),
+        _scores("content/small", bucketed, NEAR, "neither position term", terms=""),
+        _scores("content/single", single, NEAR, terms="", lanes=4),
+        _scores("decode/one-query", bucketed, ((6,), range(7))),
+        _scores("decode/one-query-single", single, ((257,), (256, 257, 255, 250)), lanes=4),
+        _scores("decode/negative", bucketed, ((-5, -1), (-17, -3, -2, 0, 11)), heads=3),
+        _scores("decode/no-query", bucketed, (np.zeros(0, dtype=np.int64), (0, 1)), lead=(2,)),
+        Case(f"{OP}/sequence/decode", comment="a row of the whole",
              kind="sequence", steps=tuple(_steps(WHOLE, ((6,), range(7)), ((25, 6, 7), (9, 25, 7, 6))))),
-        _scores("forms/strided", "non-contiguous", bucketed, UNSORTED, lead=(2,), heads=3),
-        _scores("forms/strided-rows", "non-contiguous", single, ROWS, lead=(2,)),
-        _scores("forms/expanded", "broadcast-view", bucketed, UNSORTED, lead=(-3,)),
-        _scores("forms/batch-one", "batch-one", single, UNSORTED, lead=(1,), heads=3),
-        _scores("forms/length-one", "length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),
-        _scores("forms/one-key", "length-one", bucketed, ((1, 16, 4, 0), (5,))),
+        _scores("forms/strided", bucketed, UNSORTED, lead=(2,), heads=3, form="non-contiguous"),
+        _scores("forms/strided-rows", single, ROWS, lead=(2,), form="non-contiguous"),
+        _scores("forms/expanded", bucketed, UNSORTED, lead=(-3,), form="broadcast-view"),
+        _scores("forms/batch-one", single, UNSORTED, lead=(1,), heads=3),
+        _scores("forms/length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),
+        _scores("forms/one-key", bucketed, ((1, 16, 4, 0), (5,))),
         _refused("rows", "tables of other rows", {**bucketed, "buckets": 8}),
         _refused("heads", "tables of three heads", bucketed, rel_k=reals("t", 3, 12, 3)),
         _refused("word", "no such p2c", {**SMALL, "p2c": "mirror"}),
-        _gradient("both", "term repeat", {"buckets": 4, "max_distance": 9, **CODE}, ((3, 1), (0, 2, 9)), "kq"),
-        _gradient("paper", "term unused", {"buckets": None, "max_distance": 2, **PAPER}, ((7, 0, 2), (1, 2)), "q"),
-        _gradient("first", "term bits", {"buckets": 4, "max_distance": 7, **CODE}, ((4, 5), (5, 3, 0)), "k", 24),
+        _gradient("both", {"buckets": 4, "max_distance": 9, **CODE}, ((3, 1), (0, 2, 9)), "kq"),
+        _gradient("paper", {"buckets": None, "max_distance": 2, **PAPER}, ((7, 0, 2), (1, 2)), "q"),
+        _gradient("first", {"buckets": 4, "max_distance": 7, **CODE}, ((4, 5), (5, 3, 0)), "k", 24),
     )  # fmt: skip
 
 

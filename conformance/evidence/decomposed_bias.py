@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, after, argument, before, deviations_of, narrowed
@@ -12,25 +12,12 @@ from .tools.hints import BOTH_TERMS, HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE, ROW
 from .tools.numbers import reals
 
 OP = "decomposed_bias"
-FLAGS = {
-    "decomposed-bias-axes": Flag("height and width exchanged, which square images hide"),
-    "decomposed-bias-terms": Flag("one of the two tables left out"),
-    "decomposed-bias-scale": Flag("the query scaled by 1/sqrt(D) in the bias too"),
-    "decomposed-bias-keys": Flag("keys' rows and columns exchanged, or pooled keys taken for as many as queries"),
-    "decomposed-bias-rows": Flag("the table read backwards, or from another row"),
-    "decomposed-bias-heads": Flag("heads or batch taken for rows of the image"),
-    "decomposed-bias-downcast": Flag("24-bit queries or tables narrowed on the way"),
-    "decomposed-bias-true-size": Flag("a model's own grid not reproduced"),
-    "decomposed-bias-empty": Flag("no image: a crash or a wrong shape"),
-    "decomposed-bias-refuse": Flag("a table of another size, or tokens without a grid, accepted", "SAM interpolates it"),
-}
 
 USUAL: dict[str, Any] = {"k_rows": 2, "k_columns": 4}
 SIZES: dict[str, Any] = {"I": 3, "J": 5}
 KERNEL: tuple[dict[str, Any], ...] = ({"k_rows": 14, "k_columns": 7},)
 
-_case = cases_of(OP, "decomposed-bias-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _keys(rows: int, columns: int) -> dict[str, Any]:
@@ -45,54 +32,51 @@ def _arrays(name: str, shape: tuple[int, ...], k_grid: tuple[int, int], bits: in
     return {"q": reals(OP + name, *shape, bits=bits) / 2, **tables}
 
 
-def _bias(
-    name: str, flags: str, shape: tuple[int, ...], k_grid: tuple[int, int], bits: int = 8, comment: str = "", **rest: Any
-) -> Case:
-    make = _form if name.startswith("forms/") else _case
-    return make(name, flags, _keys(*k_grid), _arrays(name, shape, k_grid, bits), comment, **rest)
+def _bias(name: str, shape: tuple[int, ...], k_grid: tuple[int, int], bits: int = 8, comment: str = "", **rest: Any) -> Case:
+    return _case(name, _keys(*k_grid), _arrays(name, shape, k_grid, bits), comment, **rest)
 
 
 def _refused(name: str, comment: str, k_grid: tuple[int, int], **changed: Any) -> Case:
     arrays = _arrays(name, (3, 4, 2), (3, 4)) | changed
-    return _case(f"refused/{name}", "refuse", _keys(*k_grid), arrays, comment, kind="reject")
+    return _case(f"refused/{name}", _keys(*k_grid), arrays, comment, kind="reject")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _bias("alike/small", "axes terms rows", (2, 3, 4), (2, 3), tier="smoke"),
-        _bias("alike/heads", "heads terms scale", (2, 5, 3, 4, 6), (3, 4), comment="(B, H, I, J, D)"),
-        _bias("alike/images", "heads axes", (5, 2, 3, 2), (2, 3)),
-        _bias("alike/sam-window", "true-size rows", (14, 14, 3), (14, 14), comment="SAM's windows; fewer channels"),
-        _bias("alike/24-bits", "downcast terms", (3, 2, 5), (3, 2), 24),
-        _bias("alike/53-bits", "downcast axes", (2, 4, 3), (2, 4), 53),
-        _bias("alike/one-lane", "rows terms", (4, 3, 1), (4, 3)),
-        _bias("pooled/small", "keys axes", (4, 6, 3), (2, 3)),
-        _bias("pooled/heads", "keys heads scale", (3, 6, 4, 5), (3, 2)),
-        _bias("pooled/mvit", "true-size keys", (28, 14, 2), (7, 7), comment="28 by 14 queries and 7 by 7 pooled keys"),
-        _bias("pooled/uneven", "keys rows", (8, 5, 2), (6, 3), comment="float32 is a row off for 8 and 6"),
-        _bias("pooled/24-bits", "downcast keys", (5, 4, 3), (2, 4), 24),
-        _bias("more-keys/small", "keys axes", (2, 3, 4), (4, 5)),
-        _bias("more-keys/one-cell", "keys terms", (1, 1, 6), (3, 4)),
-        _bias("more-keys/mixed", "axes keys", (6, 2, 3), (3, 5), comment="fewer rows and more columns than queries"),
-        _bias("more-keys/row-129", "true-size axes", (1, 129, 2), (1, 3), comment="a row of 129 cells"),
-        _bias("more-keys/column-257", "true-size axes", (2, 1, 3), (257, 1), comment="a column of 257 cells"),
-        _bias("empty/no-image", "empty", (0, 2, 3, 4), (2, 3)),
-        _bias("empty/no-heads", "empty", (3, 0, 2, 2, 5), (2, 2)),
-        _bias("empty/no-head", "empty", (2, 0, 3, 2, 4), (2, 1)),
-        _bias("forms/strided", "non-contiguous", (2, 3, 4, 6), (3, 4)),
-        _bias("forms/strided-pooled", "non-contiguous", (4, 6, 2), (2, 3)),
-        _bias("forms/expanded", "broadcast-view", (-3, 2, 4, 3), (2, 4)),
-        _bias("forms/batch-one", "batch-one", (1, 3, 5, 2), (3, 5)),
-        _bias("forms/length-one", "length-one batch-one", (1, 1, 1, 6), (1, 1), comment="one patch"),
-        _bias("forms/length-one-row", "length-one", (1, 4, 5), (1, 4), comment="one row"),
+        _bias("alike/small", (2, 3, 4), (2, 3), tier="smoke"),
+        _bias("alike/heads", (2, 5, 3, 4, 6), (3, 4), comment="(B, H, I, J, D)"),
+        _bias("alike/images", (5, 2, 3, 2), (2, 3)),
+        _bias("alike/sam-window", (14, 14, 3), (14, 14), comment="SAM's windows; fewer channels"),
+        _bias("alike/24-bits", (3, 2, 5), (3, 2), 24),
+        _bias("alike/53-bits", (2, 4, 3), (2, 4), 53),
+        _bias("alike/one-lane", (4, 3, 1), (4, 3)),
+        _bias("pooled/small", (4, 6, 3), (2, 3)),
+        _bias("pooled/heads", (3, 6, 4, 5), (3, 2)),
+        _bias("pooled/mvit", (28, 14, 2), (7, 7), comment="28 by 14 queries and 7 by 7 pooled keys"),
+        _bias("pooled/uneven", (8, 5, 2), (6, 3), comment="float32 is a row off for 8 and 6"),
+        _bias("pooled/24-bits", (5, 4, 3), (2, 4), 24),
+        _bias("more-keys/small", (2, 3, 4), (4, 5)),
+        _bias("more-keys/one-cell", (1, 1, 6), (3, 4)),
+        _bias("more-keys/mixed", (6, 2, 3), (3, 5), comment="fewer rows and more columns than queries"),
+        _bias("more-keys/row-129", (1, 129, 2), (1, 3), comment="a row of 129 cells"),
+        _bias("more-keys/column-257", (2, 1, 3), (257, 1), comment="a column of 257 cells"),
+        _bias("empty/no-image", (0, 2, 3, 4), (2, 3)),
+        _bias("empty/no-heads", (3, 0, 2, 2, 5), (2, 2)),
+        _bias("empty/no-head", (2, 0, 3, 2, 4), (2, 1)),
+        _bias("forms/strided", (2, 3, 4, 6), (3, 4), form="non-contiguous"),
+        _bias("forms/strided-pooled", (4, 6, 2), (2, 3), form="non-contiguous"),
+        _bias("forms/expanded", (-3, 2, 4, 3), (2, 4), form="broadcast-view"),
+        _bias("forms/batch-one", (1, 3, 5, 2), (3, 5)),
+        _bias("forms/length-one", (1, 1, 1, 6), (1, 1), comment="one patch"),
+        _bias("forms/length-one-row", (1, 4, 5), (1, 4), comment="one row"),
         _refused("table", "a table of another size: resample it first", (3, 4), table_h=reals("t", 7, 2)),
         _refused("exchanged", "the table of the height for the width", (3, 4), table_w=reals("t", 5, 2)),
         _refused("tokens", "a row of tokens has no grid", (3, 4), q=reals("t", 12, 2)),
         _refused("no-keys", "no row of keys", (0, 4)),
-        gradient(OP, "alike", "term repeat", _arrays("alike", (2, 3, 2), (2, 3)), {"out": (2, 3, 2, 3)}, **_keys(2, 3)),
-        gradient(OP, "pooled", "term unused repeat", _arrays("less", (3, 2, 2), (1, 2)), {"out": (3, 2, 1, 2)}, **_keys(1, 2)),
-        gradient(OP, "bits", "term bits", _arrays("b", (2, 1, 3), (3, 2), 24), {"out": (2, 1, 3, 2)}, bits=24, **_keys(3, 2)),
+        gradient(OP, "alike", _arrays("alike", (2, 3, 2), (2, 3)), {"out": (2, 3, 2, 3)}, **_keys(2, 3)),
+        gradient(OP, "pooled", _arrays("less", (3, 2, 2), (1, 2)), {"out": (3, 2, 1, 2)}, **_keys(1, 2)),
+        gradient(OP, "bits", _arrays("b", (2, 1, 3), (3, 2), 24), {"out": (2, 1, 3, 2)}, bits=24, **_keys(3, 2)),
     )  # fmt: skip
 
 

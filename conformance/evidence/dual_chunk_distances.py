@@ -14,10 +14,9 @@ from .tools.forms import pairs
 OWN = {"chunk_size": 262144, "local_size": 8192}
 METHOD = Method(
     {"chunk_size": 9, "local_size": 3}, {"chunk_size": 7, "local_size": 0}, {"chunk_size": 12, "local_size": 8}, OWN,
-    ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}), " chunks limit", " chunks limit", CHUNKED, 1e7,
+    ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}), CHUNKED, 1e7,
     more=(
-        Score("true-borders", "true-size chunks after-query", ((253953, 761856), (507902, 507903, 253952, 7)), OWN, (),
-              16, {**ROTARY, "base": 1e7}),
+        Score("true-borders", ((253953, 761856), (507902, 507903, 253952, 7)), OWN, (), 16, {**ROTARY, "base": 1e7}),
     ),
     large_scores=True,
 )  # fmt: skip

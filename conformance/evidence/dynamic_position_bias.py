@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
@@ -15,22 +15,6 @@ from .tools.numbers import reals
 from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "dynamic_position_bias"
-FLAGS = {
-    "dynamic-sign": Flag("key minus query for query minus key, or a distance without its sign"),
-    "dynamic-log": Flag("no logarithm, or one without the one added"),
-    "dynamic-layers": Flag("a hidden layer left out, or the first one used for all"),
-    "dynamic-weights": Flag("a weight matrix that is not transposed"),
-    "dynamic-network": Flag("another activation, or a bias left out"),
-    "dynamic-heads": Flag("the first head's weights used for all"),
-    "dynamic-far": Flag("distances past 256 or 2048 in half precision"),
-    "dynamic-ids": Flag("counts from 0 in place of the caller's positions"),
-    "dynamic-rows": Flag("row 0's positions used for every row of the batch"),
-    "dynamic-decode": Flag("a decode row that is not the row of the whole"),
-    "dynamic-bits": Flag("weights of 24 bits narrowed on the way"),
-    "dynamic-true-size": Flag("a model's own sizes not reproduced"),
-    "dynamic-empty": Flag("no query, or no hidden layer: a crash or a wrong shape"),
-    "dynamic-refuse": Flag("layers of other shapes, or an unknown distance, accepted"),
-}
 USUAL: dict[str, Any] = {"distance": "log"}
 SIZES = {"L": 2}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
@@ -39,7 +23,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"distance": "linear"}, {"distance": "log"
 HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
 
-_cases = cases_of(OP, "dynamic-")
+_cases = cases_of(OP)
 
 
 def _learned(name: str, heads: int, width: int, layers: int, bits: int = 8) -> dict[str, Any]:
@@ -53,13 +37,13 @@ def _learned(name: str, heads: int, width: int, layers: int, bits: int = 8) -> d
 
 
 def _case(
-    name: str, flags: str, q: Any, k: Any, heads: int = 3, width: int = 4, layers: int = 1, comment: str = "", *,
+    name: str, q: Any, k: Any, heads: int = 3, width: int = 4, layers: int = 1, comment: str = "", *,
     bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case, of the distance that its name begins with."""
     learned = _learned(name, heads, width, layers, bits) | rest.pop("given", {})
     options = {"distance": rest.pop("distance", name.partition("/")[0])}
-    return _cases(name, flags, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
+    return _cases(name, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
 
 
 def _steps(distance: str, *calls: tuple[Any, Any]) -> tuple[Step, ...]:
@@ -67,52 +51,52 @@ def _steps(distance: str, *calls: tuple[Any, Any]) -> tuple[Step, ...]:
     return tuple(Step({"distance": distance}, {"q_positions": q, "k_positions": k, **net}) for q, k in calls)
 
 
-def _gradient(name: str, flags: str, q: Any, k: Any, sizes: tuple[int, int, int], out: tuple[int, ...], distance: str) -> Case:
+def _gradient(name: str, q: Any, k: Any, sizes: tuple[int, int, int], out: tuple[int, ...], distance: str) -> Case:
     inputs = {"q_positions": q, "k_positions": k, **_learned(f"gradient {name}", *sizes)}
-    return gradient(OP, name, flags, inputs, {"out": out}, distance=distance)
+    return gradient(OP, name, inputs, {"out": out}, distance=distance)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("linear/small", "sign network weights", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
-        _case("linear/both-sides", "sign heads", (3, 8, 5), HOLES, 5, 3, 1, "keys before and after the query"),
-        _case("linear/two-layers", "layers weights", (4, 0), (1, 2, 9), 2, 5, 2),
-        _case("linear/three-layers", "layers network", (4, 6, 1), (1, 8), 3, 4, 3),
-        _case("linear/no-hidden-layer", "empty network", (4, 0), (1, 2, 9), 2, 6, 0, "two layers in all"),
-        _case("linear/rows", "rows ids", Q_OFFSETS, K_OFFSETS, 2, 6, 1, "(B, Q) and (B, K)"),
-        _case("linear/shared-queries", "rows network", (7, 9), K_OFFSETS, 3, 2, 1, "queries (Q,) against keys (B, K)"),
-        _case("linear/far", "far ids", (0, 2049), FAR, 2, 4),
-        _case("linear/24-bits", "bits weights", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 1, bits=24),
-        _case("linear/128-units", "true-size heads", (511, 3), (0, 1, 200, 511), 8, 128, 1,
+        _case("linear/small", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
+        _case("linear/both-sides", (3, 8, 5), HOLES, 5, 3, 1, "keys before and after the query"),
+        _case("linear/two-layers", (4, 0), (1, 2, 9), 2, 5, 2),
+        _case("linear/three-layers", (4, 6, 1), (1, 8), 3, 4, 3),
+        _case("linear/no-hidden-layer", (4, 0), (1, 2, 9), 2, 6, 0, "two layers in all"),
+        _case("linear/rows", Q_OFFSETS, K_OFFSETS, 2, 6, 1, "(B, Q) and (B, K)"),
+        _case("linear/shared-queries", (7, 9), K_OFFSETS, 3, 2, 1, "queries (Q,) against keys (B, K)"),
+        _case("linear/far", (0, 2049), FAR, 2, 4),
+        _case("linear/24-bits", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 1, bits=24),
+        _case("linear/128-units", (511, 3), (0, 1, 200, 511), 8, 128, 1,
               "x-transformers: 8 heads and 512 channels, a quarter of them hidden"),
-        _case("linear/one-unit", "network heads", (2, 9), (0, 1, 2, 8), 3, 1, 1, "one hidden unit"),
-        _case("linear/one-head", "heads layers", (5, 4, 9), (0, 4, 300), 1, 5, 2),
-        _case("linear/negative", "ids sign", (-3, 0), (-300, -1, 2), 2, 3),
-        _case("linear/fractional", "ids bits", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
-        _case("linear/one-query", "decode ids", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
-        _case("log/small", "log sign network", (2, 7), (0, 2, 1, 3, 6)),
-        _case("log/both-sides", "sign log", (3, 8, 5), HOLES, 5, 3, 2),
-        _case("log/rows", "rows log", Q_OFFSETS, K_OFFSETS, 2, 6),
-        _case("log/far", "far log", (0, 2049), FAR, 2, 4),
-        _case("log/24-bits", "bits layers", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 2, bits=24),
-        _case("log/128-units", "true-size log", (511, 3), (0, 1, 200, 511), 8, 128),
-        _case("log/fractional", "log ids", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
-        _case("log/one-query", "decode log", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
-        _case("log/no-hidden-layer", "empty layers", (4, 0), (1, 2, 9), 2, 3, 0),
-        _case("log/no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
-        Case(f"{OP}/sequence/decode", flags=("dynamic-decode", "dynamic-ids"), kind="sequence",
+        _case("linear/one-unit", (2, 9), (0, 1, 2, 8), 3, 1, 1, "one hidden unit"),
+        _case("linear/one-head", (5, 4, 9), (0, 4, 300), 1, 5, 2),
+        _case("linear/negative", (-3, 0), (-300, -1, 2), 2, 3),
+        _case("linear/fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
+        _case("linear/one-query", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
+        _case("log/small", (2, 7), (0, 2, 1, 3, 6)),
+        _case("log/both-sides", (3, 8, 5), HOLES, 5, 3, 2),
+        _case("log/rows", Q_OFFSETS, K_OFFSETS, 2, 6),
+        _case("log/far", (0, 2049), FAR, 2, 4),
+        _case("log/24-bits", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 2, bits=24),
+        _case("log/128-units", (511, 3), (0, 1, 200, 511), 8, 128),
+        _case("log/fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
+        _case("log/one-query", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
+        _case("log/no-hidden-layer", (4, 0), (1, 2, 9), 2, 3, 0),
+        _case("log/no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
+        Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then a decode row, then prefill elsewhere",
              steps=_steps("log", (range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
-        _case("refused/layers", "refuse", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each hidden unit", kind="reject",
+        _case("refused/layers", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each hidden unit", kind="reject",
               distance="log", given={"b_hidden": np.asarray([[0.5, 0.25, 1.0]])}),
-        _case("refused/heads", "refuse", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each head", kind="reject", distance="log",
+        _case("refused/heads", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each head", kind="reject", distance="log",
               given={"b_out": np.asarray([0.5, 0.25])}),
-        _case("refused/word", "refuse", (2, 3), (0, 1, 2), comment="no such distance", kind="reject", distance="square"),
+        _case("refused/word", (2, 3), (0, 1, 2), comment="no such distance", kind="reject", distance="square"),
         *pairs(OP, USUAL, **_learned("pairs", 3, 4, 1)),
-        _gradient("linear", "term broadcast", (3, 6), (0, 1, 6), (2, 2, 1), (2, 2, 3), "linear"),
-        _gradient("log", "term offsets", ((4, 5), (260, 262)), ((0, 5), (262, 250)), (1, 3, 1), (2, 1, 2, 2), "log"),
-        _gradient("two-layers", "term broadcast", (1, 3), (0, 2), (2, 2, 2), (2, 2, 2), "log"),
+        _gradient("linear", (3, 6), (0, 1, 6), (2, 2, 1), (2, 2, 3), "linear"),
+        _gradient("log", ((4, 5), (260, 262)), ((0, 5), (262, 250)), (1, 3, 1), (2, 1, 2, 2), "log"),
+        _gradient("two-layers", (1, 3), (0, 2), (2, 2, 2), (2, 2, 2), "log"),
     )  # fmt: skip
 
 

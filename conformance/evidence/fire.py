@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
@@ -15,23 +15,6 @@ from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "fire"
-FLAGS = {
-    "fire-length": Flag("the share taken of the number of keys, or of the threshold, not of the query's position"),
-    "fire-threshold": Flag("no threshold, or one that is always 512"),
-    "fire-logarithm": Flag("no logarithm, or one of the distance alone"),
-    "fire-eps": Flag("eps inside the logarithm, left out, or fixed"),
-    "fire-network": Flag("another activation, or a bias left out"),
-    "fire-future": Flag("keys after the query without their distance"),
-    "fire-heads": Flag("the first head's weights used for all, or heads and hidden units exchanged"),
-    "fire-far": Flag("distances past 256 or 2048 in half precision"),
-    "fire-ids": Flag("counts from 0 in place of the caller's positions"),
-    "fire-rows": Flag("row 0's positions used for every row of the batch"),
-    "fire-decode": Flag("a decode row that is not the row of the whole"),
-    "fire-bits": Flag("weights of 24 bits, or the share, narrowed on the way"),
-    "fire-true-size": Flag("a model's own sizes not reproduced"),
-    "fire-empty": Flag("no query: a crash or a wrong shape"),
-    "fire-refuse": Flag("layers of other shapes accepted"),
-}
 USUAL: dict[str, Any] = {}
 OTHER_VALUES = {"eps": 0.5}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
@@ -40,7 +23,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
 
-_cases = cases_of(OP, "fire-")
+_cases = cases_of(OP)
 
 
 def _learned(heads: int, hidden: int, seed: int, c: float, threshold: float, bits: int = 8) -> dict[str, Any]:
@@ -54,62 +37,61 @@ def _learned(heads: int, hidden: int, seed: int, c: float, threshold: float, bit
 
 
 def _case(
-    name: str, flags: str, q: Any, k: Any, heads: int = 3, hidden: int = 4, comment: str = "", *, c: float = 0.125,
+    name: str, q: Any, k: Any, heads: int = 3, hidden: int = 4, comment: str = "", *, c: float = 0.125,
     threshold: float = 4.0, bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of fire."""
     learned = _learned(heads, hidden, len(name), c, threshold, bits) | rest.pop("given", {})
     options = {"eps": rest.pop("eps")} if "eps" in rest else {}
     name = name if "/" in name else f"share/{name}"
-    return _cases(name, flags, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
+    return _cases(name, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
 
 
 def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
     return tuple(Step({}, {"q_positions": q, "k_positions": k, **_learned(2, 5, 3, 0.25, 3.0)}) for q, k in calls)
 
 
-def _gradient(name: str, flags: str, q: Any, k: Any, heads: int, hidden: int, out: tuple[int, ...], **numbers: float) -> Case:
+def _gradient(name: str, q: Any, k: Any, heads: int, hidden: int, out: tuple[int, ...], **numbers: float) -> Case:
     learned = _learned(heads, hidden, 40 + heads, numbers.get("c", 0.5), numbers.get("threshold", 4.0))
-    return gradient(OP, name, flags, {"q_positions": q, "k_positions": k, **learned}, {"out": out})
+    return gradient(OP, name, {"q_positions": q, "k_positions": k, **learned}, {"out": out})
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("small", "length logarithm network", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
-        _case("before-the-threshold", "threshold length", (1, 3, 2), (0, 2, 1, 3), threshold=8.0),
-        _case("at-the-threshold", "threshold length", (7, 8, 9), (0, 5, 8), threshold=8.0),
-        _case("beyond-the-threshold", "length threshold", (30, 90), (0, 29, 80, 3), threshold=2.0),
-        _case("both-sides", "future heads", (3, 8, 5), HOLES, 5, 3, "keys before and after the query"),
-        _case("rows", "rows ids length", Q_OFFSETS, K_OFFSETS, 2, 6, "(B, Q) and (B, K)"),
-        _case("shared-queries", "rows network", (7, 9), K_OFFSETS, 3, 2, "queries (Q,) against keys (B, K)"),
-        _case("dape", "true-size far heads", (8191, 100), (0, 1, 99, 512, 8000, 8191), 12, 32, "12 heads, 32 hidden units",
+        _case("small", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
+        _case("before-the-threshold", (1, 3, 2), (0, 2, 1, 3), threshold=8.0),
+        _case("at-the-threshold", (7, 8, 9), (0, 5, 8), threshold=8.0),
+        _case("beyond-the-threshold", (30, 90), (0, 29, 80, 3), threshold=2.0),
+        _case("both-sides", (3, 8, 5), HOLES, 5, 3, "keys before and after the query"),
+        _case("rows", Q_OFFSETS, K_OFFSETS, 2, 6, "(B, Q) and (B, K)"),
+        _case("shared-queries", (7, 9), K_OFFSETS, 3, 2, "queries (Q,) against keys (B, K)"),
+        _case("dape", (8191, 100), (0, 1, 99, 512, 8000, 8191), 12, 32, "12 heads, 32 hidden units",
               c=0.09375, threshold=512.0),
-        _case("512-tokens", "true-size threshold logarithm", (511,), (0, 1, 200, 500, 511), 12, 32, c=0.09375,
-              threshold=512.0),
-        _case("far", "far ids", (0, 2049), FAR, 2, 4),
-        _case("24-bits", "bits network", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, bits=24),
-        _case("large-c", "logarithm eps", (3, 20), (0, 1, 3, 19), c=3.0),
-        _case("small-c", "logarithm eps", (3, 20), (0, 1, 3, 19), c=2.0**-8, threshold=2.0),
-        _case("eps", "eps length", (2, 9), (0, 1, 2, 8), eps=0.25),
-        _case("eps-small", "eps threshold", (2, 9), (0, 1, 2, 8), threshold=1.0, eps=0.0625),
-        _case("one-unit", "network heads", (2, 9), (0, 1, 2, 8), 3, 1, "one hidden unit"),
-        _case("one-head", "heads network", (5, 4, 9), (0, 4, 300), 1, 5),
-        _case("negative", "ids future", (-3, 0), (-300, -1, 2), 2, 3, "before 0, below the threshold"),
-        _case("fractional", "ids bits", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
-        _case("one-query", "decode ids", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
-        _case("no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
-        Case(f"{OP}/sequence/decode", flags=("fire-decode", "fire-ids"), kind="sequence",
+        _case("512-tokens", (511,), (0, 1, 200, 500, 511), 12, 32, c=0.09375, threshold=512.0),
+        _case("far", (0, 2049), FAR, 2, 4),
+        _case("24-bits", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, bits=24),
+        _case("large-c", (3, 20), (0, 1, 3, 19), c=3.0),
+        _case("small-c", (3, 20), (0, 1, 3, 19), c=2.0**-8, threshold=2.0),
+        _case("eps", (2, 9), (0, 1, 2, 8), eps=0.25),
+        _case("eps-small", (2, 9), (0, 1, 2, 8), threshold=1.0, eps=0.0625),
+        _case("one-unit", (2, 9), (0, 1, 2, 8), 3, 1, "one hidden unit"),
+        _case("one-head", (5, 4, 9), (0, 4, 300), 1, 5),
+        _case("negative", (-3, 0), (-300, -1, 2), 2, 3, "before 0, below the threshold"),
+        _case("fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
+        _case("one-query", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
+        _case("no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
+        Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then a decode row, then prefill elsewhere",
              steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
-        _case("refused/layers", "refuse", (2, 3), (0, 1, 2), 3, 4, "a bias for each hidden unit", kind="reject",
+        _case("refused/layers", (2, 3), (0, 1, 2), 3, 4, "a bias for each hidden unit", kind="reject",
               given={"b1": np.asarray([0.5, 0.25, 1.0])}),
-        _case("refused/heads", "refuse", (2, 3), (0, 1, 2), 3, 4, "a bias for each head", kind="reject",
+        _case("refused/heads", (2, 3), (0, 1, 2), 3, 4, "a bias for each head", kind="reject",
               given={"b2": np.asarray([0.5, 0.25])}),
         *pairs(OP, USUAL, **_learned(3, 4, 71, 0.25, 5.0)),
-        _gradient("small", "term broadcast", (3, 6), (0, 1, 6), 2, 2, (2, 2, 3)),
-        _gradient("rows", "term offsets", ((4, 5), (260, 262)), ((0, 5), (262, 250)), 1, 3, (2, 1, 2, 2), threshold=6.0),
-        _gradient("before", "term unused", (1, 3), (0, 2), 2, 3, (2, 2, 2), threshold=8.0),
+        _gradient("small", (3, 6), (0, 1, 6), 2, 2, (2, 2, 3)),
+        _gradient("rows", ((4, 5), (260, 262)), ((0, 5), (262, 250)), 1, 3, (2, 1, 2, 2), threshold=6.0),
+        _gradient("before", (1, 3), (0, 2), 2, 3, (2, 2, 2), threshold=8.0),
     )  # fmt: skip
 
 

@@ -6,22 +6,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import FAR, NEAR, OFFSETS, UNSORTED
 from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, narrowed, option
-from .tools.forms import NONE, form
+from .tools.forms import NONE, form_case
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import NO_BATCH
-
-FLAGS = {
-    "fope-dropped": Flag("pairs of dropped bands not given cosine and sine 1: left as they are, or zero"),
-    "fope-mix": Flag("mixes exchanged, transposed, or one in place of both"),
-    "fope-heads": Flag("another head's mix: the first one's, or shared ones round-robin rather than in blocks"),
-    "fope-bands": Flag("other bands mixed than the fastest"),
-}
 
 USUAL: dict[str, Any] = {"base": 500.0}
 WAY = 2
@@ -45,7 +38,7 @@ def mixes(name: str, *shape: int, bits: int = 8) -> dict[str, npt.NDArray[np.flo
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, mix: tuple[int, ...], comment: str = "", *,
+    name: str, shape: tuple[int, ...], positions: Any, mix: tuple[int, ...], comment: str = "", *,
     bits: int = 8, kind: str = "value", tier: str = "core", base: float = BASE,
 ) -> Case:  # fmt: skip
     inputs = {
@@ -53,64 +46,65 @@ def _case(
         "positions": positions,
         **mixes(name, *mix, bits=bits),
     }
-    return Case(f"fope/{name}", {"base": base}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"fope/{name}", {"base": base}, inputs, comment, kind, tier)
 
 
 def _fope_forms() -> tuple[Case, ...]:
     """Return the forms of input."""
 
-    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...]) -> Case:
+    def case(name: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...], form: str = "") -> Case:
         arrays = {n: reals("fope" + name + n, *shape) / 4 for n, shape in (("cos_mix", mix), ("sin_mix", mix))}
-        return form("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
+        return form_case(
+            "fope", name, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0}, form=form
+        )
 
     return (
-        case("strided", "non-contiguous", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2)),
-        case("expanded", "broadcast-view", (2, -3, 4, 6), (((0, 3, 9, 4),),) * 2, (-3, 2, 3)),
-        case("batch-one", "batch-one", (1, 3, 5, 6), (0, 7, 2, 3, 1), (1, 2, 2)),
-        case("length-one", "length-one batch-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
-        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
+        case("strided", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2), form="non-contiguous"),
+        case("expanded", (2, -3, 4, 6), (((0, 3, 9, 4),),) * 2, (-3, 2, 3), form="broadcast-view"),
+        case("batch-one", (1, 3, 5, 6), (0, 7, 2, 3, 1), (1, 2, 2)),
+        case("length-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
+        case("length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
     )
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("heads/small", "fope-mix fope-dropped", (2, 3, 10), (0, 1, 5), (2, 4, 3), tier="smoke"),
-        _case("heads/square", "fope-mix fope-dropped", (3, 2, 12), (2, 7), (3, 4, 4), base=500.0),
-        _case("heads/square-rows", "fope-mix row-offsets", (3, 2, 5, 6), np.asarray(OFFSETS)[:, None].tolist(), (2, 2, 2)),
-        _case("heads/shared", "fope-heads", (2, 6, 3, 8), (300, 1, 4), (2, 3, 2), "each mix serves three neighbouring heads",
-              base=5e5),
-        _case("heads/shared-rows", "fope-heads row-offsets", (2, 4, 5, 6), np.asarray(OFFSETS)[:2, None].tolist(), (2, 2, 3)),
-        _case("heads/24-bits", "downcast fope-bands", (2, 5, 14), NEAR, (2, 5, 3), bits=24),
-        _case("heads/far", "far-position fope-bands", (1, 19, 6), FAR, (1, 3, 2)),
-        _case("heads/unsorted", "position-ids token-axis", (2, 3, 5, 6), UNSORTED, (3, 2, 2), base=1e6),
-        _case("heads/all", "fope-mix fope-bands", (2, 3, 8), (3, 40, 9), (2, 3, 4), "no pair is dropped"),
-        _case("heads/no-token", "empty", (2, 0, 8), np.zeros(0, dtype=np.int64), (2, 3, 4)),
-        _case("one/all-heads", "fope-mix fope-dropped", (2, 3, 5, 8), NEAR, (3, 2), "one mix for all heads", base=500.0),
-        _case("one/24-bits", "downcast fope-bands", (3, 12), (9, 1, 63), (6, 5), bits=24),
-        _case("one/negative", "negative fope-bands", (4, 10), (-1, -63, 0, -257), (4, 4)),
-        _case("one/fractional", "fractional", (3, 6), (0.5, 7.375, 63.25), (2, 3)),
-        _case("models/olmo-60m", "true-size fope-dropped", (1, 2, 64), (7, 511), (1, 16, 16), "512 tokens keep 16 of 32 bands"),
-        _case("refused/shapes", "refuse-width", (2, 3, 10), (0, 1, 5), (2, 6, 3), "six bands of five pairs", kind="reject"),
-        _case("refused/heads", "refuse-width", (3, 3, 10), (0, 1, 5), (2, 4, 3), "two mixes for three heads", kind="reject"),
-        _case("refused/odd", "refuse-width", (2, 3, 9), (0, 1, 5), (2, 4, 3), kind="reject"),
-        sequence("fope/sequence/decode", "decode cache-key", "a prompt, a token after it, and the next prompt",
+        _case("heads/small", (2, 3, 10), (0, 1, 5), (2, 4, 3), tier="smoke"),
+        _case("heads/square", (3, 2, 12), (2, 7), (3, 4, 4), base=500.0),
+        _case("heads/square-rows", (3, 2, 5, 6), np.asarray(OFFSETS)[:, None].tolist(), (2, 2, 2)),
+        _case("heads/shared", (2, 6, 3, 8), (300, 1, 4), (2, 3, 2), "each mix serves three neighbouring heads", base=5e5),
+        _case("heads/shared-rows", (2, 4, 5, 6), np.asarray(OFFSETS)[:2, None].tolist(), (2, 2, 3)),
+        _case("heads/24-bits", (2, 5, 14), NEAR, (2, 5, 3), bits=24),
+        _case("heads/far", (1, 19, 6), FAR, (1, 3, 2)),
+        _case("heads/unsorted", (2, 3, 5, 6), UNSORTED, (3, 2, 2), base=1e6),
+        _case("heads/all", (2, 3, 8), (3, 40, 9), (2, 3, 4), "no pair is dropped"),
+        _case("heads/no-token", (2, 0, 8), np.zeros(0, dtype=np.int64), (2, 3, 4)),
+        _case("one/all-heads", (2, 3, 5, 8), NEAR, (3, 2), "one mix for all heads", base=500.0),
+        _case("one/24-bits", (3, 12), (9, 1, 63), (6, 5), bits=24),
+        _case("one/negative", (4, 10), (-1, -63, 0, -257), (4, 4)),
+        _case("one/fractional", (3, 6), (0.5, 7.375, 63.25), (2, 3)),
+        _case("models/olmo-60m", (1, 2, 64), (7, 511), (1, 16, 16), "512 tokens keep 16 of 32 bands"),
+        _case("refused/shapes", (2, 3, 10), (0, 1, 5), (2, 6, 3), "six bands of five pairs", kind="reject"),
+        _case("refused/heads", (3, 3, 10), (0, 1, 5), (2, 4, 3), "two mixes for three heads", kind="reject"),
+        _case("refused/odd", (2, 3, 9), (0, 1, 5), (2, 4, 3), kind="reject"),
+        sequence("fope/sequence/decode", "a prompt, a token after it, and the next prompt",
                  tuple(Step({"base": BASE}, {"x": floats(2, len(p), 8, seed=i), "positions": p, **mixes("decode", 2, 3, 3)})
                  for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
         *_fope_forms(),
-        *(gradient("fope", name, flags,
+        *(gradient("fope", name,
           {"x": reals("fope" + name, *shape), "positions": positions,
           **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
-          for name, flags, shape, positions, mix in (("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
-          ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
-          ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),)),
+          for name, shape, positions, mix in (("heads", (2, 2, 6), (1, 40), (2, 2, 2)),
+          ("shared", (2, 2, 4), (3, 9), (1, 2, 1)),
+          ("one", (2, 3, 4), (5, 0, 2), (2, 2)),)),
     )  # fmt: skip
 
 
 def more(make: Make) -> Iterator[Case]:
     """Yield second calls with positions of every row, and with mixes that are views."""
     yield make.one("rows", rows=True, R=(2,))
-    yield make.one("expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
+    yield make.one("expanded-mixes", alike=True, R=(2,), G=2, g=1, form="broadcast-view")
 
 
 def _formed(

@@ -4,37 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats, reals
 
 OP = "forgetting_bias"
-FLAGS = {
-    "forgetting-own": Flag("the key's own gate counted, or the query's not"),
-    "forgetting-sign": Flag("far keys favoured"),
-    "forgetting-future": Flag("keys after the query set to 0, or masked here"),
-    "forgetting-index": Flag("queries at 0, 1, 2, ... where they are the last of the keys"),
-    "forgetting-sums": Flag("cumulative sums held in half precision"),
-    "forgetting-heads": Flag("the first head's gates used for all"),
-    "forgetting-rows": Flag("row 0's gates used for every row of the batch"),
-    "forgetting-bits": Flag("gates of 24 bits narrowed on the way"),
-    "forgetting-padding": Flag("gates of padding counted"),
-    "forgetting-decode": Flag("a decode row that is not the row of the whole"),
-    "forgetting-true-size": Flag("a model's own number of heads not reproduced"),
-    "forgetting-long": Flag("sums of many gates that lose their last digits"),
-    "forgetting-empty": Flag("no query: a crash or a wrong shape"),
-    "forgetting-refuse": Flag("gates without heads, or fractional indices, accepted"),
-}
 USUAL: dict[str, Any] = {"queries": 1}
 KERNEL: tuple[dict[str, Any], ...] = ({"queries": 129},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33, "K": 257, "R": (2,)}
 LEFT_OUT = ("again/no-keys",)  # no key for the query
 
-_cases = cases_of(OP, "forgetting-")
+_cases = cases_of(OP)
 
 
 def _gates(name: str, *shape: int, bits: int = 8) -> Any:
@@ -42,16 +26,16 @@ def _gates(name: str, *shape: int, bits: int = 8) -> Any:
     return -np.abs(reals(OP + name, *shape, bits=bits)) / 4
 
 
-def _case(name: str, flags: str, shape: tuple[int, ...], queries: int, comment: str = "", bits: int = 8, **rest: Any) -> Case:
+def _case(name: str, shape: tuple[int, ...], queries: int, comment: str = "", bits: int = 8, **rest: Any) -> Case:
     """Return a case of forgetting_bias."""
     gates = rest.pop("gates", None)
     gates = _gates(name, *shape, bits=bits) if gates is None else gates
     name = name if "/" in name else f"gates/{name}"
-    return _cases(name, flags, {"queries": queries}, {"log_gates": gates}, comment, **rest)
+    return _cases(name, {"queries": queries}, {"log_gates": gates}, comment, **rest)
 
 
-def _form(name: str, flag: str, shape: tuple[int, ...], queries: int, comment: str = "") -> Case:
-    return form(OP, name, flag, {"log_gates": _gates(name, *shape)}, {"queries": queries}, comment)
+def _form(name: str, shape: tuple[int, ...], queries: int, comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, {"log_gates": _gates(name, *shape)}, {"queries": queries}, comment, form=form)
 
 
 def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
@@ -65,42 +49,42 @@ PADDED = np.where(np.arange(7) < 2, 0.0, -np.abs(floats(3, 7, seed=5)) / 4)  # t
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("small", "own sign index", (2, 4), 2, tier="smoke"),
-        _case("whole-text", "own sign future heads", (3, 5), 5, "as many queries as keys"),
-        _case("last-queries", "index own", (2, 3, 7), 2, "the last two of seven"),
-        _case("half", "index future", (2, 6), 3),
-        _case("rows", "rows heads", (3, 2, 6), 4),
-        _case("more-axes", "rows heads", (2, 3, 2, 5), 2, "two axes before the heads"),
-        _case("12-heads", "true-size heads", (12, 40), 2, "as many heads"),
-        _case("24-bits", "bits own", (4, 9), 5, bits=24),
-        _case("24-bits-rows", "bits rows", (2, 3, 6), 2, bits=24),
-        _case("padding", "padding own", (), 3, "the first two tokens are padding", gates=PADDED),
-        _case("padding-rows", "padding rows", (), 4, gates=np.stack([PADDED, _gates("padded", 3, 7)])),
-        _case("open-gates", "sign padding", (), 2, "the second head's gates are 1: it forgets nothing",
+        _case("small", (2, 4), 2, tier="smoke"),
+        _case("whole-text", (3, 5), 5, "as many queries as keys"),
+        _case("last-queries", (2, 3, 7), 2, "the last two of seven"),
+        _case("half", (2, 6), 3),
+        _case("rows", (3, 2, 6), 4),
+        _case("more-axes", (2, 3, 2, 5), 2, "two axes before the heads"),
+        _case("12-heads", (12, 40), 2, "as many heads"),
+        _case("24-bits", (4, 9), 5, bits=24),
+        _case("24-bits-rows", (2, 3, 6), 2, bits=24),
+        _case("padding", (), 3, "the first two tokens are padding", gates=PADDED),
+        _case("padding-rows", (), 4, gates=np.stack([PADDED, _gates("padded", 3, 7)])),
+        _case("open-gates", (), 2, "the second head's gates are 1: it forgets nothing",
               gates=np.asarray([[-0.5, -0.25, -1.0, -0.125, -0.75], [0.0] * 5])),
-        _case("closed", "sums sign", (), 4, "a gate of exp(-300)", gates=np.where(np.arange(6) == 3, -300.0, -0.125)
+        _case("closed", (), 4, "a gate of exp(-300)", gates=np.where(np.arange(6) == 3, -300.0, -0.125)
               * np.asarray([[1.0], [0.5]])),
-        _case("one-query", "decode index", (3, 9), 1, "the last row of the whole"),
-        _case("one-query-rows", "decode rows", (2, 2, 6), 1),
-        _case("one-key", "decode own", (3, 1), 1),
-        _case("1000-keys", "sums long", (1, 1000), 2),
-        _case("2000-keys", "sums long bits", (2, 2000), 1, bits=24),
-        _case("no-query", "empty", (3, 4), 0),
-        _case("no-heads", "empty", (0, 4), 2),
-        _form("strided", "non-contiguous", (3, 2, 6), 3),
-        _form("strided-rows", "non-contiguous", (2, 8), 2),
-        _form("expanded", "broadcast-view", (-3, 2, 5), 2, "one row stands for a batch of three"),
-        _form("batch-one", "batch-one", (1, 2, 5), 2),
-        _form("length-one", "length-one", (2, 3, 1), 1),
-        _form("one-of-many", "length-one", (2, 7), 1),
-        Case(f"{OP}/sequence/decode", flags=("forgetting-decode", "forgetting-index"), kind="sequence",
+        _case("one-query", (3, 9), 1, "the last row of the whole"),
+        _case("one-query-rows", (2, 2, 6), 1),
+        _case("one-key", (3, 1), 1),
+        _case("1000-keys", (1, 1000), 2),
+        _case("2000-keys", (2, 2000), 1, bits=24),
+        _case("no-query", (3, 4), 0),
+        _case("no-heads", (0, 4), 2),
+        _form("strided", (3, 2, 6), 3, form="non-contiguous"),
+        _form("strided-rows", (2, 8), 2, form="non-contiguous"),
+        _form("expanded", (-3, 2, 5), 2, "one row stands for a batch of three", form="broadcast-view"),
+        _form("batch-one", (1, 2, 5), 2),
+        _form("length-one", (2, 3, 1), 1),
+        _form("one-of-many", (2, 7), 1),
+        Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then one token after another", steps=_steps((4, 4), (5, 1), (8, 3))),
-        _case("refused/no-heads", "refuse", (4,), 3, "an axis of heads", kind="reject"),
-        _case("refused/more-queries", "refuse", (2, 4), 5, "a query without a token", kind="reject"),
-        gradient(OP, "small", "term repeat", {"log_gates": _gates("gradient", 2, 4)}, {"out": (2, 2, 4)}, queries=2),
-        gradient(OP, "rows", "term repeat", {"log_gates": _gates("gradient rows", 2, 2, 3)}, {"out": (2, 2, 3, 3)}, queries=3),
-        gradient(OP, "strided", "non-contiguous term", {"log_gates": _gates("gradient strided", 2, 2, 4)},
-                 {"out": (2, 2, 1, 4)}, queries=1),
+        _case("refused/no-heads", (4,), 3, "an axis of heads", kind="reject"),
+        _case("refused/more-queries", (2, 4), 5, "a query without a token", kind="reject"),
+        gradient(OP, "small", {"log_gates": _gates("gradient", 2, 4)}, {"out": (2, 2, 4)}, queries=2),
+        gradient(OP, "rows", {"log_gates": _gates("gradient rows", 2, 2, 3)}, {"out": (2, 2, 3, 3)}, queries=3),
+        gradient(OP, "strided", {"log_gates": _gates("gradient strided", 2, 2, 4)},
+                 {"out": (2, 2, 1, 4)}, queries=1, view="non-contiguous"),
     )  # fmt: skip
 
 

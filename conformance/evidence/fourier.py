@@ -6,26 +6,12 @@ import numpy as np
 
 from posref.absolute.fourier import ORDERS
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, always, argument, deviations_of, narrowed, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 from .tools.numbers import reals
-
-FLAGS = {
-    "fourier-unit": Flag("pi or 2 pi left out, or multiplied in where it does not belong"),
-    "fourier-order": Flag("columns in another order of coordinates, bands, sines and cosines"),
-    "fourier-include": Flag("the coordinates themselves left out, or in another place"),
-    "fourier-bands": Flag("every coordinate at the bands of the first, or bands in another order"),
-    "fourier-whole": Flag("whole half turns not recognised: sines of 1e-7 grow where many bands are summed"),
-    "fourier-precision": Flag("coordinates or bands in half precision: 2^9 x is off by turns"),
-    "fourier-true-size": Flag("a model's own bands and order not reproduced"),
-    "fourier-rows": Flag("the first row's points used for the whole batch"),
-    "fourier-empty": Flag("no points, bands or coordinates: a crash or a wrong shape"),
-    "fourier-refuse": Flag("bands or points that do not fit accepted"),
-    "fourier-gradient": Flag("the gradient of bands without its coordinate, or of the other wave"),
-}
 
 USUAL: dict[str, Any] = {"unit": "half_turns", "order": "wave coordinate band", "include": "first"}
 SIZES: dict[str, Any] = {"c": 3, "K": 2}
@@ -51,14 +37,12 @@ NERF, PAPER, PERCEIVER, LUCIDRAINS, TIMM = (
 )
 GLIGEN = {**NERF, "include": "none"}
 BOX = ((0.125, 0.1875, 0.75, 0.4375), (0, 0.5, 1, 0.9375))
-_fourier = cases_of("fourier", "fourier-")
-_form = cases_of("fourier")
+_fourier = cases_of("fourier")
 
 
-def _case(name: str, flags: str, x: Any, bands: Any, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
-    make = _form if name.startswith("forms/") else _fourier
+def _case(name: str, x: Any, bands: Any, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
     inputs = {"x": np.asarray(x), "bands": np.asarray(bands, dtype=np.float32).astype(np.float64)}
-    return make(name, flags, params, inputs, comment, **rest)
+    return _fourier(name, params, inputs, comment, **rest)
 
 
 def _ordered(order: str) -> tuple[Case, ...]:
@@ -66,68 +50,65 @@ def _ordered(order: str) -> tuple[Case, ...]:
     name = order.replace(" ", "-")
     params = {"unit": "radians", "order": order, "include": "none"}
     return (
-        _case(f"order/{name}", "order", THREE, ODD, params),
-        _case(f"order/{name}-turns", "order unit bands", POINTS, EACH, {**params, "unit": "turns"}),
-        _case(
-            f"order/{name}-first", "order include unit", POINTS, OCTAVES, {**params, "unit": "half_turns", "include": "first"}
-        ),
+        _case(f"order/{name}", THREE, ODD, params),
+        _case(f"order/{name}-turns", POINTS, EACH, {**params, "unit": "turns"}),
+        _case(f"order/{name}-first", POINTS, OCTAVES, {**params, "unit": "half_turns", "include": "first"}),
     )
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("nerf/small", "order include unit", POINTS, OCTAVES, NERF, tier="smoke"),
-        _case("nerf/points", "true-size precision", ((1.25, -0.6875, 2.4375), (-3.5, 0.0625, 1.1875)), 2.0 ** np.arange(10),
+        _case("nerf/small", POINTS, OCTAVES, NERF, tier="smoke"),
+        _case("nerf/points", ((1.25, -0.6875, 2.4375), (-3.5, 0.0625, 1.1875)), 2.0 ** np.arange(10),
               NERF, "ten octaves of points"),
-        _case("nerf/directions", "true-size", ((0.6015625, -0.796875, 0.0546875),), 2.0 ** np.arange(4), NERF),
-        _case("nerf/24-bits", "precision", reals("nerf", 4, 3, bits=24), 2.0 ** np.arange(6), NERF),
-        _case("nerf/linear", "bands", POINTS, (1.0, 2.75, 4.5, 6.25), NERF, "log_sampling=False"),
-        _case("paper/small", "unit order whole", POINTS, OCTAVES, PAPER),
-        _case("paper/true-size", "true-size precision unit", ((0.6875, -0.31640625, 0.0546875),), 2.0 ** np.arange(10), PAPER),
-        _case("perceiver/cells", "bands whole include order", CELLS, EACH, PERCEIVER, "a band of its own for each axis"),
-        _case("perceiver/true-size", "true-size whole bands", ((-1, 1), (0.0234375, -0.515625)),
+        _case("nerf/directions", ((0.6015625, -0.796875, 0.0546875),), 2.0 ** np.arange(4), NERF),
+        _case("nerf/24-bits", reals("nerf", 4, 3, bits=24), 2.0 ** np.arange(6), NERF),
+        _case("nerf/linear", POINTS, (1.0, 2.75, 4.5, 6.25), NERF, "log_sampling=False"),
+        _case("paper/small", POINTS, OCTAVES, PAPER),
+        _case("paper/true-size", ((0.6875, -0.31640625, 0.0546875),), 2.0 ** np.arange(10), PAPER),
+        _case("perceiver/cells", CELLS, EACH, PERCEIVER, "a band of its own for each axis"),
+        _case("perceiver/true-size", ((-1, 1), (0.0234375, -0.515625)),
               (np.linspace(1, 112, 64), np.linspace(1, 56, 64)), PERCEIVER, "64 bands up to half the resolution"),
-        _case("lucidrains/cells", "include order whole", CELLS, ODD, LUCIDRAINS),
-        _case("lucidrains/each", "include bands order", POINTS, EACH, {**LUCIDRAINS, "unit": "radians"}),
-        _case("lucidrains/interleaved", "include order", THREE, OCTAVES, {**PAPER, "include": "by_coordinate"}),
-        _case("lucidrains/one-band", "include order", THREE, (1.25,), {**PAPER, "include": "by_coordinate"}),
-        _case("timm/cells", "order whole include", CELLS, ODD, TIMM),
-        _case("gligen/boxes", "true-size unit order", BOX, 100.0 ** (np.arange(8) / 8), GLIGEN, "x0, y0, x1, y1"),
-        _case("gligen/rows", "rows order", (BOX, BOX[::-1]), (1.0, 10.0), GLIGEN, "(B, N, 4)"),
-        _case("whole/turns", "whole unit", ((1, -2, 3), (7, 0, 4)), (1.0, 2.0, 0.25, 0.5), {**PAPER, "unit": "turns"},
+        _case("lucidrains/cells", CELLS, ODD, LUCIDRAINS),
+        _case("lucidrains/each", POINTS, EACH, {**LUCIDRAINS, "unit": "radians"}),
+        _case("lucidrains/interleaved", THREE, OCTAVES, {**PAPER, "include": "by_coordinate"}),
+        _case("lucidrains/one-band", THREE, (1.25,), {**PAPER, "include": "by_coordinate"}),
+        _case("timm/cells", CELLS, ODD, TIMM),
+        _case("gligen/boxes", BOX, 100.0 ** (np.arange(8) / 8), GLIGEN, "x0, y0, x1, y1"),
+        _case("gligen/rows", (BOX, BOX[::-1]), (1.0, 10.0), GLIGEN, "(B, N, 4)"),
+        _case("whole/turns", ((1, -2, 3), (7, 0, 4)), (1.0, 2.0, 0.25, 0.5), {**PAPER, "unit": "turns"},
               "integers: quarters, halves and whole turns"),
-        _case("whole/half-turns", "whole unit", ((1, -2), (255, 4097)), (1.0, 0.5, 1.5), PAPER),
-        _case("whole/far", "whole precision", ((1048575, 65537, 2049),), (1.0, 0.125, 0.0625), PAPER),
+        _case("whole/half-turns", ((1, -2), (255, 4097)), (1.0, 0.5, 1.5), PAPER),
+        _case("whole/far", ((1048575, 65537, 2049),), (1.0, 0.125, 0.0625), PAPER),
         *(case for order in ORDERS for case in _ordered(order)),
-        _case("forms/strided", "non-contiguous", (POINTS, CELLS[:3]), OCTAVES, NERF),
-        _case("forms/strided-each", "non-contiguous", CELLS, EACH, PERCEIVER),
-        _case("forms/expanded", "broadcast-view", (POINTS,) * 2, OCTAVES, NERF),
-        _case("forms/batch-one", "batch-one", (POINTS,), OCTAVES, NERF),
-        _case("forms/one-point", "length-one", ((0.5, 0.1875, -0.75),), ODD, NERF),
-        _case("forms/one-coordinate", "length-one", ((0.5,), (0.1875,), (3,)), OCTAVES, PAPER, "c = 1"),
-        _case("forms/vector", "fourier-rows", (0.5, 0.1875, -0.75), ODD, NERF, "one point"),
-        _case("forms/vector-each", "fourier-rows", (0.5, -0.75), EACH, PERCEIVER, "one point"),
-        _case("square/two", "bands order", CELLS, ((1.0, 2.5), (1.75, 4.0)), PERCEIVER, "(c, K) is (2, 2)"),
-        _case("square/two-turns", "bands unit", CELLS, ((0.75, 3.5), (1.25, 2.0)), {**LUCIDRAINS, "unit": "turns"}),
-        _case("square/three", "bands order", THREE, SQUARE, NERF, "(c, K) is (3, 3)"),
-        _case("square/three-paper", "bands unit", THREE, SQUARE, PAPER),
-        _case("square/octaves", "bands order", THREE, OCTAVES, TIMM, "three bands of three coordinates, the same for all"),
-        _case("empty/points", "empty", np.zeros((0, 2)), OCTAVES, NERF),
-        _case("empty/rows", "empty", np.zeros((2, 0, 3)), OCTAVES, PAPER),
-        _case("empty/bands", "empty include", POINTS, np.zeros(0), NERF, "x alone is left"),
-        _case("empty/bands-each", "empty include", POINTS, np.zeros((2, 0)), LUCIDRAINS, "x alone is left"),
-        _case("refused/coordinates", "refuse", POINTS, ((1.0, 2.0),) * 3, PERCEIVER, "bands of three coordinates",
-              kind="reject"),
-        _case("refused/three-axes", "refuse", POINTS, (EACH,), PERCEIVER, "bands have one axis or two", kind="reject"),
-        _case("refused/by-coordinate", "refuse include", POINTS, OCTAVES, {**NERF, "include": "by_coordinate"},
+        _case("forms/strided", (POINTS, CELLS[:3]), OCTAVES, NERF, form="non-contiguous"),
+        _case("forms/strided-each", CELLS, EACH, PERCEIVER, form="non-contiguous"),
+        _case("forms/expanded", (POINTS,) * 2, OCTAVES, NERF, form="broadcast-view"),
+        _case("forms/batch-one", (POINTS,), OCTAVES, NERF),
+        _case("forms/one-point", ((0.5, 0.1875, -0.75),), ODD, NERF),
+        _case("forms/one-coordinate", ((0.5,), (0.1875,), (3,)), OCTAVES, PAPER, "c = 1"),
+        _case("forms/vector", (0.5, 0.1875, -0.75), ODD, NERF, "one point"),
+        _case("forms/vector-each", (0.5, -0.75), EACH, PERCEIVER, "one point"),
+        _case("square/two", CELLS, ((1.0, 2.5), (1.75, 4.0)), PERCEIVER, "(c, K) is (2, 2)"),
+        _case("square/two-turns", CELLS, ((0.75, 3.5), (1.25, 2.0)), {**LUCIDRAINS, "unit": "turns"}),
+        _case("square/three", THREE, SQUARE, NERF, "(c, K) is (3, 3)"),
+        _case("square/three-paper", THREE, SQUARE, PAPER),
+        _case("square/octaves", THREE, OCTAVES, TIMM, "three bands of three coordinates, the same for all"),
+        _case("empty/points", np.zeros((0, 2)), OCTAVES, NERF),
+        _case("empty/rows", np.zeros((2, 0, 3)), OCTAVES, PAPER),
+        _case("empty/bands", POINTS, np.zeros(0), NERF, "x alone is left"),
+        _case("empty/bands-each", POINTS, np.zeros((2, 0)), LUCIDRAINS, "x alone is left"),
+        _case("refused/coordinates", POINTS, ((1.0, 2.0),) * 3, PERCEIVER, "bands of three coordinates", kind="reject"),
+        _case("refused/three-axes", POINTS, (EACH,), PERCEIVER, "bands have one axis or two", kind="reject"),
+        _case("refused/by-coordinate", POINTS, OCTAVES, {**NERF, "include": "by_coordinate"},
               "columns of a coordinate are not together", kind="reject"),
-        _case("refused/order", "refuse order", POINTS, OCTAVES, {**NERF, "order": "band coordinate"}, kind="reject"),
-        _case("gradient/radians", "gradient unit", POINTS, (1.0, 2.5), NERF, kind="vjp",
+        _case("refused/order", POINTS, OCTAVES, {**NERF, "order": "band coordinate"}, kind="reject"),
+        _case("gradient/radians", POINTS, (1.0, 2.5), NERF, kind="vjp",
               cotangents={"out": reals("fourier radians", 3, 10) / 2}),
-        _case("gradient/half-turns", "gradient unit bands", POINTS, EACH, PERCEIVER, kind="vjp",
+        _case("gradient/half-turns", POINTS, EACH, PERCEIVER, kind="vjp",
               cotangents={"out": reals("fourier half turns", 3, 14) / 2}),
-        _case("gradient/turns", "gradient unit", POINTS, OCTAVES, {**LUCIDRAINS, "unit": "turns"}, kind="vjp",
+        _case("gradient/turns", POINTS, OCTAVES, {**LUCIDRAINS, "unit": "turns"}, kind="vjp",
               cotangents={"out": reals("fourier turns", 3, 14) / 2}),
     )  # fmt: skip
 

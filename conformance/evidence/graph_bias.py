@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
@@ -12,27 +12,13 @@ from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
 OP = "graph_bias"
-FLAGS = {
-    "graph-rows": Flag("rows of the table counted from distance 0, or pairs without a path in another row than the first"),
-    "graph-far": Flag("distances beyond the table wrapped around, or in no row"),
-    "graph-path": Flag("the edges' products summed and not divided, or divided by another number than the length"),
-    "graph-steps": Flag("one step's vectors used for all, or steps in reverse order"),
-    "graph-direction": Flag("the path from key to query in place of the one from query to key"),
-    "graph-heads": Flag("the table or the vectors reshaped where they are transposed"),
-    "graph-batch": Flag("the first graph's distances or edges used for all"),
-    "graph-bits": Flag("24-bit numbers narrowed on the way"),
-    "graph-true-size": Flag("a model's own sizes not reproduced"),
-    "graph-empty": Flag("no node: a crash or a wrong shape"),
-    "graph-refuse": Flag("fractional distances, or vectors of other steps or features, accepted"),
-}
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 7, "L": 2, "E": 2}
 LEFT_OUT = ("long/48-keys",)  # four numbers for each pair
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"Q": 33, "K": 65, "N": 40, "L": 5, "E": 8, "H": 8, "R": (2,)}
 
-_graph = cases_of(OP, "graph-")
-_form = cases_of(OP)
+_graph = cases_of(OP)
 
 
 def _distances(*shape: int) -> Any:
@@ -54,17 +40,16 @@ def _arrays(name: str, pairs: tuple[int, ...], n: int, h: int, steps: int, featu
 
 
 def _case(
-    name: str, flags: str, pairs: tuple[int, ...], sizes: tuple[int, int, int, int] = (7, 3, 2, 4), comment: str = "", *,
+    name: str, pairs: tuple[int, ...], sizes: tuple[int, int, int, int] = (7, 3, 2, 4), comment: str = "", *,
     bits: int = 8, given: dict[str, Any] | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case; sizes are rows, heads, steps and features."""
-    make = _form if name.startswith("forms/") else _graph
-    return make(name, flags, {}, _arrays(name, pairs, *sizes, bits) | (given or {}), comment, **rest)
+    return _graph(name, {}, _arrays(name, pairs, *sizes, bits) | (given or {}), comment, **rest)
 
 
-def _gradient(name: str, flags: str, pairs: tuple[int, ...], sizes: tuple[int, int, int, int]) -> Case:
+def _gradient(name: str, pairs: tuple[int, ...], sizes: tuple[int, int, int, int]) -> Case:
     arrays = _arrays(f"gradient {name}", pairs, *sizes)
-    return gradient(OP, name, flags, arrays, {"out": (*pairs[:-2], sizes[1], *pairs[-2:])})
+    return gradient(OP, name, arrays, {"out": (*pairs[:-2], sizes[1], *pairs[-2:])})
 
 
 FAR = np.asarray([[0, 5, 6, 300], [510, -1, 4, 2049], [131071, 1, 7, 65537]])
@@ -73,39 +58,39 @@ FAR = np.asarray([[0, 5, 6, 300], [510, -1, 4, 2049], [131071, 1, 7, 65537]])
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "rows path direction", (2, 3), (5, 2, 2, 3), tier="smoke"),
-        _case("plain/square", "direction steps", (4, 4), (6, 3, 3, 2)),
-        _case("plain/batch", "batch heads", (2, 3, 5)),
-        _case("plain/two-batches", "batch direction", (2, 3, 2, 4), (6, 2, 3, 1)),
-        _case("plain/one-head", "heads steps", (3, 5), (9, 1, 4, 3)),
-        _case("plain/one-step", "path steps", (5, 3), (8, 2, 1, 5)),
-        _case("plain/one-feature", "steps path", (3, 4), (8, 3, 5, 1)),
-        _case("plain/square-vectors", "heads steps", (3, 4), (8, 4, 3, 4), "as many features as heads, as in Graphormer"),
-        _case("plain/short-table", "far rows", (3, 7), (2, 3, 2, 2), "one row for all distances"),
-        _case("plain/far", "far rows", (3, 4), (7, 2, 3, 2), given={"distances": FAR}),
-        _case("plain/far-path", "far path", (3, 4), (9, 3, 5, 2), given={"distances": FAR}),
-        _case("plain/24-bits", "bits path", (3, 5), (7, 4, 3, 5), bits=24),
-        _case("plain/24-bits-batch", "bits heads", (2, 3, 4), (6, 3, 2, 6), bits=24),
-        _case("plain/graphormer", "true-size heads far", (2, 3), (512, 8, 5, 8), "8 heads, paths of 5 edges",
+        _case("plain/small", (2, 3), (5, 2, 2, 3), tier="smoke"),
+        _case("plain/square", (4, 4), (6, 3, 3, 2)),
+        _case("plain/batch", (2, 3, 5)),
+        _case("plain/two-batches", (2, 3, 2, 4), (6, 2, 3, 1)),
+        _case("plain/one-head", (3, 5), (9, 1, 4, 3)),
+        _case("plain/one-step", (5, 3), (8, 2, 1, 5)),
+        _case("plain/one-feature", (3, 4), (8, 3, 5, 1)),
+        _case("plain/square-vectors", (3, 4), (8, 4, 3, 4), "as many features as heads, as in Graphormer"),
+        _case("plain/short-table", (3, 7), (2, 3, 2, 2), "one row for all distances"),
+        _case("plain/far", (3, 4), (7, 2, 3, 2), given={"distances": FAR}),
+        _case("plain/far-path", (3, 4), (9, 3, 5, 2), given={"distances": FAR}),
+        _case("plain/24-bits", (3, 5), (7, 4, 3, 5), bits=24),
+        _case("plain/24-bits-batch", (2, 3, 4), (6, 3, 2, 6), bits=24),
+        _case("plain/graphormer", (2, 3), (512, 8, 5, 8), "8 heads, paths of 5 edges",
               given={"distances": np.asarray([[0, 1, 510], [5, 7, 2]])}),
-        _case("plain/dgl", "true-size path", (3, 4), (12, 8, 2, 16), "8 heads, 16 features"),
-        _case("empty/nodes", "empty", (0, 0)),
-        _case("empty/queries", "empty", (0, 3)),
-        _case("forms/strided", "non-contiguous", (2, 3, 4)),
-        _case("forms/strided-square", "non-contiguous", (5, 3)),
-        _case("forms/expanded", "broadcast-view", (3, 2, 4), given={
-              "distances": np.stack([_distances(2, 4)] * 3), "edges": np.stack([reals("one graph", 2, 4, 2, 4)] * 3)}),
-        _case("forms/batch-one", "batch-one", (1, 3, 4)),
-        _case("forms/batch-one-wide", "batch-one", (1, 2, 6)),
-        _case("forms/length-one", "length-one", (1, 1)),
-        _case("forms/length-one-query", "length-one", (1, 5)),
-        _case("refused/fractions", "refuse", (2, 3), given={"distances": _distances(2, 3) + 0.5}, comment="edges are counted",
+        _case("plain/dgl", (3, 4), (12, 8, 2, 16), "8 heads, 16 features"),
+        _case("empty/nodes", (0, 0)),
+        _case("empty/queries", (0, 3)),
+        _case("forms/strided", (2, 3, 4), form="non-contiguous"),
+        _case("forms/strided-square", (5, 3), form="non-contiguous"),
+        _case("forms/expanded", (3, 2, 4), given={
+              "distances": np.stack([_distances(2, 4)] * 3), "edges": np.stack([reals("one graph", 2, 4, 2, 4)] * 3)},
+              form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 4)),
+        _case("forms/batch-one-wide", (1, 2, 6)),
+        _case("forms/length-one", (1, 1)),
+        _case("forms/length-one-query", (1, 5)),
+        _case("refused/fractions", (2, 3), given={"distances": _distances(2, 3) + 0.5}, comment="edges are counted",
               kind="reject"),
-        _case("refused/steps", "refuse", (2, 3), given={"weights": reals("five steps", 5, 4, 3)}, comment="L is 2",
-              kind="reject"),
-        _case("refused/heads", "refuse", (2, 3), given={"table": reals("five heads", 7, 5)}, comment="H is 3", kind="reject"),
-        _gradient("small", "term repeat", (2, 3), (5, 2, 2, 2)),
-        _gradient("batch", "term repeat unused", (2, 2, 2), (12, 2, 1, 2)),
+        _case("refused/steps", (2, 3), given={"weights": reals("five steps", 5, 4, 3)}, comment="L is 2", kind="reject"),
+        _case("refused/heads", (2, 3), given={"table": reals("five heads", 7, 5)}, comment="H is 3", kind="reject"),
+        _gradient("small", (2, 3), (5, 2, 2, 2)),
+        _gradient("batch", (2, 2, 2), (12, 2, 1, 2)),
     )  # fmt: skip
 
 

@@ -4,65 +4,52 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, deviations_of
 from .tools.forms import places
 from .tools.hints import DEFAULT
 from .tools.numbers import reals
 
-FLAGS = {
-    "hierarchical-rows": Flag("quotient and remainder of a position exchanged, or one of them left out"),
-    "hierarchical-alpha": Flag("alpha always 0.4, or exchanged with 1 - alpha"),
-    "hierarchical-kept": Flag("rows of the table that are not kept: the share of row 0 not taken off"),
-    "hierarchical-ids": Flag("a count from 0 in place of the caller's positions, or row 0's positions for the whole batch"),
-    "hierarchical-downcast": Flag("a table of 24-bit numbers narrowed on the way, or rounded between the steps"),
-    "hierarchical-true-size": Flag("positions from a model's last row on cut off or wrapped"),
-    "hierarchical-empty": Flag("no positions: a crash or a wrong shape"),
-    "hierarchical-refuse": Flag("an alpha that no formula has, or positions and tables that do not fit, accepted"),
-    "hierarchical-gradient": Flag("no gradient of row 0 through the other rows, or a row's two shares not summed"),
-}
-
 USUAL: dict[str, Any] = {"alpha": 0.375}
 SIZES: dict[str, Any] = {"N": 13}
 KERNEL: tuple[dict[str, Any], ...] = ({"alpha": 0.375},)
 KERNEL_SIZES: dict[str, Any] = {"N": 64, "d": 96}
 
-_hierarchical = cases_of("hierarchical_learned", "hierarchical-")
+_hierarchical = cases_of("hierarchical_learned")
 
 
 def _case(
-    name: str, flags: str, positions: Any, table: tuple[int, int], alpha: float | None = None, comment: str = "", *,
+    name: str, positions: Any, table: tuple[int, int], alpha: float | None = None, comment: str = "", *,
     bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     params = {} if alpha is None else {"alpha": alpha}
     inputs = {"positions": np.asarray(positions), "table": reals(f"hierarchical {name}", *table, bits=bits)}
-    return _hierarchical(name, flags, params, inputs, comment, **rest)
+    return _hierarchical(name, params, inputs, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("default/small", "rows kept ids", (4, 0, 8, 3, 7, 2), (3, 2), tier="smoke"),
-        _case("default/inside", "kept downcast", (4, 0, 2, 2, 6), (7, 5), comment="rows of the table", bits=24),
-        _case("default/bert", "true-size rows", (0, 1, 257, 511, 512, 1023, 1025, 131071, 262143), (512, 6),
+        _case("default/small", (4, 0, 8, 3, 7, 2), (3, 2), tier="smoke"),
+        _case("default/inside", (4, 0, 2, 2, 6), (7, 5), comment="rows of the table", bits=24),
+        _case("default/bert", (0, 1, 257, 511, 512, 1023, 1025, 131071, 262143), (512, 6),
               comment="512 rows, narrower; up to the last of 262144 positions"),
-        _case("default/rows", "ids rows", ((3, 8, 1, 15), (0, 5, 2, 6), (4, 9, 0, 2)), (4, 6), comment="(B, T)"),
-        _case("alpha/quarter", "alpha rows", (0, 5, 9, 24, 17), (5, 4), 0.25),
-        _case("alpha/large", "alpha kept", (1, 10, 24, 35, 6), (6, 3), 0.75, "the quotient's row weighs more"),
-        _case("alpha/24-bits", "alpha downcast", (7, 48, 6, 13, 0), (7, 10), 0.3, bits=24),
-        _case("alpha/rows", "alpha ids", ((35, 8, 1), (0, 5, 21)), (6, 7), 0.6, "(B, T)"),
-        _case("alpha/scalar", "ids alpha", 11, (4, 12), 0.2, "a position without axes"),
-        _case("alpha/one-row", "kept alpha", (0, 0), (1, 5), 0.7, "a table of one row has one position"),
-        _case("empty/none", "empty", np.zeros(0, dtype=np.int64), (5, 6)),
-        _case("empty/rows", "empty alpha", np.zeros((3, 0), dtype=np.int64), (4, 2), 0.3),
-        _case("refused/half", "refuse", (0, 1), (5, 6), 0.5, "in + j and jn + i would be one", kind="reject"),
-        _case("refused/one", "refuse", (0, 1), (5, 6), 1.0, "a division by zero", kind="reject"),
-        _case("refused/no-rows", "refuse", (0, 1), (0, 6), 0.4, "there is no row", kind="reject"),
-        _case("refused/fraction", "refuse", (0.5, 1.0), (5, 6), 0.4, "positions are rows", kind="reject"),
-        _case("gradient/default", "gradient", (5, 0, 7), (3, 2), kind="vjp",
-              cotangents={"out": reals("hierarchical default", 3, 2) / 2}),
-        _case("gradient/alpha", "gradient downcast alpha", ((3, 15), (9, 1)), (4, 2), 0.3, bits=24, kind="vjp",
+        _case("default/rows", ((3, 8, 1, 15), (0, 5, 2, 6), (4, 9, 0, 2)), (4, 6), comment="(B, T)"),
+        _case("alpha/quarter", (0, 5, 9, 24, 17), (5, 4), 0.25),
+        _case("alpha/large", (1, 10, 24, 35, 6), (6, 3), 0.75, "the quotient's row weighs more"),
+        _case("alpha/24-bits", (7, 48, 6, 13, 0), (7, 10), 0.3, bits=24),
+        _case("alpha/rows", ((35, 8, 1), (0, 5, 21)), (6, 7), 0.6, "(B, T)"),
+        _case("alpha/scalar", 11, (4, 12), 0.2, "a position without axes"),
+        _case("alpha/one-row", (0, 0), (1, 5), 0.7, "a table of one row has one position"),
+        _case("empty/none", np.zeros(0, dtype=np.int64), (5, 6)),
+        _case("empty/rows", np.zeros((3, 0), dtype=np.int64), (4, 2), 0.3),
+        _case("refused/half", (0, 1), (5, 6), 0.5, "in + j and jn + i would be one", kind="reject"),
+        _case("refused/one", (0, 1), (5, 6), 1.0, "a division by zero", kind="reject"),
+        _case("refused/no-rows", (0, 1), (0, 6), 0.4, "there is no row", kind="reject"),
+        _case("refused/fraction", (0.5, 1.0), (5, 6), 0.4, "positions are rows", kind="reject"),
+        _case("gradient/default", (5, 0, 7), (3, 2), kind="vjp", cotangents={"out": reals("hierarchical default", 3, 2) / 2}),
+        _case("gradient/alpha", ((3, 15), (9, 1)), (4, 2), 0.3, bits=24, kind="vjp",
               cotangents={"out": reals("hierarchical alpha", 2, 2, 2, bits=24) / 2}),
         *places("hierarchical_learned", "positions", USUAL, table=reals("hierarchical", 4, 6)),
     )  # fmt: skip

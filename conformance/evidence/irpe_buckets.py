@@ -4,35 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import ALL_AXES, ARANGE, AXIS_ORDER, BRANCH, INTEGERS, LOG_BUCKETS, SIGN
 
 OP = "irpe_buckets"
-FLAGS = {
-    "irpe-sign": Flag("key less query for query less key"),
-    "irpe-axes": Flag("rows and columns exchanged, or one of them read twice"),
-    "irpe-method": Flag("one method for another"),
-    "irpe-log": Flag("the logarithm beyond alpha left out, rounded in another way, or of other numbers"),
-    "irpe-last": Flag("offsets beyond gamma in buckets beyond the last"),
-    "irpe-beta": Flag("beta that is no integer rounded up, or doubled first"),
-    "irpe-squares": Flag("the distance for its square, or the reverse"),
-    "irpe-class": Flag("class tokens in a cell's bucket, or only as queries"),
-    "irpe-half": Flag("cells in half precision"),
-    "irpe-ids": Flag("a grid that begins at 0 in place of the caller's cells"),
-    "irpe-rows": Flag("row 0's cells used for every row of the batch"),
-    "irpe-true-size": Flag("a model's own options not reproduced"),
-    "irpe-empty": Flag("no cell: a crash or a wrong shape"),
-    "irpe-refuse": Flag("fractional cells, or coefficients in no order, accepted"),
-}
 RATIO: dict[str, float] = {"alpha": 1.9, "beta": 3.8, "gamma": 15.2}
 USUAL: dict[str, Any] = {"method": "product", **RATIO}
 KERNEL: tuple[dict[str, Any], ...] = (USUAL, {**USUAL, "method": "euclidean"})
 KERNEL_SIZES: dict[str, Any] = {"Q": 129, "K": 257, "R": (2,)}
 
-_cases = cases_of(OP, "irpe-")
+_cases = cases_of(OP)
 
 
 def _grid(height: int, width: int, y: int = 0, x: int = 0) -> Any:
@@ -49,18 +33,18 @@ NONE = np.zeros((2, 0), dtype=np.int64)
 
 
 def _case(
-    name: str, flags: str, q: Any, k: Any = None, method: str = "product", ratio: float | None = None, comment: str = "",
+    name: str, q: Any, k: Any = None, method: str = "product", ratio: float | None = None, comment: str = "",
     *, options: dict[str, Any] | None = None, cells: Any = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case; keys are the queries unless given, and a ratio stands for the authors' three coefficients."""
     own = RATIO if ratio is None else {"alpha": ratio, "beta": 2 * ratio, "gamma": 8 * ratio}
     inputs = {"q_positions": q, "k_positions": q if k is None else k, **({} if cells is None else {"cells": cells})}
-    return _cases(name, flags, {"method": method, **own, **(options or {})}, inputs, comment, **rest)
+    return _cases(name, {"method": method, **own, **(options or {})}, inputs, comment, **rest)
 
 
-def _form(name: str, flag: str, q: Any, k: Any, cells: Any = None) -> Case:
+def _form(name: str, q: Any, k: Any, cells: Any = None, form: str = "") -> Case:
     inputs = {"q_positions": q, "k_positions": k, **({} if cells is None else {"cells": cells})}
-    return form(OP, name, flag, inputs, USUAL)
+    return form_case(OP, name, inputs, USUAL, form=form)
 
 
 def _with_class(cells: Any, count: int = 1) -> Any:
@@ -83,53 +67,52 @@ MORE_TIES = {"alpha": 1.0, "beta": 4.0, "gamma": 16.0}  # so it is here
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("product/small", "sign axes log", _grid(1, 3), _grid(2, 4), tier="smoke"),
-        _case("product/deit", "true-size last beta", _grid(14, 14)[:, [45]], _grid(14, 14), comment="224 pixels"),
-        _case("product/class-token", "class true-size", _with_class(_grid(2, 3)), cells=_both(7, 7)),
-        _case("product/class-key", "class rows", BATCH, _with_class(_grid(1, 3))[:, None], cells=(np.arange(4) >= 1)[None, :]),
-        _case("product/rows", "rows ids", BATCH),
-        _case("product/shared-keys", "rows axes", BATCH, BATCH[:, :1]),
-        _case("product/line", "log last", ORIGIN, ROW, comment="all offsets of 64 columns"),
-        _case("product/wide", "log beta", ORIGIN, np.concatenate([ROW, COLUMN], axis=1), ratio=5.25, comment="b is 10"),
-        _case("product/far", "half last ids", FAR, FAR[:, :4], comment="beyond what float32 and 32-bit squares hold"),
-        _case("product/half", "half ids", _grid(1, 4, 257, 2049), _grid(2, 2, 256, 2050)),
-        _case("distance/euclidean-small", "method squares log", ORIGIN, _grid(3, 4), "euclidean"),
-        _case("distance/euclidean-deit", "true-size log", ORIGIN, FAN, "euclidean", 20.0),
-        _case("distance/euclidean-line", "log last method", ORIGIN, ROW, "euclidean", 2.5),
-        _case("distance/euclidean-class-tokens", "class method", _with_class(_grid(2, 2, 3), 2), _with_class(_grid(1, 5), 2),
+        _case("product/small", _grid(1, 3), _grid(2, 4), tier="smoke"),
+        _case("product/deit", _grid(14, 14)[:, [45]], _grid(14, 14), comment="224 pixels"),
+        _case("product/class-token", _with_class(_grid(2, 3)), cells=_both(7, 7)),
+        _case("product/class-key", BATCH, _with_class(_grid(1, 3))[:, None], cells=(np.arange(4) >= 1)[None, :]),
+        _case("product/rows", BATCH),
+        _case("product/shared-keys", BATCH, BATCH[:, :1]),
+        _case("product/line", ORIGIN, ROW, comment="all offsets of 64 columns"),
+        _case("product/wide", ORIGIN, np.concatenate([ROW, COLUMN], axis=1), ratio=5.25, comment="b is 10"),
+        _case("product/far", FAR, FAR[:, :4], comment="beyond what float32 and 32-bit squares hold"),
+        _case("product/half", _grid(1, 4, 257, 2049), _grid(2, 2, 256, 2050)),
+        _case("distance/euclidean-small", ORIGIN, _grid(3, 4), "euclidean"),
+        _case("distance/euclidean-deit", ORIGIN, FAN, "euclidean", 20.0),
+        _case("distance/euclidean-line", ORIGIN, ROW, "euclidean", 2.5),
+        _case("distance/euclidean-class-tokens", _with_class(_grid(2, 2, 3), 2), _with_class(_grid(1, 5), 2),
               "euclidean", cells=_both(6, 7, 2)),
-        _case("distance/euclidean-far", "last half", FAR, FAR[:, :3], "euclidean"),
-        _case("distance/euclidean-image", "method log", _grid(12, 12)[:, [0]], _grid(12, 12), "euclidean", 3.25),
-        _case("distance/quant-small", "method squares", ORIGIN, _grid(3, 4), "quant", 5.0),
-        _case("distance/quant-deit", "true-size squares log", ORIGIN, _grid(14, 14), "quant", 33.0),
-        _case("distance/quant-near", "squares last", ORIGIN, FAN, "quant"),
-        _case("distance/quant-far", "last half", FAR, FAR[:, 1:], "quant", 33.0),
-        _case("cross/rows", "axes sign method", _grid(2, 3), _grid(4, 1), "cross_rows"),
-        _case("cross/columns", "axes sign method", _grid(2, 3), _grid(1, 4), "cross_cols"),
-        _case("cross/deit", "true-size log last", ORIGIN, COLUMN, "cross_rows", 20.0),
-        _case("cross/line", "log last axes", ORIGIN, ROW, "cross_cols", 4.75),
-        _case("cross/class-token", "class axes", _with_class(_grid(2, 2, 1)), None, "cross_cols", cells=_both(5, 5)),
-        _case("cross/ties-even", "log", ORIGIN, ROW[:, 50:80], "cross_cols", options=TIES, comment="4 is at 2.5"),
-        _case("product/ties", "log beta", ORIGIN, _grid(9, 5), options=TIES),
-        _case("cross/ties-odd", "log", ORIGIN, COLUMN[:, 50:80], "cross_rows", options=MORE_TIES),
-        _case("cross/ties-one", "beta last", ORIGIN, ROW[:, 55:70], "cross_cols", options=ONE),
-        _case("cross/ties-none", "beta", ORIGIN, ROW[:, 60:68], "cross_cols", options=NO_BUCKET,
-              comment="b is 0: one bucket"),
-        _case("empty/cells", "empty", NONE),
-        _case("empty/queries", "empty", NONE, _grid(1, 3)),
-        _form("strided", "non-contiguous", BATCH, BATCH[:, :, :5], np.stack([_both(6, 5), ~_both(6, 5)])),
-        _form("expanded-mask", "broadcast-view", _grid(2, 3)[:, None], _grid(1, 4)[:, None], np.stack([_both(6, 4)] * 2)),
-        _form("strided-one", "non-contiguous", _grid(2, 3), _grid(2, 2)),
-        _form("expanded", "broadcast-view", np.stack([_grid(2, 3)] * 3, axis=1), np.stack([_grid(1, 4)] * 3, axis=1)),
-        _form("batch-one", "batch-one", BATCH[:, :1], BATCH[:, :1, :4]),
-        _form("length-one", "length-one", ORIGIN + 4, ORIGIN + 3),
-        _form("one-key", "length-one", _grid(1, 3), ORIGIN + 2),
-        Case(f"{OP}/sequence/images", flags=("irpe-ids", "irpe-rows"), kind="sequence", comment="three images",
+        _case("distance/euclidean-far", FAR, FAR[:, :3], "euclidean"),
+        _case("distance/euclidean-image", _grid(12, 12)[:, [0]], _grid(12, 12), "euclidean", 3.25),
+        _case("distance/quant-small", ORIGIN, _grid(3, 4), "quant", 5.0),
+        _case("distance/quant-deit", ORIGIN, _grid(14, 14), "quant", 33.0),
+        _case("distance/quant-near", ORIGIN, FAN, "quant"),
+        _case("distance/quant-far", FAR, FAR[:, 1:], "quant", 33.0),
+        _case("cross/rows", _grid(2, 3), _grid(4, 1), "cross_rows"),
+        _case("cross/columns", _grid(2, 3), _grid(1, 4), "cross_cols"),
+        _case("cross/deit", ORIGIN, COLUMN, "cross_rows", 20.0),
+        _case("cross/line", ORIGIN, ROW, "cross_cols", 4.75),
+        _case("cross/class-token", _with_class(_grid(2, 2, 1)), None, "cross_cols", cells=_both(5, 5)),
+        _case("cross/ties-even", ORIGIN, ROW[:, 50:80], "cross_cols", options=TIES, comment="4 is at 2.5"),
+        _case("product/ties", ORIGIN, _grid(9, 5), options=TIES),
+        _case("cross/ties-odd", ORIGIN, COLUMN[:, 50:80], "cross_rows", options=MORE_TIES),
+        _case("cross/ties-one", ORIGIN, ROW[:, 55:70], "cross_cols", options=ONE),
+        _case("cross/ties-none", ORIGIN, ROW[:, 60:68], "cross_cols", options=NO_BUCKET, comment="b is 0: one bucket"),
+        _case("empty/cells", NONE),
+        _case("empty/queries", NONE, _grid(1, 3)),
+        _form("strided", BATCH, BATCH[:, :, :5], np.stack([_both(6, 5), ~_both(6, 5)]), form="non-contiguous"),
+        _form("expanded-mask", _grid(2, 3)[:, None], _grid(1, 4)[:, None], np.stack([_both(6, 4)] * 2), form="broadcast-view"),
+        _form("strided-one", _grid(2, 3), _grid(2, 2), form="non-contiguous"),
+        _form("expanded", np.stack([_grid(2, 3)] * 3, axis=1), np.stack([_grid(1, 4)] * 3, axis=1), form="broadcast-view"),
+        _form("batch-one", BATCH[:, :1], BATCH[:, :1, :4]),
+        _form("length-one", ORIGIN + 4, ORIGIN + 3),
+        _form("one-key", _grid(1, 3), ORIGIN + 2),
+        Case(f"{OP}/sequence/images", kind="sequence", comment="three images",
              steps=tuple(Step(USUAL, {"q_positions": c, "k_positions": c}) for c in (_grid(2, 3), _grid(3, 4), _grid(2, 2)))),
-        _case("refused/fractions", "refuse", _grid(1, 2) + 0.5, comment="cells are integers", kind="reject"),
-        _case("refused/one-axis", "refuse", np.arange(3)[None, :], comment="a cell has a row and a column", kind="reject"),
-        _case("refused/mask", "refuse", _grid(1, 2), cells=np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
-        _case("refused/order", "refuse", _grid(1, 2), options={"alpha": 4.0}, comment="alpha above beta", kind="reject"),
+        _case("refused/fractions", _grid(1, 2) + 0.5, comment="cells are integers", kind="reject"),
+        _case("refused/one-axis", np.arange(3)[None, :], comment="a cell has a row and a column", kind="reject"),
+        _case("refused/mask", _grid(1, 2), cells=np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
+        _case("refused/order", _grid(1, 2), options={"alpha": 4.0}, comment="alpha above beta", kind="reject"),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
@@ -15,23 +15,6 @@ from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "kerple"
-FLAGS = {
-    "kerple-sign": Flag("far keys favoured"),
-    "kerple-form": Flag("one form in place of another"),
-    "kerple-names": Flag("r1 and r2 exchanged: bias_p is the amplitude of the logarithm, but the exponent of the power"),
-    "kerple-zero": Flag("a bias other than 0, or NaN, at distance 0"),
-    "kerple-clamp": Flag("parameters that are clamped again"),
-    "kerple-future": Flag("keys after the query without their distance"),
-    "kerple-heads": Flag("the first head's numbers used for all"),
-    "kerple-far": Flag("distances past 256 or 2048 in half precision"),
-    "kerple-ids": Flag("counts from 0 in place of the caller's positions"),
-    "kerple-rows": Flag("row 0's positions used for every row of the batch"),
-    "kerple-decode": Flag("a decode row that is not the row of the whole"),
-    "kerple-bits": Flag("parameters of 24 bits narrowed on the way"),
-    "kerple-true-size": Flag("a model's own number of heads not reproduced"),
-    "kerple-empty": Flag("no query: a crash or a wrong shape"),
-    "kerple-refuse": Flag("an unknown word, or parameters of other shapes, accepted"),
-}
 USUAL: dict[str, Any] = {"form": "log"}
 FORMS = ("log", "power", "weight")
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
@@ -41,7 +24,7 @@ HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 256, 257, 2047, 2049, 16383, 65537, 131071)
 LONG = (0, 7, 511, 512, 513, 4096, 16380, 16383)  # trained on 512 tokens, tried on 16384
 
-_cases = cases_of(OP, "kerple-")
+_cases = cases_of(OP)
 
 
 def _learned(heads: int, seed: int, bits: int = 8) -> dict[str, Any]:
@@ -52,12 +35,10 @@ def _learned(heads: int, seed: int, bits: int = 8) -> dict[str, Any]:
     }
 
 
-def _case(
-    name: str, flags: str, form: str, q: Any, k: Any, heads: int = 3, comment: str = "", bits: int = 8, **rest: Any
-) -> Case:
+def _case(name: str, form: str, q: Any, k: Any, heads: int = 3, comment: str = "", bits: int = 8, **rest: Any) -> Case:
     """Return a case of kerple."""
     learned = rest.pop("given", None) or _learned(heads, len(name), bits)
-    return _cases(name, flags, {"form": form}, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
+    return _cases(name, {"form": form}, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
 
 
 def _given(*r: tuple[float, float]) -> dict[str, Any]:
@@ -69,22 +50,21 @@ def _of_form(form: str) -> tuple[Case, ...]:
     """Return what every form is asked."""
     tier = "smoke" if form == "log" else "core"
     return (
-        _case(f"{form}/small", "sign form names zero", form, (2, 3), (0, 2, 1, 3, 6), 3, tier=tier),
-        _case(f"{form}/both-sides", "future form heads zero", form, (3, 8, 5), HOLES, 5, "keys before and after the query"),
-        _case(f"{form}/rows", "rows ids heads", form, Q_OFFSETS, K_OFFSETS, 4, "(B, Q) and (B, K)"),
-        _case(f"{form}/shared-queries", "rows names", form, (7, 9), K_OFFSETS, 2, "queries (Q,) against keys (B, K)"),
-        _case(f"{form}/125m", "true-size far names", form, (16383,), LONG, 12, "12 heads, 16384 tokens"),
-        _case(f"{form}/24-bits", "bits names heads", form, (60, 95, 400), (1, 2, 20, 44, 95), 6, bits=24),
-        _case(f"{form}/negative", "ids future", form, (-3, 0), (-300, -1, 2), 5),
-        _case(f"{form}/fractional", "ids bits", form, (0.5, 7.25), (1.75, 0.25, 3.0), 4),
-        _case(f"{form}/one-query", "decode ids", form, (258,), (0, 1, 2, 256, 257, 258), 3),
-        _case(f"{form}/clamped", "clamp sign", form, (3, 9), (0, 1, 2, 3), 0, "as the authors' code clamps them",
+        _case(f"{form}/small", form, (2, 3), (0, 2, 1, 3, 6), 3, tier=tier),
+        _case(f"{form}/both-sides", form, (3, 8, 5), HOLES, 5, "keys before and after the query"),
+        _case(f"{form}/rows", form, Q_OFFSETS, K_OFFSETS, 4, "(B, Q) and (B, K)"),
+        _case(f"{form}/shared-queries", form, (7, 9), K_OFFSETS, 2, "queries (Q,) against keys (B, K)"),
+        _case(f"{form}/125m", form, (16383,), LONG, 12, "12 heads, 16384 tokens"),
+        _case(f"{form}/24-bits", form, (60, 95, 400), (1, 2, 20, 44, 95), 6, bits=24),
+        _case(f"{form}/negative", form, (-3, 0), (-300, -1, 2), 5),
+        _case(f"{form}/fractional", form, (0.5, 7.25), (1.75, 0.25, 3.0), 4),
+        _case(f"{form}/one-query", form, (258,), (0, 1, 2, 256, 257, 258), 3),
+        _case(f"{form}/clamped", form, (3, 9), (0, 1, 2, 3), 0, "as the authors' code clamps them",
               given=_given((0.01, 2.0), (0.2, 0.01), (0.25, 0.01))),
-        _case(f"{form}/below-the-clamp", "clamp form", form, (70, 9), (0, 1, 8, 70), 0, "they are used as given",
+        _case(f"{form}/below-the-clamp", form, (70, 9), (0, 1, 8, 70), 0, "they are used as given",
               given=_given((2.0**-10, 2.0), (0.25, 2.0**-9), (2.0**-8, 2.0**-7))),
-        gradient(OP, form, "term broadcast", {"q_positions": (3, 1), "k_positions": (0, 1, 9), **_learned(2, 5)},
-                 {"out": (2, 2, 3)}, form=form),
-        gradient(OP, f"{form}-rows", "term offsets",
+        gradient(OP, form, {"q_positions": (3, 1), "k_positions": (0, 1, 9), **_learned(2, 5)}, {"out": (2, 2, 3)}, form=form),
+        gradient(OP, f"{form}-rows",
                  {"q_positions": ((4, 5), (260, 262)), "k_positions": ((0, 5), (262, 250)), **_learned(3, 7)},
                  {"out": (2, 3, 2, 2)}, form=form),
     )  # fmt: skip
@@ -98,20 +78,20 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for form in FORMS for case in _of_form(form)),
-        _case("log/far", "far ids", "log", (0, 2049), FAR, 3),
-        _case("power/far", "far ids", "power", (1, 4097), FAR, 0, given=_given((0.25, 0.5), (1.0, 0.125))),
-        _case("power/exponent-two", "form names", "power", (9, 4), (0, 1, 4, 30), 0, "the largest exponent",
+        _case("log/far", "log", (0, 2049), FAR, 3),
+        _case("power/far", "power", (1, 4097), FAR, 0, given=_given((0.25, 0.5), (1.0, 0.125))),
+        _case("power/exponent-two", "power", (9, 4), (0, 1, 4, 30), 0, "the largest exponent",
               given=_given((0.125, 2.0), (1.5, 2.0))),
-        _case("power/exponent-one", "form sign", "power", (9, 4), (0, 1, 4, 30), 0, "ALiBi with learned slopes",
+        _case("power/exponent-one", "power", (9, 4), (0, 1, 4, 30), 0, "ALiBi with learned slopes",
               given=_given((0.5, 1.0), (0.25, 1.0))),
-        _case("log/one-head", "heads zero", "log", (5, 4, 9), (0, 4, 300), 1),
-        _case("log/no-query", "empty", "log", np.zeros(0, dtype=np.int64), (0, 1, 2), 3),
-        _case("weight/no-query", "empty", "weight", np.zeros(0, dtype=np.int64), (0, 1), 2),
-        Case(f"{OP}/sequence/decode", flags=("kerple-decode", "kerple-ids"), kind="sequence",
+        _case("log/one-head", "log", (5, 4, 9), (0, 4, 300), 1),
+        _case("log/no-query", "log", np.zeros(0, dtype=np.int64), (0, 1, 2), 3),
+        _case("weight/no-query", "weight", np.zeros(0, dtype=np.int64), (0, 1), 2),
+        Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then a decode row, then prefill elsewhere",
              steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)), form="log")),
-        _case("refused/form", "refuse", "logarithm", (2, 3), (0, 1, 2), 3, "no such form", kind="reject"),
-        _case("refused/shapes", "refuse", "log", (2, 3), (0, 1, 2), 0, "an r2 for each r1", kind="reject",
+        _case("refused/form", "logarithm", (2, 3), (0, 1, 2), 3, "no such form", kind="reject"),
+        _case("refused/shapes", "log", (2, 3), (0, 1, 2), 0, "an r2 for each r1", kind="reject",
               given={"r1": np.asarray([0.5, 1.0]), "r2": np.asarray([1.0])}),
         *pairs(OP, USUAL, **_learned(3, 21)),
     )  # fmt: skip

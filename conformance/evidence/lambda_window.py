@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.masks import (
     K_BEYOND,
     K_ROWS,
@@ -25,12 +25,6 @@ from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
 from .tools.omissions import ONE_PAIR, VIEWS
 
-FLAGS = {
-    "lambda-sinks": Flag("the first keys forgotten, one too many, or told by their place in the cache"),
-    "lambda-count": Flag("the sinks counted among the window", "transformers' SinkCache"),
-    "lambda-future": Flag("sinks seen by queries that stand before them"),
-}
-
 USUAL: dict[str, Any] = {"sinks": 2, "window": 5, "counting": "with_query"}
 OTHER_VALUES = {"sinks": 5}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
@@ -43,34 +37,29 @@ _case = partial(window_case, "lambda_window")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("few/small", "lambda-sinks counting future", (9, 3, 6), (0, 1, 2, 5, 7, 8, 9), sinks=2, window=3, counting=WITH,
-              tier="smoke"),
-        _case("few/unsorted", "lambda-sinks lambda-future ids inverted", (12, 1, 20), UNSORTED, sinks=3, window=4,
-              counting=WITHOUT),
-        _case("few/before-the-sinks", "lambda-future future", (1, 0, 12, 3), (0, 1, 2, 3, 9, 12), sinks=4, window=2,
-              counting=WITH),
-        _case("few/evicted", "lambda-count ids", (900, 902), (0, 1, 898, 899, 900, 901), "keys that a cache has left", sinks=2,
+        _case("few/small", (9, 3, 6), (0, 1, 2, 5, 7, 8, 9), sinks=2, window=3, counting=WITH, tier="smoke"),
+        _case("few/unsorted", (12, 1, 20), UNSORTED, sinks=3, window=4, counting=WITHOUT),
+        _case("few/before-the-sinks", (1, 0, 12, 3), (0, 1, 2, 3, 9, 12), sinks=4, window=2, counting=WITH),
+        _case("few/evicted", (900, 902), (0, 1, 898, 899, 900, 901), "keys that a cache has left", sinks=2,
               window=3, counting=WITHOUT),
-        _case("few/rows", "rows ids", Q_ROWS, K_ROWS, sinks=3, window=2, counting=WITH),
-        _case("few/rows-and-heads", "rows counting", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
+        _case("few/rows", Q_ROWS, K_ROWS, sinks=3, window=2, counting=WITH),
+        _case("few/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
               "(B, 1, Q) and (B, 1, K)", sinks=1, window=3, counting=WITHOUT),
-        _case("few/streaming-llm", "true-size lambda-count counting", (600, 515, 516, 131071),
+        _case("few/streaming-llm", (600, 515, 516, 131071),
               (0, 3, 4, 87, 88, 515, 516, 130558, 130559, 130560, 131071), "start_size 4, recent_size 512", sinks=4,
               window=512, counting=WITHOUT),
-        _case("few/lm-infinite", "true-size lambda-sinks far counting", (4105, 4106, 8192),
+        _case("few/lm-infinite", (4105, 4106, 8192),
               (0, 9, 10, 11, 4095, 4096, 4097, 8192), "global_branch 10, local_branch 4096", sinks=10, window=4096,
               counting=WITH),
-        _case("few/beyond-float32", "far ids", Q_BEYOND, (0, 1, *K_BEYOND), sinks=1, window=4, counting=WITH),
-        _case("few/beyond-float32-without", "far counting", Q_BEYOND[:2], (0, *K_BEYOND), sinks=1, window=2, counting=WITHOUT),
-        _case("few/one-query", "decode ids", (300,), (0, 1, 2, 297, 298, 299, 300), sinks=2, window=2, counting=WITHOUT),
-        _case("few/no-query", "empty", NONE, (0, 1), sinks=1, window=2, counting=WITH),
-        _case("none/window-alone", "counting inverted", (4, 2, 7), NEAR, sinks=0, window=3, counting=WITH),
-        _case("none/nothing-else", "lambda-sinks", (6, 5, 9), NEAR, "the query and the first key", sinks=1, window=0,
-              counting=WITHOUT),
+        _case("few/beyond-float32", Q_BEYOND, (0, 1, *K_BEYOND), sinks=1, window=4, counting=WITH),
+        _case("few/beyond-float32-without", Q_BEYOND[:2], (0, *K_BEYOND), sinks=1, window=2, counting=WITHOUT),
+        _case("few/one-query", (300,), (0, 1, 2, 297, 298, 299, 300), sinks=2, window=2, counting=WITHOUT),
+        _case("few/no-query", NONE, (0, 1), sinks=1, window=2, counting=WITH),
+        _case("none/window-alone", (4, 2, 7), NEAR, sinks=0, window=3, counting=WITH),
+        _case("none/nothing-else", (6, 5, 9), NEAR, "the query and the first key", sinks=1, window=0, counting=WITHOUT),
         window_sequence("lambda_window", "sequence/decode", sinks=1, window=3, counting=WITH),
-        _case("refused/sinks", "refuse", (1, 2), (0, 1, 2), "no fewer than none", sinks=-1, window=2, counting=WITH,
-              kind="reject"),
-        _case("refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", sinks=1, window=2,
+        _case("refused/sinks", (1, 2), (0, 1, 2), "no fewer than none", sinks=-1, window=2, counting=WITH, kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", sinks=1, window=2,
               counting=WITH, kind="reject"),
         *pairs("lambda_window", {"sinks": 2, "window": 3, "counting": WITHOUT}),
     )  # fmt: skip

@@ -4,24 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, deviations_of
 from .tools.hints import AXIS_ORDER, EACH_ROW, NEGATIVE_INDICES
 from .tools.numbers import reals
-
-FLAGS = {
-    "layout-order": Flag("edges, height and width in another order, or read off another table"),
-    "layout-box": Flag("boxes given as corner and size, or with x and y exchanged"),
-    "layout-combine": Flag("rows added where they belong end to end, or sizes left out of the sum"),
-    "layout-clip": Flag("sizes outside their table wrapped or read past its end", "PaddleOCR #5914, unilm #821"),
-    "layout-ids": Flag("one box for all words, or row 0's boxes for every row of the batch"),
-    "layout-downcast": Flag("tables of 24-bit numbers narrowed on the way, or a sum rounded early"),
-    "layout-true-size": Flag("the last rows of a model's tables out of reach", "transformers #7452"),
-    "layout-empty": Flag("no boxes: a crash or a wrong shape"),
-    "layout-refuse": Flag("boxes or tables that do not fit accepted"),
-    "layout-gradient": Flag("a gradient not summed over the edges that read one table, or of a row that none reads"),
-}
 
 USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
 WITH_OPTION = {"combine": {"e": 4}}
@@ -31,19 +18,17 @@ KERNEL: tuple[dict[str, Any], ...] = ({"combine": "concat", "clip_sizes": False}
 KERNEL_SIZES: dict[str, Any] = {"L": 1000, "M": 1000, "U": 1000, "V": 1000, "d": 96, "e": 80}
 
 TABLES = ("x_table", "y_table", "h_table", "w_table")
-_layout = cases_of("layout_2d", "layout-")
-_layout_form = cases_of("layout_2d")
+_layout = cases_of("layout_2d")
 
 
 def _case(
-    name: str, flags: str, boxes: Any, rows: tuple[int, int, int, int], widths: tuple[int, int], combine: str = "concat",
+    name: str, boxes: Any, rows: tuple[int, int, int, int], widths: tuple[int, int], combine: str = "concat",
     comment: str = "", *, clip: bool = False, bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case with tables of these rows; widths are those of edges and of sizes."""
     sizes = zip(TABLES, rows, (widths[0], widths[0], widths[1], widths[1]), strict=True)
     tables = {table: reals(f"layout {name} {table}", n, width, bits=bits) for table, n, width in sizes}
-    make = _layout_form if name.startswith("forms/") else _layout
-    return make(name, flags, {"combine": combine, "clip_sizes": clip}, {"boxes": np.asarray(boxes), **tables}, comment, **rest)
+    return _layout(name, {"combine": combine, "clip_sizes": clip}, {"boxes": np.asarray(boxes), **tables}, comment, **rest)
 
 
 BOXES = ((1, 2, 5, 7), (0, 3, 2, 4), (4, 0, 6, 6), (2, 2, 2, 3))
@@ -57,36 +42,35 @@ READ = (9, 12, 13, 11)
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("concat/small", "order box combine", BOXES, SMALL, (2, 3), tier="smoke"),
-        _case("concat/one-width", "order box", BOXES, SMALL, (2, 2), comment="widths do not say which table is which"),
-        _case("concat/24-bits", "downcast order", BOXES, SMALL, (3, 1), bits=24),
-        _case("concat/pages", "ids order", PAGES, (11, *READ[1:]), (1, 4), comment="(B, T, 4)"),
-        _case("concat/scalar", "ids box", (3, 1, 6, 5), SMALL, (4, 2), comment="one box"),
-        _case("concat/layoutlmv2", "true-size order box", PAGE, (1024,) * 4, (2, 3), comment="1024 rows; narrower"),
-        _case("concat/layoutlmv3", "true-size order clip", (*PAGE, (900, 500, 100, 20)), (1024,) * 4, (1, 2), clip=True,
+        _case("concat/small", BOXES, SMALL, (2, 3), tier="smoke"),
+        _case("concat/one-width", BOXES, SMALL, (2, 2), comment="widths do not say which table is which"),
+        _case("concat/24-bits", BOXES, SMALL, (3, 1), bits=24),
+        _case("concat/pages", PAGES, (11, *READ[1:]), (1, 4), comment="(B, T, 4)"),
+        _case("concat/scalar", (3, 1, 6, 5), SMALL, (4, 2), comment="one box"),
+        _case("concat/layoutlmv2", PAGE, (1024,) * 4, (2, 3), comment="1024 rows; narrower"),
+        _case("concat/layoutlmv3", (*PAGE, (900, 500, 100, 20)), (1024,) * 4, (1, 2), clip=True,
               comment="1024 rows; narrower; the last box is backwards"),
-        _case("sum/small", "combine box order", BOXES, SMALL, (5, 5), "sum"),
-        _case("sum/24-bits", "downcast combine", BOXES, SMALL, (6, 6), "sum", bits=24),
-        _case("sum/pages", "ids combine", PAGES, (11, *READ[1:]), (3, 3), "sum", "(B, T, 4)"),
-        _case("sum/layoutlm", "true-size combine box", PAGE, (1024,) * 4, (3, 3), "sum", "1024 rows; narrower"),
-        _case("clip/small", "clip order", ODD_BOXES, (8, 10, 6, 5), (2, 3), clip=True, comment="sizes from -6 to 9"),
-        _case("clip/sum", "clip combine", ODD_BOXES, (8, 10, 4, 3), (7, 7), "sum", clip=True),
-        _case("clip/inside", "clip box", BOXES, SMALL, (1, 2), clip=True),
-        _case("empty/concat", "empty", np.zeros((0, 4), dtype=np.int64), SMALL, (2, 3)),
-        _case("empty/sum", "empty", np.zeros((3, 0, 4), dtype=np.int64), SMALL, (2, 2), "sum", clip=True),
-        _case("forms/strided", "non-contiguous", PAGES, (11, *READ[1:]), (2, 1)),
-        _case("forms/strided-sum", "non-contiguous", PAGES, (11, *READ[1:]), (2, 2), "sum"),
-        _case("forms/expanded", "broadcast-view", (BOXES, BOXES), SMALL, (3, 2)),
-        _case("forms/batch-one", "batch-one", (BOXES,), SMALL, (3, 1)),
-        _case("forms/batch-one-sum", "batch-one", (BOXES[:3],), SMALL, (4, 4), "sum"),
-        _case("forms/length-one", "length-one batch-one", ((BOXES[0],),), SMALL, (1, 3)),
-        _case("refused/two-corners", "refuse", ((0, 1), (2, 3)), SMALL, (2, 3), kind="reject", comment="a box has four edges"),
-        _case("refused/fraction", "refuse", np.asarray(BOXES) / 8, SMALL, (2, 3), kind="reject", comment="edges are rows"),
-        _case("refused/widths", "refuse", BOXES, SMALL, (2, 3), "sum", "rows of two widths do not add up", kind="reject"),
-        _case("refused/combine", "refuse", BOXES, SMALL, (2, 2), "add", "no such word", kind="reject"),
-        _case("gradient/concat", "gradient", BOXES[:2], SMALL, (1, 2), kind="vjp",
-              cotangents={"out": reals("layout concat", 2, 8) / 2}),
-        _case("gradient/sum", "gradient downcast clip", ODD_BOXES[:3], (7, 8, 3, 4), (2, 2), "sum", clip=True, bits=24,
+        _case("sum/small", BOXES, SMALL, (5, 5), "sum"),
+        _case("sum/24-bits", BOXES, SMALL, (6, 6), "sum", bits=24),
+        _case("sum/pages", PAGES, (11, *READ[1:]), (3, 3), "sum", "(B, T, 4)"),
+        _case("sum/layoutlm", PAGE, (1024,) * 4, (3, 3), "sum", "1024 rows; narrower"),
+        _case("clip/small", ODD_BOXES, (8, 10, 6, 5), (2, 3), clip=True, comment="sizes from -6 to 9"),
+        _case("clip/sum", ODD_BOXES, (8, 10, 4, 3), (7, 7), "sum", clip=True),
+        _case("clip/inside", BOXES, SMALL, (1, 2), clip=True),
+        _case("empty/concat", np.zeros((0, 4), dtype=np.int64), SMALL, (2, 3)),
+        _case("empty/sum", np.zeros((3, 0, 4), dtype=np.int64), SMALL, (2, 2), "sum", clip=True),
+        _case("forms/strided", PAGES, (11, *READ[1:]), (2, 1), form="non-contiguous"),
+        _case("forms/strided-sum", PAGES, (11, *READ[1:]), (2, 2), "sum", form="non-contiguous"),
+        _case("forms/expanded", (BOXES, BOXES), SMALL, (3, 2), form="broadcast-view"),
+        _case("forms/batch-one", (BOXES,), SMALL, (3, 1)),
+        _case("forms/batch-one-sum", (BOXES[:3],), SMALL, (4, 4), "sum"),
+        _case("forms/length-one", ((BOXES[0],),), SMALL, (1, 3)),
+        _case("refused/two-corners", ((0, 1), (2, 3)), SMALL, (2, 3), kind="reject", comment="a box has four edges"),
+        _case("refused/fraction", np.asarray(BOXES) / 8, SMALL, (2, 3), kind="reject", comment="edges are rows"),
+        _case("refused/widths", BOXES, SMALL, (2, 3), "sum", "rows of two widths do not add up", kind="reject"),
+        _case("refused/combine", BOXES, SMALL, (2, 2), "add", "no such word", kind="reject"),
+        _case("gradient/concat", BOXES[:2], SMALL, (1, 2), kind="vjp", cotangents={"out": reals("layout concat", 2, 8) / 2}),
+        _case("gradient/sum", ODD_BOXES[:3], (7, 8, 3, 4), (2, 2), "sum", clip=True, bits=24,
               kind="vjp", cotangents={"out": reals("layout sum", 3, 2, bits=24) / 2}),
     )  # fmt: skip
 

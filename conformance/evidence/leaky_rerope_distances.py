@@ -10,7 +10,7 @@ from .tools.hints import HIDDEN
 
 METHOD = Method(
     {"window": 4, "factor": 3}, {"window": 7, "factor": 2}, {"window": 1, "factor": 5}, {"window": 512, "factor": 16},
-    ({"window": 0, "factor": 3}, {"window": 4, "factor": 0}), " leak", " window leak",
+    ({"window": 0, "factor": 3}, {"window": 4, "factor": 0}),
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small

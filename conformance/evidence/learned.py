@@ -5,27 +5,13 @@ from zlib import crc32
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Wrap, argument, deviations_of
 from .tools.forms import places
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
 from .tools.numbers import floats, reals
 from .tools.omissions import NO_BATCH, VIEWS
-
-FLAGS = {
-    "learned-offset": Flag("rows before position 0 not skipped, or skipped twice", "transformers #19265, #36537"),
-    "learned-ids": Flag("a count from 0 in place of the caller's positions", "sentence-transformers #3879"),
-    "learned-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
-    "learned-downcast": Flag("a table of 24-bit numbers narrowed on the way", "timm #2794"),
-    "learned-true-size": Flag("the first or last row of a model's table out of reach", "transformers #1761"),
-    "learned-aliasing": Flag("the offset added to the caller's position ids in place", "mlx-lm #1699"),
-    "learned-clip": Flag(
-        "positions outside the table wrapped, filled with zeros, or read past its end", "tinygrad #5873, tt-mlir #9211"
-    ),
-    "learned-empty": Flag("no positions: a crash or a wrong shape"),
-    "learned-refuse": Flag("positions or a table of the wrong kind accepted"),
-}
 
 USUAL: dict[str, Any] = {"offset": 2}
 SIZES: dict[str, Any] = {"N": 13}
@@ -34,49 +20,45 @@ KERNEL: tuple[dict[str, Any], ...] = ({"offset": 2},)
 
 
 def _case(
-    name: str, flags: str, positions: Any, table: tuple[int, ...], comment: str = "", *, bits: int = 8,
+    name: str, positions: Any, table: tuple[int, ...], comment: str = "", *, bits: int = 8,
     kind: str = "value",
     tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of learned with a table of this shape."""
     inputs = {"positions": positions, "table": floats(*table, seed=crc32(name.encode()), bits=bits)}
-    return Case(f"learned/{name}", params, inputs, tuple(f"learned-{flag}" for flag in flags.split()), comment, kind, tier)
+    return Case(f"learned/{name}", params, inputs, comment, kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "ids", (2, 0, 4), (5, 6), tier="smoke"),
-        _case("plain/24-bits", "downcast ids", (0, 6, 6, 1), (7, 10), bits=24),
-        _case("plain/rows", "rows ids", ((3, 4, 5, 6), (0, 1, 2, 2), (9, 8, 7, 0)), (11, 6), "(B, T)"),
-        _case("plain/scalar", "ids", 3, (5, 12), "a position without axes"),
-        _case("plain/empty", "empty", np.zeros(0, dtype=np.int64), (5, 6)),
-        _case("plain/gpt-2", "true-size", (0, 1, 255, 256, 257, 1023), (1024, 18), "GPT-2's number of rows; narrower"),
-        _case("offset/2", "offset ids aliasing", (0, 1, 4), (7, 6), "OPT and BART", offset=2),
-        _case("offset/5", "offset aliasing downcast", (0, 3, 1, 1), (9, 10), bits=24, offset=5),
-        _case("offset/rows", "offset rows", ((0, 1, 2), (4, 5, 7)), (10, 4), offset=2),
-        _case("offset/opt", "true-size offset", (0, 1, 257, 2047), (2050, 6), "2048 positions behind 2 rows", offset=2),
-        _case("offset/roberta", "true-size offset", (0, 1, 7, 255, 511), (514, 20), "padding_idx + 1", offset=2),
-        _case("clip/small", "clip ids", (-1, 0, 4, 5, 300, 2), (5, 6), "before the first row, after the last", clip=True),
-        _case("clip/offset", "clip offset", (-3, -2, 4, 0, 7, 2**20), (7, 10), "the offset comes first: -2 is row 0", offset=2,
-              clip=True),
-        _case("clip/rows", "clip rows downcast", ((3, 9, -5, 6), (0, -1, 2, 2), (9, 8, -70, 4099)), (7, 4), bits=24, offset=1,
-              clip=True),
-        _case("clip/inside", "clip ids aliasing", (3, 0, 4, 1), (6, 3), offset=1, clip=True),
-        _case("clip/prophetnet", "clip true-size", (0, 1, 257, 511, 512, 700), (512, 6),
-              "ProphetNet's number of rows; narrower", clip=True),
-        _case("clip/one-row", "clip", (0, 3, -3), (1, 7), "a table of one row", clip=True),
-        _case("refused/clip-nothing", "refuse clip", (0, 1), (0, 6), "there is no row to clip to", kind="reject", clip=True),
-        _case("refused/offset", "refuse", (0, 1), (5, 6), "an offset counts rows", kind="reject", offset=-1),
-        _case("refused/fraction", "refuse", (0.5, 1.0), (5, 6), "positions are rows of the table", kind="reject"),
-        _case("refused/three-axes", "refuse", (0, 1), (5, 2, 3), "a table has two axes", kind="reject"),
+        _case("plain/small", (2, 0, 4), (5, 6), tier="smoke"),
+        _case("plain/24-bits", (0, 6, 6, 1), (7, 10), bits=24),
+        _case("plain/rows", ((3, 4, 5, 6), (0, 1, 2, 2), (9, 8, 7, 0)), (11, 6), "(B, T)"),
+        _case("plain/scalar", 3, (5, 12), "a position without axes"),
+        _case("plain/empty", np.zeros(0, dtype=np.int64), (5, 6)),
+        _case("plain/gpt-2", (0, 1, 255, 256, 257, 1023), (1024, 18), "GPT-2's number of rows; narrower"),
+        _case("offset/2", (0, 1, 4), (7, 6), "OPT and BART", offset=2),
+        _case("offset/5", (0, 3, 1, 1), (9, 10), bits=24, offset=5),
+        _case("offset/rows", ((0, 1, 2), (4, 5, 7)), (10, 4), offset=2),
+        _case("offset/opt", (0, 1, 257, 2047), (2050, 6), "2048 positions behind 2 rows", offset=2),
+        _case("offset/roberta", (0, 1, 7, 255, 511), (514, 20), "padding_idx + 1", offset=2),
+        _case("clip/small", (-1, 0, 4, 5, 300, 2), (5, 6), "before the first row, after the last", clip=True),
+        _case("clip/offset", (-3, -2, 4, 0, 7, 2**20), (7, 10), "the offset comes first: -2 is row 0", offset=2, clip=True),
+        _case("clip/rows", ((3, 9, -5, 6), (0, -1, 2, 2), (9, 8, -70, 4099)), (7, 4), bits=24, offset=1, clip=True),
+        _case("clip/inside", (3, 0, 4, 1), (6, 3), offset=1, clip=True),
+        _case("clip/prophetnet", (0, 1, 257, 511, 512, 700), (512, 6), "ProphetNet's number of rows; narrower", clip=True),
+        _case("clip/one-row", (0, 3, -3), (1, 7), "a table of one row", clip=True),
+        _case("refused/clip-nothing", (0, 1), (0, 6), "there is no row to clip to", kind="reject", clip=True),
+        _case("refused/offset", (0, 1), (5, 6), "an offset counts rows", kind="reject", offset=-1),
+        _case("refused/fraction", (0.5, 1.0), (5, 6), "positions are rows of the table", kind="reject"),
+        _case("refused/three-axes", (0, 1), (5, 2, 3), "a table has two axes", kind="reject"),
         *places("learned", "positions", USUAL, table=reals("learned", 11, 6)),
-        gradient("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)},
-                 {"out": (5, 3)}),
-        gradient("learned", "rows", "repeat unused offsets bits",
+        gradient("learned", "repeated", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, {"out": (5, 3)}),
+        gradient("learned", "rows",
                  {"positions": ((0, 3, 1), (3, 3, 4)), "table": reals("learned rows", 8, 2, bits=24)}, {"out": (2, 3, 2)},
                  offset=2, bits=24),
-        gradient("learned", "clip", "repeat unused", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)},
+        gradient("learned", "clip", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)},
                  {"out": (5, 3)}, offset=1, clip=True),
     )  # fmt: skip
 

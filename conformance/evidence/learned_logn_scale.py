@@ -18,12 +18,12 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33}
 
 
-def _case(name: str, flags: str, positions: Any, heads: int, comment: str = "", **more: Any) -> Case:
+def _case(name: str, positions: Any, heads: int, comment: str = "", **more: Any) -> Case:
     """Return a case of learned_logn_scale with a scale and a bias for each head."""
     bits = more.pop("bits", 8)
     learned = {n: floats(heads, seed=len(name) * 31 + k, bits=bits) for k, n in enumerate(("scale", "bias"))}
     inputs = {"positions": positions, **learned, **more.pop("given", {})}
-    return Case(f"learned_logn_scale/{name}", {}, inputs, tuple(f"factor-{flag}" for flag in flags.split()), comment, **more)
+    return Case(f"learned_logn_scale/{name}", {}, inputs, comment, **more)
 
 
 def _given(positions: Any, scale: Any, bias: Any) -> dict[str, Any]:
@@ -33,35 +33,34 @@ def _given(positions: Any, scale: Any, bias: Any) -> dict[str, Any]:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("heads/small", "offset ids strength", (0, 1, 9, 99), 3, tier="smoke"),
-        _case("heads/mistral-large-4", "true-size far", EDGES, 64, "as many heads"),
-        _case("heads/rows", "rows ids strength", TEXTS, 2),
-        _case("heads/more-axes", "rows ids", np.asarray(TEXTS)[:, None, :3], 5, "two axes before the tokens"),
-        _case("heads/24-bits", "bits strength", (3, 70, 700, 5), 7, bits=24),
-        _case("heads/beyond-float32", "far bits", (BEYOND, BEYOND + 1, 2**30), 3, bits=24),
-        _case("heads/one", "ids offset", (40, 2, 2047), 1, "one head"),
-        _case("heads/decode", "decode ids", (5000,), 4),
-        _case("heads/unsorted", "ids decode", UNSORTED, 3),
-        _case("heads/negative", "offset ids", (-7, -1, 40, 0), 2, "as at position 0"),
-        _case("heads/negative-rows", "offset rows", ((-3, -1, 5), (8, -2, 300)), 3),
-        _case("heads/no-heads", "empty", (0, 3, 9), 0),
-        _case("heads/no-query", "empty", NONE, 3),
-        _case("learned/ssmax", "strength offset", (), 0, "no bias; the first factors are 0",
+        _case("heads/small", (0, 1, 9, 99), 3, tier="smoke"),
+        _case("heads/mistral-large-4", EDGES, 64, "as many heads"),
+        _case("heads/rows", TEXTS, 2),
+        _case("heads/more-axes", np.asarray(TEXTS)[:, None, :3], 5, "two axes before the tokens"),
+        _case("heads/24-bits", (3, 70, 700, 5), 7, bits=24),
+        _case("heads/beyond-float32", (BEYOND, BEYOND + 1, 2**30), 3, bits=24),
+        _case("heads/one", (40, 2, 2047), 1, "one head"),
+        _case("heads/decode", (5000,), 4),
+        _case("heads/unsorted", UNSORTED, 3),
+        _case("heads/negative", (-7, -1, 40, 0), 2, "as at position 0"),
+        _case("heads/negative-rows", ((-3, -1, 5), (8, -2, 300)), 3),
+        _case("heads/no-heads", (0, 3, 9), 0),
+        _case("heads/no-query", NONE, 3),
+        _case("learned/ssmax", (), 0, "no bias; the first factors are 0",
               given=_given((0, 1, 2, 511, 4095), (0.43, 1.0), (0.0, 0.0))),
-        _case("learned/neutral", "strength", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 2, (1.0,) * 2)),
-        _case("learned/falling", "strength inverse", (), 0, "below 0 from some position on",
+        _case("learned/neutral", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 2, (1.0,) * 2)),
+        _case("learned/falling", (), 0, "below 0 from some position on",
               given=_given((0, 6, 7, 300), (-0.5, 0.25), (1.0, -1.5))),
-        Case("learned_logn_scale/sequence/decode", flags=("factor-decode", "factor-ids"), kind="sequence",
+        Case("learned_logn_scale/sequence/decode", kind="sequence",
              steps=tuple(Step({}, _given(p, (0.5, -0.25), (1.0, 0.375))) for p in ((0, 1, 40, 77), (78,), (1000, 3)))),
-        _case("refused/fractions", "refuse", (1.5, 2.0), 2, "positions are integers", kind="reject"),
-        _case("refused/shapes", "refuse", (), 0, "a bias for each head", given=_given((1, 2), (0.5, 1.0), (1.0,)),
-              kind="reject"),
-        _case("refused/no-axis", "refuse", 3, 2, "queries have an axis", kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), 2, "positions are integers", kind="reject"),
+        _case("refused/shapes", (), 0, "a bias for each head", given=_given((1, 2), (0.5, 1.0), (1.0,)), kind="reject"),
+        _case("refused/no-axis", 3, 2, "queries have an axis", kind="reject"),
         *places("learned_logn_scale", "positions", {}, scale=floats(3, seed=71), bias=floats(3, seed=72)),
-        gradient("learned_logn_scale", "heads", "gain broadcast",
+        gradient("learned_logn_scale", "heads",
                  {"positions": (0, 4, 90), "scale": reals("learned logn", 2), "bias": reals("learned logn bias", 2)},
                  {"out": (2, 3)}),
-        gradient("learned_logn_scale", "rows", "gain offsets",
+        gradient("learned_logn_scale", "rows",
                  {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)), "scale": reals("logn rows", 3),
                  "bias": reals("logn rows bias", 3)}, {"out": (2, 3, 4)}),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, argument, deviations_of, narrowed
@@ -12,64 +12,51 @@ from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
 OP = "levit_bias"
-FLAGS = {
-    "levit-stride": Flag("queries at all cells, or counted without their stride"),
-    "levit-axes": Flag("height for width in the numbers of offsets, which square grids hide"),
-    "levit-absolute": Flag("signed offsets, or clipped ones"),
-    "levit-heads": Flag("the table reshaped where it is transposed, or one head's numbers for all"),
-    "levit-odd": Flag("a grid that the stride does not divide"),
-    "levit-downcast": Flag("a table of 24-bit numbers narrowed on the way"),
-    "levit-true-size": Flag("a model's own grid not reproduced"),
-    "levit-refuse": Flag("a table of another grid accepted, or no stride"),
-}
 USUAL: dict[str, Any] = {"height": 2, "width": 3, "stride": 1}
 KERNEL: tuple[dict[str, Any], ...] = (
     {"height": 14, "width": 14, "stride": 1}, {"height": 14, "width": 9, "stride": 2},
 )  # fmt: skip
 
-_case = cases_of(OP, "levit-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _bias(
-    name: str, flags: str, grid: tuple[int, int], stride: int, heads: int, comment: str = "", bits: int = 8, **rest: Any
+    name: str, grid: tuple[int, int], stride: int, heads: int, comment: str = "", bits: int = 8, **rest: Any
 ) -> Case:  # fmt: skip
-    make = _form if name.startswith("forms/") else _case
     table = rest.pop("table", reals(OP + name, heads, grid[0] * grid[1], bits=bits))
-    return make(name, flags, {"height": grid[0], "width": grid[1], "stride": stride}, {"table": table}, comment, **rest)
+    return _case(name, {"height": grid[0], "width": grid[1], "stride": stride}, {"table": table}, comment, **rest)
 
 
 def _gradient(name: str, grid: tuple[int, int], stride: int, heads: int, bits: int = 8) -> Case:
     height, width = grid
     table = reals(OP + "gradient" + name, heads, height * width, bits=bits)
     out: dict[str, tuple[int, ...]] = {"out": (heads, -(-height // stride) * -(-width // stride), height * width)}
-    return gradient(OP, name, "repeat", {"table": table}, out, bits=bits, height=height, width=width, stride=stride)
+    return gradient(OP, name, {"table": table}, out, bits=bits, height=height, width=width, stride=stride)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _bias("whole/small", "axes absolute heads", (2, 3), 1, 2, tier="smoke"),
-        _bias("whole/tall", "axes absolute", (5, 2), 1, 3),
-        _bias("whole/levit", "true-size absolute", (14, 14), 1, 3, "LeViT: a grid of 14 by 14"),
-        _bias("whole/24-bits", "downcast heads", (3, 2), 1, 5, bits=24),
-        _bias("whole/row", "axes absolute", (1, 6), 1, 4, "one row"),
-        _bias("whole/column", "axes absolute", (6, 1), 1, 2, "one column"),
-        _bias("whole/one-cell", "heads", (1, 1), 1, 3),
-        _bias("whole/cells-129", "true-size axes", (3, 43), 1, 1, "129 cells"),
-        _bias("whole/heads", "heads axes", (2, 2), 1, 33, "33 heads"),
-        _bias("fewer/small", "stride absolute", (4, 6), 2, 2),
-        _bias("fewer/levit", "true-size stride", (14, 14), 2, 2, "LeViT halves the grid of 14 by 14"),
-        _bias("fewer/levit-7", "true-size odd stride", (7, 7), 2, 3, "and that of 7 by 7, to 4 by 4"),
-        _bias("fewer/odd", "odd axes stride", (5, 4), 2, 3),
-        _bias("fewer/three", "stride odd", (3, 8), 3, 4),
-        _bias("fewer/24-bits", "downcast stride", (4, 3), 2, 2, bits=24),
-        _bias("fewer/one-query", "stride odd", (2, 3), 5, 3, "a stride beyond the grid: one query"),
-        _bias("forms/strided", "non-contiguous", (2, 3), 1, 4),
-        _bias("forms/strided-fewer", "non-contiguous", (3, 5), 2, 3),
-        _bias("refused/columns", "refuse", (2, 3), 1, 2, "a table of another grid", kind="reject",
-              table=reals("levit columns", 2, 5)),
-        _bias("refused/stride", "refuse", (2, 3), 0, 2, "no stride", kind="reject"),
+        _bias("whole/small", (2, 3), 1, 2, tier="smoke"),
+        _bias("whole/tall", (5, 2), 1, 3),
+        _bias("whole/levit", (14, 14), 1, 3, "LeViT: a grid of 14 by 14"),
+        _bias("whole/24-bits", (3, 2), 1, 5, bits=24),
+        _bias("whole/row", (1, 6), 1, 4, "one row"),
+        _bias("whole/column", (6, 1), 1, 2, "one column"),
+        _bias("whole/one-cell", (1, 1), 1, 3),
+        _bias("whole/cells-129", (3, 43), 1, 1, "129 cells"),
+        _bias("whole/heads", (2, 2), 1, 33, "33 heads"),
+        _bias("fewer/small", (4, 6), 2, 2),
+        _bias("fewer/levit", (14, 14), 2, 2, "LeViT halves the grid of 14 by 14"),
+        _bias("fewer/levit-7", (7, 7), 2, 3, "and that of 7 by 7, to 4 by 4"),
+        _bias("fewer/odd", (5, 4), 2, 3),
+        _bias("fewer/three", (3, 8), 3, 4),
+        _bias("fewer/24-bits", (4, 3), 2, 2, bits=24),
+        _bias("fewer/one-query", (2, 3), 5, 3, "a stride beyond the grid: one query"),
+        _bias("forms/strided", (2, 3), 1, 4, form="non-contiguous"),
+        _bias("forms/strided-fewer", (3, 5), 2, 3, form="non-contiguous"),
+        _bias("refused/columns", (2, 3), 1, 2, "a table of another grid", kind="reject", table=reals("levit columns", 2, 5)),
+        _bias("refused/stride", (2, 3), 0, 2, "no stride", kind="reject"),
         _gradient("whole", (2, 3), 1, 2),
         _gradient("fewer", (3, 4), 2, 3, 24),
     )  # fmt: skip

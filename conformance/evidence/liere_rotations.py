@@ -24,37 +24,37 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
 def _case(
-    name: str, flags: str, positions: Any, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8,
+    name: str, positions: Any, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8,
     kind: str = "value", tier: str = "core",
 ) -> Case:  # fmt: skip
     inputs = {"positions": positions, "generators": learned(name, *shape, bits=bits, over=over)}
-    return Case(f"liere_rotations/{name}", {}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"liere_rotations/{name}", {}, inputs, comment, kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "lie-transposed lie-triangle lie-order", PATCHES, (2, 1, 3, 3), tier="smoke"),
-        _case("plain/pairs", "lie-transposed lie-blocks lie-bits", FRAMES[:2], (2, 3, 2, 2), "as mixed_rope", bits=24),
-        _case("plain/between", "lie-sum fractional lie-blocks", BETWEEN, (2, 2, 3, 3)),
-        _case("plain/three", "lie-sum lie-order lie-exponential", FRAMES, (3, 1, 4, 4), "time, height and width", over=16),
-        _case("plain/small-angles", "lie-exponential lie-triangle", BETWEEN, (2, 1, 5, 5), over=64),
-        _case("plain/far", "far-position lie-sum", FAR, (2, 1, 3, 3), over=1024),
-        _case("plain/24-bits", "lie-bits far-position", FAR, (2, 1, 3, 3), bits=24, over=1024),
-        _case("plain/24-bits-five", "lie-bits lie-triangle fractional", BETWEEN, (2, 1, 5, 5), bits=24),
-        _case("plain/one-axis", "rank", ((0, 3, 9, 300),), (1, 1, 3, 3), "rotations of one token after the other", over=64),
-        _case("heads/first", "lie-heads lie-order", PATCHES[:2], (2, 3, 1, 1, 2, 2), "heads before tokens"),
-        _case("heads/last", "lie-heads rank", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 1, 3, 3), "tokens before heads"),
-        _case("heads/rows", "axis-rows lie-heads", in_rows(FRAMES), (2, 1, 2, 1, 1, 3, 3), "two images, two heads"),
-        _case("heads/rows-between", "axis-rows fractional", in_rows((*BETWEEN, BETWEEN[0])), (2, 1, 3, 3), over=4),
-        _case("heads/no-tokens", "empty", np.zeros((2, 0), dtype=np.int64), (2, 2, 1, 1, 3, 3)),
-        _case("refused/axes", "refuse-positions", PATCHES, (3, 1, 2, 2), "generators of three axes for two", kind="reject"),
-        _case("refused/rows", "refuse-positions", PATCHES, (2, 3, 1, 2, 2), "three heads against five tokens", kind="reject"),
-        _case("refused/square", "refuse-positions", PATCHES, (2, 1, 2, 3), "no square matrices", kind="reject"),
+        _case("plain/small", PATCHES, (2, 1, 3, 3), tier="smoke"),
+        _case("plain/pairs", FRAMES[:2], (2, 3, 2, 2), "as mixed_rope", bits=24),
+        _case("plain/between", BETWEEN, (2, 2, 3, 3)),
+        _case("plain/three", FRAMES, (3, 1, 4, 4), "time, height and width", over=16),
+        _case("plain/small-angles", BETWEEN, (2, 1, 5, 5), over=64),
+        _case("plain/far", FAR, (2, 1, 3, 3), over=1024),
+        _case("plain/24-bits", FAR, (2, 1, 3, 3), bits=24, over=1024),
+        _case("plain/24-bits-five", BETWEEN, (2, 1, 5, 5), bits=24),
+        _case("plain/one-axis", ((0, 3, 9, 300),), (1, 1, 3, 3), "rotations of one token after the other", over=64),
+        _case("heads/first", PATCHES[:2], (2, 3, 1, 1, 2, 2), "heads before tokens"),
+        _case("heads/last", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 1, 3, 3), "tokens before heads"),
+        _case("heads/rows", in_rows(FRAMES), (2, 1, 2, 1, 1, 3, 3), "two images, two heads"),
+        _case("heads/rows-between", in_rows((*BETWEEN, BETWEEN[0])), (2, 1, 3, 3), over=4),
+        _case("heads/no-tokens", np.zeros((2, 0), dtype=np.int64), (2, 2, 1, 1, 3, 3)),
+        _case("refused/axes", PATCHES, (3, 1, 2, 2), "generators of three axes for two", kind="reject"),
+        _case("refused/rows", PATCHES, (2, 3, 1, 2, 2), "three heads against five tokens", kind="reject"),
+        _case("refused/square", PATCHES, (2, 1, 2, 3), "no square matrices", kind="reject"),
         *matrix_forms("liere_rotations", "generators", (1, 2, 2), x=False),
-        gradient("liere_rotations", "shared", "angle",
+        gradient("liere_rotations", "shared",
                  {"positions": TRIPLES[:2], "generators": reals("liere-shared", 2, 1, 3, 3) / 8}, {"out": (3, 1, 3, 3)}),
-        gradient("liere_rotations", "heads", "angle broadcast",
+        gradient("liere_rotations", "heads",
                  {"positions": TRIPLES[:2], "generators": reals("liere-heads", 2, 2, 1, 1, 2, 2) / 8},
                  {"out": (2, 3, 1, 2, 2)}),
     )  # fmt: skip

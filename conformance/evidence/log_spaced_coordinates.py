@@ -4,26 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Real, after, argument, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, FRACTIONS, INTEGERS
 
 OP = "log_spaced_coordinates"
-FLAGS = {
-    "log-spaced-sign": Flag("the offset's sign lost"),
-    "log-spaced-base": Flag("another base of the logarithm, or a result that is not divided by 3"),
-    "log-spaced-scale": Flag("offsets divided by w, or not multiplied by 8"),
-    "log-spaced-one": Flag("the logarithm without the 1"),
-    "log-spaced-window": Flag("another window than the caller's, or a window where there is none"),
-    "log-spaced-single": Flag("a window of one cell: division by 0"),
-    "log-spaced-far": Flag("offsets past 256 or 2048 in half precision"),
-    "log-spaced-fraction": Flag("offsets truncated, or 24 bits narrowed on the way"),
-    "log-spaced-true-size": Flag("a model's own window not reproduced"),
-    "log-spaced-empty": Flag("no offsets: a crash or a wrong shape"),
-    "log-spaced-refuse": Flag("a window of no cells accepted"),
-}
 USUAL: dict[str, Any] = {"window": 8}
 OTHER_VALUES = {"window": 12}
 KERNEL: tuple[dict[str, Any], ...] = ({"window": 8}, {"window": None})
@@ -31,33 +18,33 @@ KERNEL: tuple[dict[str, Any], ...] = ({"window": 8}, {"window": None})
 NEAR = tuple(range(-7, 8))
 FAR = (-131071, -65537, -2049, -257, 0, 129, 255, 2047, 4097)
 
-_cases = cases_of(OP, "log-spaced-")
+_cases = cases_of(OP)
 
 
-def _case(name: str, flags: str, offsets: Any, window: Any, comment: str = "", **rest: Any) -> Case:
-    return _cases(name, flags, {"window": window}, {"offsets": offsets}, comment, **rest)
+def _case(name: str, offsets: Any, window: Any, comment: str = "", **rest: Any) -> Case:
+    return _cases(name, {"window": window}, {"offsets": offsets}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("window/small", "sign base scale", (-3, -1, 0, 2, 5), 6, tier="smoke"),
-        _case("window/8", "true-size sign one", NEAR, 8, "Swin v2: windows of 8 by 8"),
-        _case("window/16-of-8", "true-size window", tuple(range(-15, 16)), 8, "windows of 16, trained with 8"),
-        _case("window/24-of-12", "true-size window scale", tuple(range(-23, 24)), 12, "windows of 24, trained with 12"),
-        _case("window/two", "scale one", (-1, 0, 1), 2),
-        _case("window/one", "single", (0, 0), 1, "a window of one row has offset 0 alone"),
-        _case("window/one-of-more", "single scale", (-2, 1, 0, 3), 1, "undivided"),
-        _case("window/far", "far base", FAR, 7),
-        _case("window/fractional", "fraction scale", (-2.25, 0.5, 1.75, 6.125), 7),
-        _case("window/24-bits", "fraction base", (-1.0000001192092896, 2.000000238418579, 0.10000000149011612), 5),
-        _case("natural/small", "sign base window", (-3, -1, 0, 2, 6), None),
-        _case("natural/maxvit", "true-size window", NEAR, None, "timm's mode cr"),
-        _case("natural/far", "far one", FAR, None),
-        _case("natural/fractional", "fraction sign", (-2.25, 0.5, 1.75, -0.625), None),
-        _case("natural/matrix", "sign window", ((0, -1, 5), (1, 0, -4)), None),
-        _case("shapes/empty", "empty", np.zeros(0, dtype=np.int64), 8),
-        _case("refused/window", "refuse", (-1, 0, 1), 0, "a window has at least one cell", kind="reject"),
+        _case("window/small", (-3, -1, 0, 2, 5), 6, tier="smoke"),
+        _case("window/8", NEAR, 8, "Swin v2: windows of 8 by 8"),
+        _case("window/16-of-8", tuple(range(-15, 16)), 8, "windows of 16, trained with 8"),
+        _case("window/24-of-12", tuple(range(-23, 24)), 12, "windows of 24, trained with 12"),
+        _case("window/two", (-1, 0, 1), 2),
+        _case("window/one", (0, 0), 1, "a window of one row has offset 0 alone"),
+        _case("window/one-of-more", (-2, 1, 0, 3), 1, "undivided"),
+        _case("window/far", FAR, 7),
+        _case("window/fractional", (-2.25, 0.5, 1.75, 6.125), 7),
+        _case("window/24-bits", (-1.0000001192092896, 2.000000238418579, 0.10000000149011612), 5),
+        _case("natural/small", (-3, -1, 0, 2, 6), None),
+        _case("natural/maxvit", NEAR, None, "timm's mode cr"),
+        _case("natural/far", FAR, None),
+        _case("natural/fractional", (-2.25, 0.5, 1.75, -0.625), None),
+        _case("natural/matrix", ((0, -1, 5), (1, 0, -4)), None),
+        _case("shapes/empty", np.zeros(0, dtype=np.int64), 8),
+        _case("refused/window", (-1, 0, 1), 0, "a window has at least one cell", kind="reject"),
         *places(OP, "offsets", USUAL),
     )
 

@@ -32,12 +32,12 @@ def begun(heads: int, lanes: int) -> Any:
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, frequencies: Any, comment: str = "", *, bits: int = 8,
+    name: str, shape: tuple[int, ...], positions: Any, frequencies: Any, comment: str = "", *, bits: int = 8,
     kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     given = learned(name, *frequencies, bits=bits) if isinstance(frequencies, tuple) else frequencies
     inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions, "frequencies": given}
-    return Case(f"mixed_rope/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"mixed_rope/{name}", params, inputs, comment, kind, tier)
 
 
 def _layout(layout: str) -> tuple[Case, ...]:
@@ -46,12 +46,12 @@ def _layout(layout: str) -> tuple[Case, ...]:
     rows = np.asarray((FRAMES[:2], FRAMES[1:]))[:, :, None]
     first = "smoke" if layout == "half" else "core"
     cases = (
-        _case(f"{group}/small", "layout mixed-sum mixed-order", (5, 8), PATCHES, (2, 4), tier=first, layout=layout),
-        _case(f"{group}/heads", "mixed-heads every-head", (3, 5, 6), PATCHES, (2, 3, 1, 3), layout=layout),
-        _case(f"{group}/partial", "partial-tail mixed-bits downcast", (3, 13), FRAMES, (3, 5), bits=24, layout=layout),
-        _case(f"{group}/inverse", "inverse layout", (3, 8), BETWEEN, (2, 4), bits=24, layout=layout, inverse=True),
-        _case(f"{group}/far", "far-position layout", (4, 6), FAR, (2, 3), layout=layout),
-        _case(f"{group}/rows", "axis-rows mixed-heads layout", (2, 2, 3, 6), rows, (2, 1, 2, 1, 3), layout=layout),
+        _case(f"{group}/small", (5, 8), PATCHES, (2, 4), tier=first, layout=layout),
+        _case(f"{group}/heads", (3, 5, 6), PATCHES, (2, 3, 1, 3), layout=layout),
+        _case(f"{group}/partial", (3, 13), FRAMES, (3, 5), bits=24, layout=layout),
+        _case(f"{group}/inverse", (3, 8), BETWEEN, (2, 4), bits=24, layout=layout, inverse=True),
+        _case(f"{group}/far", (4, 6), FAR, (2, 3), layout=layout),
+        _case(f"{group}/rows", (2, 2, 3, 6), rows, (2, 1, 2, 1, 3), layout=layout),
     )
     return cases if layout != "interleaved_to_half" else cases[:4]
 
@@ -60,31 +60,29 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for layout in LAYOUTS for case in _layout(layout)),
-        _case("models/rope-vit", "true-size mixed-heads axial-origin", (2, 2, 64), ((0, 13), (0, 11)),
+        _case("models/rope-vit", (2, 2, 64), ((0, 13), (0, 11)),
               begun(2, 64)[:, :, None], "two of its heads; a class token, then patches, width first", layout="interleaved"),
-        _case("models/lightglue", "true-size fractional", (2, 64), ((-0.75, 0.5), (0.25, 0.625)), (2, 32),
+        _case("models/lightglue", (2, 64), ((-0.75, 0.5), (0.25, 0.625)), (2, 32),
               "key points, and a projection that all heads share", layout="interleaved"),
-        _case("shapes/tokens-first", "token-axis mixed-heads", (2, 3, 2, 6), np.asarray(BETWEEN)[:, None, :, None],
+        _case("shapes/tokens-first", (2, 3, 2, 6), np.asarray(BETWEEN)[:, None, :, None],
               (2, 1, 1, 2, 3), "(B, T, H, d), as Mochi", layout="interleaved"),
-        _case("shapes/vector", "rank decode", (6,), (4, 9), (2, 3), layout="half"),
-        _case("shapes/one-head-back", "single-head inverse", (2, 1, 2, 6), ((1, 7), (4, 2)), (2, 3),
-              layout="interleaved_to_half", inverse=True),
-        _case("shapes/one-head", "single-head", (2, 1, 3, 8), BETWEEN, (2, 1, 1, 1, 4), layout="half"),
-        _case("shapes/one-head-interleaved", "single-head", (3, 1, 2, 6), ((1, 7), (4, 2)), (2, 3), layout="interleaved"),
-        _case("shapes/no-tokens", "empty", (0, 8), np.zeros((2, 0), dtype=np.int64), (2, 4), layout="half"),
-        _case("refused/lanes", "refuse-sections", (5, 8), PATCHES, (2, 5), "ten lanes of eight", kind="reject", layout="half"),
-        _case("refused/heads", "refuse-positions", (3, 5, 8), PATCHES, (2, 5, 4), "an axis for heads or for tokens",
-              kind="reject", layout="half"),
-        _case("refused/layout", "refuse-option", (5, 8), PATCHES, (2, 4), kind="reject", layout="half_by_axis"),
-        sequence("mixed_rope/sequence/sizes", "axis-rows cache-key", "a large image, a small one, one token of the first",
+        _case("shapes/vector", (6,), (4, 9), (2, 3), layout="half"),
+        _case("shapes/one-head-back", (2, 1, 2, 6), ((1, 7), (4, 2)), (2, 3), layout="interleaved_to_half", inverse=True),
+        _case("shapes/one-head", (2, 1, 3, 8), BETWEEN, (2, 1, 1, 1, 4), layout="half"),
+        _case("shapes/one-head-interleaved", (3, 1, 2, 6), ((1, 7), (4, 2)), (2, 3), layout="interleaved"),
+        _case("shapes/no-tokens", (0, 8), np.zeros((2, 0), dtype=np.int64), (2, 4), layout="half"),
+        _case("refused/lanes", (5, 8), PATCHES, (2, 5), "ten lanes of eight", kind="reject", layout="half"),
+        _case("refused/heads", (3, 5, 8), PATCHES, (2, 5, 4), "an axis for heads or for tokens", kind="reject", layout="half"),
+        _case("refused/layout", (5, 8), PATCHES, (2, 4), kind="reject", layout="half_by_axis"),
+        sequence("mixed_rope/sequence/sizes", "a large image, a small one, one token of the first",
                  tuple(Step({"layout": "interleaved"},
                  {"x": floats(len(p[0]), 6, seed=i), "positions": p, "frequencies": learned("sizes", 2, 3)})
                  for i, p in enumerate((((0, 0, 7, 7), (0, 30, 0, 30)), ((0, 1), (1, 0)), ((7,), (30,)))))),
         *mixed_forms("mixed_rope", layout="interleaved"),
-        gradient("mixed_rope", "shared", "sign layout angle broadcast",
+        gradient("mixed_rope", "shared",
                  {"x": reals("mixed-x", 2, 3, 6), "positions": TRIPLES[:2], "frequencies": reals("mixed-s", 2, 3) / 4},
                  {"out": (2, 3, 6)}, layout="interleaved"),
-        gradient("mixed_rope", "inverse", "inverse tail angle",
+        gradient("mixed_rope", "inverse",
                  {"x": reals("mixed-i", 2, 3, 5), "positions": TRIPLES, "frequencies": reals("mixed-h", 3, 2, 1, 2) / 4},
                  {"out": (2, 3, 5)}, layout="half", inverse=True),
     )  # fmt: skip

@@ -20,34 +20,33 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
 def _case(
-    name: str, flags: str, positions: Any, frequencies: tuple[int, ...], comment: str = "", *, bits: int = 8,
+    name: str, positions: Any, frequencies: tuple[int, ...], comment: str = "", *, bits: int = 8,
     kind: str = "value", tier: str = "core",
 ) -> Case:  # fmt: skip
     inputs = {"positions": positions, "frequencies": learned(name, *frequencies, bits=bits)}
-    return Case(f"mixed_table/{name}", {}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"mixed_table/{name}", {}, inputs, comment, kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "mixed-sum mixed-order", PATCHES, (2, 3), tier="smoke"),
-        _case("plain/between", "mixed-sum fractional", BETWEEN, (2, 4)),
-        _case("plain/three", "mixed-sum mixed-order", FRAMES, (3, 5), "time, height and width"),
-        _case("plain/far", "far-position mixed-sum", FAR, (2, 3)),
-        _case("plain/24-bits", "mixed-bits far-position", FAR, (2, 5), bits=24),
-        _case("plain/24-bits-three", "mixed-bits mixed-sum", FRAMES, (3, 4), bits=24),
-        _case("plain/one-axis", "rank", ((0, 3, 9, 300),), (1, 3), "as rope"),
-        _case("heads/first", "mixed-heads mixed-order", PATCHES, (2, 3, 1, 4), "heads before tokens"),
-        _case("heads/last", "mixed-heads rank", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 5), "tokens before heads"),
-        _case("heads/rows", "axis-rows mixed-heads", np.asarray((FRAMES[:2], FRAMES[1:]))[:, :, None], (2, 1, 2, 1, 3),
-              "two images, two heads"),
-        _case("heads/no-tokens", "empty", np.zeros((2, 0), dtype=np.int64), (2, 3, 1, 4)),
-        _case("refused/axes", "refuse-positions", PATCHES, (3, 4), "frequencies of three axes for two", kind="reject"),
-        _case("refused/rows", "refuse-positions", PATCHES, (2, 3, 4), "three heads against five tokens", kind="reject"),
+        _case("plain/small", PATCHES, (2, 3), tier="smoke"),
+        _case("plain/between", BETWEEN, (2, 4)),
+        _case("plain/three", FRAMES, (3, 5), "time, height and width"),
+        _case("plain/far", FAR, (2, 3)),
+        _case("plain/24-bits", FAR, (2, 5), bits=24),
+        _case("plain/24-bits-three", FRAMES, (3, 4), bits=24),
+        _case("plain/one-axis", ((0, 3, 9, 300),), (1, 3), "as rope"),
+        _case("heads/first", PATCHES, (2, 3, 1, 4), "heads before tokens"),
+        _case("heads/last", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 5), "tokens before heads"),
+        _case("heads/rows", np.asarray((FRAMES[:2], FRAMES[1:]))[:, :, None], (2, 1, 2, 1, 3), "two images, two heads"),
+        _case("heads/no-tokens", np.zeros((2, 0), dtype=np.int64), (2, 3, 1, 4)),
+        _case("refused/axes", PATCHES, (3, 4), "frequencies of three axes for two", kind="reject"),
+        _case("refused/rows", PATCHES, (2, 3, 4), "three heads against five tokens", kind="reject"),
         *mixed_forms("mixed_table", x=False),
-        gradient("mixed_table", "shared", "angle", {"positions": TRIPLES[:2], "frequencies": reals("mixed-shared", 2, 4) / 4},
+        gradient("mixed_table", "shared", {"positions": TRIPLES[:2], "frequencies": reals("mixed-shared", 2, 4) / 4},
                  {"cos": (3, 4), "sin": (3, 4)}),
-        gradient("mixed_table", "heads", "angle broadcast",
+        gradient("mixed_table", "heads",
                  {"positions": TRIPLES, "frequencies": reals("mixed-heads", 3, 2, 1, 2) / 4},
                  {"cos": (2, 3, 2), "sin": (2, 3, 2)}),
     )  # fmt: skip

@@ -8,22 +8,14 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, Linear, YaRN
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, GIVEN, ROTARY, UNSORTED, in_layouts
-from .shared.rotated_attention import FAR_K, FAR_Q, NONE, ROWS_K, ROWS_Q, Places, inside_case, inside_forms, inside_gradient
+from .shared.rotated_attention import FAR_K, FAR_Q, NONE, ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient
 from .tools.case import Make
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, before, deviations_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
 from .tools.omissions import ONE_PAIR
-
-FLAGS = {
-    "mla-rotated": Flag("the decoupled part of queries or keys left unrotated, or the other part rotated", "MLA from scratch"),
-    "mla-shared": Flag("the keys' rotated channels given to one head alone, or rotated by the heads' order"),
-    "mla-scale": Flag("the scale of one part's width alone, or YaRN's square of it left out", "Megatron-LM #1429, mobius #548"),
-    "mla-layout": Flag("pairs of the decoupled part taken in the other layout", "vllm-ascend #12820"),
-    "mla-gain": Flag("the factor of a scaling left off the rotated part, or put on all channels", "sglang #33558"),
-}
 
 USUAL: dict[str, Any] = ROTARY
 LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided")
@@ -52,15 +44,16 @@ def _mla_step(
     return Step({"base": BASE, **params}, {**arrays, "q_positions": places[0], "k_positions": places[1]})
 
 
-def _case(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return inside_case("mla_logits", "mla", name, flags, _mla_step(name, *call, **more), comment, kind, tier)
+def _case(name: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
+    step = _mla_step(name, *call, **more)
+    return Case(f"mla_logits/{name}", step.params, step.inputs, comment, kind, tier)
 
 
 def _unfitting(name: str, change: dict[str, tuple[int, ...]], comment: str) -> Case:
     """Return a call with arrays of other shapes."""
     step = _mla_step("unfitting", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half")
     inputs = {**step.inputs, **{name: floats(*shape, seed=1) for name, shape in change.items()}}
-    return Case(f"mla_logits/refused/{name}", step.params, inputs, ("rotated-refuse",), comment, "reject")
+    return Case(f"mla_logits/refused/{name}", step.params, inputs, comment, "reject")
 
 
 DEEPSEEK = {"layout": "interleaved_to_half"}
@@ -69,54 +62,49 @@ DEEPSEEK = {"layout": "interleaved_to_half"}
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("half/small", "rotated scale layout", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", tier="smoke"),
-        _case("half/unsorted", "rotated shared +ids +base", (2, 3), (6, 10), ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
-        _case("half/24-bits", "+downcast shared", (2, 3), (9, 6), ((0, 4, 7), UNSORTED), layout="half", bits=24),
-        _case("half/far", "+far rotated", (2,), (3, 8), (FAR_Q, FAR_K), layout="half"),
-        _case("half/rows", "+rows shared", (2, 3), (4, 6), (ROWS_Q, ROWS_K), layout="half",
-              comment="positions (B, Q) and (B, K)"),
-        _case("half/equal-widths", "rotated scale", (3,), (6, 6), ((3, 9), (0, 7, 3, 300)), layout="half"),
-        _case("interleaved/small", "layout rotated", (2,), (5, 6), ((1, 2), (0, 4, 7)), layout="interleaved"),
-        _case("interleaved/rows", "+rows +far", (2, 4), (3, 6), (ROWS_Q, ROWS_K), layout="interleaved", bits=24, base=160000.0),
-        _case("interleaved/far", "+far layout", (3,), (5, 10), (FAR_Q, FAR_K), layout="interleaved"),
-        _case("mixed/small", "layout shared", (3,), (5, 8), ((1, 2, 9), (0, 4, 7, 6)), **DEEPSEEK),
-        _case("scale/given", "scale", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", scale=0.3125),
-        _case("scale/given-24-bits", "scale +downcast", (2,), (7, 6), ((1, 2), (0, 4, 7)), layout="interleaved", scale=0.75,
-              bits=24),
-        _case("scaling/yarn", "gain rotated", (3,), (5, 12), ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
-        _case("scaling/yarn-interleaved", "gain layout", (2,), (3, 8), ((40, 3), (0, 7, 41)), layout="interleaved",
-              scaling=YaRN(4, 64)),
-        _case("scaling/linear", "rotated", (2,), (3, 6), ((40, 3), (0, 7, 41)), layout="half", scaling=Linear(2.5)),
-        _case("scaling/dynamic", "rotated +base", (3,), (4, 8), ((40, 3), (0, 7, 41)), layout="half",
-              scaling=DynamicNTK(2, 16), length=42),
-        _case("models/deepseek-v3", "+true-size scale", (2,), (128, 64), ((2049,), (2048, 7, 257)), gain=0.125,
+        _case("half/small", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", tier="smoke"),
+        _case("half/unsorted", (2, 3), (6, 10), ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
+        _case("half/24-bits", (2, 3), (9, 6), ((0, 4, 7), UNSORTED), layout="half", bits=24),
+        _case("half/far", (2,), (3, 8), (FAR_Q, FAR_K), layout="half"),
+        _case("half/rows", (2, 3), (4, 6), (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
+        _case("half/equal-widths", (3,), (6, 6), ((3, 9), (0, 7, 3, 300)), layout="half"),
+        _case("interleaved/small", (2,), (5, 6), ((1, 2), (0, 4, 7)), layout="interleaved"),
+        _case("interleaved/rows", (2, 4), (3, 6), (ROWS_Q, ROWS_K), layout="interleaved", bits=24, base=160000.0),
+        _case("interleaved/far", (3,), (5, 10), (FAR_Q, FAR_K), layout="interleaved"),
+        _case("mixed/small", (3,), (5, 8), ((1, 2, 9), (0, 4, 7, 6)), **DEEPSEEK),
+        _case("scale/given", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", scale=0.3125),
+        _case("scale/given-24-bits", (2,), (7, 6), ((1, 2), (0, 4, 7)), layout="interleaved", scale=0.75, bits=24),
+        _case("scaling/yarn", (3,), (5, 12), ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
+        _case("scaling/yarn-interleaved", (2,), (3, 8), ((40, 3), (0, 7, 41)), layout="interleaved", scaling=YaRN(4, 64)),
+        _case("scaling/linear", (2,), (3, 6), ((40, 3), (0, 7, 41)), layout="half", scaling=Linear(2.5)),
+        _case("scaling/dynamic", (3,), (4, 8), ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16), length=42),
+        _case("models/deepseek-v3", (2,), (128, 64), ((2049,), (2048, 7, 257)), gain=0.125,
               scale=0.1352337788608801, scaling=DEEPSEEK_V3, **DEEPSEEK, comment="g(1)^2 / sqrt(192)"),
-        _case("models/deepseek-v2-lite", "+true-size scale", (3,), (128, 64), ((63,), (62, 7)), gain=0.125,
+        _case("models/deepseek-v2-lite", (3,), (128, 64), ((63,), (62, 7)), gain=0.125,
               layout="interleaved", scale=0.11472138679292612, scaling=DEEPSEEK_V2, comment="g(0.707)^2 / sqrt(192)"),
-        Case("mla_logits/sequence/decode", flags=("rotated-decode", "rotated-ids"), kind="sequence",
+        Case("mla_logits/sequence/decode", kind="sequence",
              comment="a row of the whole, then at another offset",
              steps=(_mla_step("prefill", (3,), (5, 4), ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
              _mla_step("decode", (3,), (5, 4), ((4,), (0, 1, 2, 3, 4)), layout="half"),
              _mla_step("elsewhere", (3,), (5, 4), ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
-        _case("shapes/one-head", "shared rotated", (2, 1), (5, 4), ((1, 2), (0, 4, 7)), layout="half"),
-        _case("shapes/one-query", "+decode +ids", (3,), (5, 6), ((257,), (256, 257, 3)), layout="interleaved"),
-        _case("shapes/no-query", "+empty", (3,), (5, 6), (NONE, (0, 1)), layout="half"),
-        _case("shapes/no-content", "rotated scale", (3,), (0, 6), ((3, 5), (0, 1)), layout="half", comment="all lanes rotate"),
+        _case("shapes/one-head", (2, 1), (5, 4), ((1, 2), (0, 4, 7)), layout="half"),
+        _case("shapes/one-query", (3,), (5, 6), ((257,), (256, 257, 3)), layout="interleaved"),
+        _case("shapes/no-query", (3,), (5, 6), (NONE, (0, 1)), layout="half"),
+        _case("shapes/no-content", (3,), (0, 6), ((3, 5), (0, 1)), layout="half", comment="all lanes rotate"),
         _unfitting("heads", {"k_rope": (3, 3, 4)}, "one key for all has no axis of heads"),
         _unfitting("widths", {"k_rope": (3, 6)}, "six lanes of keys on four of queries"),
-        _case("refused/layout", "+refuse", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="neox", kind="reject",
-              comment="no such layout"),
+        _case("refused/layout", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="neox", kind="reject", comment="no such layout"),
         *inside_forms("mla_logits", {"q_nope": "hqe", "q_rope": "hqd", "k_nope": "hke", "k_rope": "kd"}, ROTARY, by_head=False),
-        inside_gradient("mla_logits", "half", "sign scale broadcast", "q_nope 2,2,3;q_rope 2,2,4;k_nope 2,3,3;k_rope 3,4",
+        inside_gradient("mla_logits", "half", "q_nope 2,2,3;q_rope 2,2,4;k_nope 2,3,3;k_rope 3,4",
                         ((7, 1), (0, 2, 300)), (2, 2, 3), layout="half"),
-        inside_gradient("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4",
+        inside_gradient("mla_logits", "yarn", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4",
                         ((7, 1), (0, 2)), (2, 2, 2), layout="interleaved", scaling=YaRN(4, 64), scale=0.375),
     )  # fmt: skip
 
 
 def more(make: Make) -> Iterator[Case]:
     """Yield a second call without channels that do not rotate."""
-    yield make.one("no-content", "again length-zero", N=0)
+    yield make.one("no-content", N=0)
 
 
 SHARED_KEY = "The shared key's and the queries' extra channels both rotate, for every head."

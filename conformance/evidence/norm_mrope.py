@@ -9,7 +9,7 @@ from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_forms
 from .shared.rotary import TRIPLES
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
 
@@ -35,7 +35,7 @@ _named = cases_of(OP)
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8,
+    name: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8,
     weight: tuple[int, ...] | None = None, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of an x of `shape`; a weight of another shape than x's channels if given."""
@@ -44,7 +44,7 @@ def _case(
         "weight": floats(*(weight or shape[-1:]), seed=seed_of(f"placed {name} weight"), bits=bits) / 2,
         "positions": np.asarray(positions),
     }
-    return _named(name, flags, {"layout": "half", "base": 10000.0, **NORM, **params}, inputs, comment, kind=kind, tier=tier)
+    return _named(name, {"layout": "half", "base": 10000.0, **NORM, **params}, inputs, comment, kind=kind, tier=tier)
 
 
 def _arranged(arrangement: str) -> tuple[Case, ...]:
@@ -54,16 +54,14 @@ def _arranged(arrangement: str) -> tuple[Case, ...]:
     rows = np.asarray((PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]))[:, :2]
     first = "smoke" if arrangement == "interleaved" else "core"
     return (
-        _case(f"{group}/small", "axis-map fused-order", (9, 12), PROMPT, tier=first, **small),
-        _case(f"{group}/rope-first", "axis-map fused-order", (6, 12), VIDEO, order="rope_first", **small),
-        _case(f"{group}/interleaved", "axis-map fused-norm", (2, 6, 12), VIDEO, bits=24, layout="interleaved", offset=1,
-              **small),
-        _case(f"{group}/mixed", "axis-map fused-downcast", (6, 12), VIDEO, bits=24, layout="interleaved_to_half", base=5e5,
-              **small),
-        _case(f"{group}/rows", "axis-rows fused-heads", (2, 3, 9, 12), rows[:, :, None], **small),
-        _case(f"{group}/tokens-first", "axis-rows fused-heads", (9, 3, 12), np.asarray(PROMPT)[:, :, None], offset=1, **small),
-        _case(f"{group}/partial", "fused-channels axis-map", (9, 17), PROMPT, bits=24, **small),
-        _case(f"{group}/text", "axis-text", (3, 12), ((3, 9, 257),) * 3, "as norm_rope", **small),
+        _case(f"{group}/small", (9, 12), PROMPT, tier=first, **small),
+        _case(f"{group}/rope-first", (6, 12), VIDEO, order="rope_first", **small),
+        _case(f"{group}/interleaved", (2, 6, 12), VIDEO, bits=24, layout="interleaved", offset=1, **small),
+        _case(f"{group}/mixed", (6, 12), VIDEO, bits=24, layout="interleaved_to_half", base=5e5, **small),
+        _case(f"{group}/rows", (2, 3, 9, 12), rows[:, :, None], **small),
+        _case(f"{group}/tokens-first", (9, 3, 12), np.asarray(PROMPT)[:, :, None], offset=1, **small),
+        _case(f"{group}/partial", (9, 17), PROMPT, bits=24, **small),
+        _case(f"{group}/text", (3, 12), ((3, 9, 257),) * 3, "as norm_rope", **small),
     )  # fmt: skip
 
 
@@ -72,37 +70,34 @@ def cases() -> tuple[Case, ...]:
     three: dict[str, Any] = {"sections": [2, 2, 2], "arrangement": "chunked"}
     return (
         *(case for arrangement in ARRANGED for case in _arranged(arrangement)),
-        _case("models/qwen3-vl", "true-size axis-tail", (9, 2, 128), np.asarray(PROMPT)[:, :, None], "(T, H, D)", **QWEN3),
-        _case("models/qwen3.5", "true-size fused-channels", (6, 256), VIDEO, "64 of 256 channels rotate", offset=1, **QWEN35),
-        _case("models/hunyuan-vl", "true-size fused-order", (9, 128), (*PROMPT, PROMPT[1][::-1]), **HUNYUAN),
-        _case("models/image", "two-axes", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],
+        _case("models/qwen3-vl", (9, 2, 128), np.asarray(PROMPT)[:, :, None], "(T, H, D)", **QWEN3),
+        _case("models/qwen3.5", (6, 256), VIDEO, "64 of 256 channels rotate", offset=1, **QWEN35),
+        _case("models/hunyuan-vl", (9, 128), (*PROMPT, PROMPT[1][::-1]), **HUNYUAN),
+        _case("models/image", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],
               arrangement="chunked", order="rope_first"),
-        _case("heads/one", "single-head fused-order", (1, 9, 12), PROMPT, **three),
-        _case("heads/one-of-a-row", "single-head fused-order", (3, 1, 6, 12), VIDEO, layout="interleaved", order="rope_first",
-              **three),
-        _case("tokens/one", "axis-rows fused-norm", (2, 1, 12), ((7,), (3,), (5,)), **three),
-        _case("tokens/one-of-a-row", "axis-rows fused-order", (3, 2, 1, 12), ((9,), (0,), (257,)), offset=1,
-              order="rope_first", **three),
-        _case("eps/large", "fused-norm", (9, 12), PROMPT, eps=0.125, **three),
-        _case("empty/no-tokens", "fused-empty", (2, 0, 12), np.zeros((3, 0), dtype=np.int64), **three),
-        _case("empty/no-heads", "fused-empty", (0, 9, 12), PROMPT, order="rope_first", **three),
-        _case("refused/sections", "refuse-sections", (9, 12), PROMPT, "seven pairs of twelve lanes", kind="reject",
+        _case("heads/one", (1, 9, 12), PROMPT, **three),
+        _case("heads/one-of-a-row", (3, 1, 6, 12), VIDEO, layout="interleaved", order="rope_first", **three),
+        _case("tokens/one", (2, 1, 12), ((7,), (3,), (5,)), **three),
+        _case("tokens/one-of-a-row", (3, 2, 1, 12), ((9,), (0,), (257,)), offset=1, order="rope_first", **three),
+        _case("eps/large", (9, 12), PROMPT, eps=0.125, **three),
+        _case("empty/no-tokens", (2, 0, 12), np.zeros((3, 0), dtype=np.int64), **three),
+        _case("empty/no-heads", (0, 9, 12), PROMPT, order="rope_first", **three),
+        _case("refused/sections", (9, 12), PROMPT, "seven pairs of twelve lanes", kind="reject",
               sections=[2, 3, 2], arrangement="chunked"),
-        _case("refused/positions", "refuse-positions", (9, 12), PROMPT[0], "one axis of positions for three sections",
+        _case("refused/positions", (9, 12), PROMPT[0], "one axis of positions for three sections", kind="reject", **three),
+        _case("refused/weight", (9, 17), PROMPT, "a weight for the channels that rotate alone", weight=(12,),
               kind="reject", **three),
-        _case("refused/weight", "fused-refuse", (9, 17), PROMPT, "a weight for the channels that rotate alone", weight=(12,),
-              kind="reject", **three),
-        _case("refused/order", "fused-refuse", (9, 12), PROMPT, "no such order", order="norm", kind="reject", **three),
-        _case("refused/eps", "fused-refuse", (9, 12), PROMPT, "above 0", eps=0.0, kind="reject", **three),
+        _case("refused/order", (9, 12), PROMPT, "no such order", order="norm", kind="reject", **three),
+        _case("refused/eps", (9, 12), PROMPT, "above 0", eps=0.0, kind="reject", **three),
         *(
-            form(OP, placed.name, placed.flags,
+            form_case(OP, placed.name,
                  {"x": reals(OP + placed.name, *placed.x), "weight": floats(placed.x[-1], seed=seed_of(OP + placed.name)) / 2,
-                  "positions": placed.positions}, USUAL, placed.comment)
+                  "positions": placed.positions}, USUAL, placed.comment, placed.form)
             for placed in placed_forms()
         ),
-        gradient(OP, "norm-first", "sign layout", {"x": reals("norm-mrope", 3, 10), "weight": floats(10, seed=3) / 2,
+        gradient(OP, "norm-first", {"x": reals("norm-mrope", 3, 10), "weight": floats(10, seed=3) / 2,
                  "positions": TRIPLES}, {"out": (3, 10)}, **{**USUAL, "eps": 1e-6}),
-        gradient(OP, "rope-first", "sign layout tail", {"x": reals("norm-mrope-last", 2, 3, 9), "weight": floats(9, seed=4) / 2,
+        gradient(OP, "rope-first", {"x": reals("norm-mrope-last", 2, 3, 9), "weight": floats(9, seed=4) / 2,
                  "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved", layout="interleaved",
                  base=500.0, eps=1e-6, offset=1, order="rope_first"),
     )  # fmt: skip

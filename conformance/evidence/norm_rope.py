@@ -25,8 +25,7 @@ KERNEL: tuple[dict[str, Any], ...] = (
     {"layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
 )
 
-_fused = cases_of(OP, "fused-")
-_form = cases_of(OP)
+_fused = cases_of(OP)
 
 
 def _inputs(name: str, shape: tuple[int, ...], rows: tuple[int, ...], pairs: int | None, bits: int, size: float) -> Any:
@@ -42,98 +41,92 @@ def _inputs(name: str, shape: tuple[int, ...], rows: tuple[int, ...], pairs: int
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
+    name: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
     bits: int = 8, size: float = 1.0, weight: tuple[int, ...] | None = None, kind: str = "value", tier: str = "core",
-    **params: Any,
+    form: str = "", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of an x of `shape` and tables of `rows`; weights of another shape than x's channels if given."""
     inputs = _inputs(name, shape, rows, pairs, bits, size)
     if weight is not None:
         inputs["weight"] = reals(f"fused {name} other", *weight) / 2
     options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
-    make = _form if name.startswith("forms/") else _fused
-    return make(name, flags, options, inputs, comment, kind=kind, tier=tier)
+    return _fused(name, options, inputs, comment, kind=kind, tier=tier, form=form)
 
 
 def _gradient(
-    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], *, pairs: int | None = None, bits: int = 8,
+    name: str, shape: tuple[int, ...], rows: tuple[int, ...], *, pairs: int | None = None, bits: int = 8,
     wrt: str = "x weight", **params: Any,
 ) -> Case:  # fmt: skip
     inputs = _inputs(f"gradient {name}", shape, rows, pairs, bits, 1.0)
     options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
-    return gradient(OP, name, flags, inputs, {"out": shape}, bits=bits, wrt=wrt, **options)
+    return gradient(OP, name, inputs, {"out": shape}, bits=bits, wrt=wrt, **options)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     orders = {"norm-first": "norm_first", "rope-first": "rope_first"}
     return (
-        _case("norm-first/small", "order norm", (3, 8), (3,), tier="smoke"),
-        _case("rope-first/small", "order norm", (3, 6), (3,), order="rope_first"),
+        _case("norm-first/small", (3, 8), (3,), tier="smoke"),
+        _case("rope-first/small", (3, 6), (3,), order="rope_first"),
         *(
             case
             for layout in LAYOUTS
             for words, order in orders.items()
             for case in (
-                _case(f"{words}/{layout.replace('_', '-')}", "order downcast", (2, 3, 5, 12), (5,), bits=24, layout=layout,
-                      order=order),
-                _case(f"{words}/{layout.replace('_', '-')}-partial", "channels order", (3, 2, 14), (2,), pairs=4,
-                      layout=layout, order=order),
+                _case(f"{words}/{layout.replace('_', '-')}", (2, 3, 5, 12), (5,), bits=24, layout=layout, order=order),
+                _case(f"{words}/{layout.replace('_', '-')}-partial", (3, 2, 14), (2,), pairs=4, layout=layout, order=order),
             )
         ),
-        _case("norm-first/rows", "heads order", (3, 2, 5, 14), (3, 1, 5), layout="interleaved"),
-        _case("norm-first/tokens-first", "heads channels", (2, 5, 3, 10), (2, 5, 1), pairs=3, bits=24),
-        _case("norm-first/heads", "heads norm", (5, 7, 8), (5, 1), "tokens, heads and channels, as packed kernels have them"),
-        _case("norm-first/one-head", "heads order", (1, 5, 12), (5,), "one head, (1, T, D)"),
-        _case("norm-first/one-head-rows", "heads norm", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", offset=1),
-        _case("norm-first/small-numbers", "norm downcast", (4, 10), (4,), size=2.0**-7, eps=1e-4),
-        _case("norm-first/large-eps", "norm order", (4, 2, 10), (2,), eps=0.125, layout="interleaved"),
-        _case("norm-first/offset", "norm channels", (3, 5, 16), (5,), pairs=6, offset=1),
-        _case("norm-first/offset-interleaved", "norm rounding", (2, 3, 12), (3,), offset=1, layout="interleaved", bits=24),
-        _case("rope-first/offset", "norm order", (3, 5, 10), (5,), offset=1, order="rope_first"),
-        _case("rope-first/small-numbers", "norm order", (4, 10), (4,), size=2.0**-7, eps=1e-4, order="rope_first"),
-        _case("norm-first/large-numbers", "rounding norm", (3, 14), (3,), "the sum of their squares is above 65504",
-              size=64.0),
-        _case("norm-first/large-squares", "rounding norm", (3, 14), (3,), "squares above 65504", size=512.0),
-        _case("rope-first/large-squares", "rounding norm", (3, 5, 9), (5,), "squares above 65504", size=512.0, pairs=4,
-              order="rope_first"),
-        _case("trailing/interleaved", "channels order", (3, 2, 5, 14), (5,), pairs=4, lanes="trailing", layout="interleaved"),
-        _case("trailing/half", "channels norm", (5, 22), (5,), pairs=6, bits=24, lanes="trailing", offset=1),
-        _case("trailing/rope-first", "channels order", (3, 17), (3,), pairs=5, lanes="trailing", order="rope_first"),
-        _case("models/qwen3", "true-size heads", (3, 5, 128), (3, 1), "(T, H, D)"),
-        _case("models/gemma-3", "true-size norm", (2, 3, 256), (3,), "(H, T, D)", offset=1),
-        _case("models/qwen3-next", "true-size channels", (3, 2, 256), (2,), "64 of 256 channels rotate", pairs=32, offset=1),
-        _case("models/glm-4.5", "true-size channels", (2, 3, 128), (3,), "64 of 128 channels rotate", pairs=32, eps=1e-5),
-        _case("models/hunyuan", "true-size order", (2, 3, 128), (3,), eps=1e-5, order="rope_first"),
-        _case("models/96-of-128", "true-size channels", (2, 3, 128), (3,), "pairs are not a power of two", pairs=48),
-        _case("empty/tokens", "empty", (2, 0, 8), (0,)),
-        _case("empty/no-heads", "empty", (2, 0, 3, 6), (3,), layout="interleaved"),
-        _case("empty/no-tokens", "empty", (3, 2, 0, 10), (0,), pairs=4, offset=1),
-        _case("empty/heads", "empty", (0, 3, 6), (3,), order="rope_first"),
-        _case("forms/strided", "non-contiguous", (3, 2, 5, 8), (3, 1, 5)),
-        _case("forms/strided-interleaved", "non-contiguous", (4, 5, 10), (5,), pairs=3, layout="interleaved", offset=1),
-        _case("forms/expanded", "broadcast-view", (-3, 5, 8), (5,)),
-        _case("forms/expanded-rows", "broadcast-view", (-3, 2, 5, 8), (-3, 1, 5), order="rope_first"),
-        _case("forms/batch-one", "batch-one", (1, 3, 5, 6), (5,)),
-        _case("forms/one-token-half", "length-one", (2, 3, 1, 10), (2, 1, 1), offset=1),
-        _case("forms/one-token", "length-one", (3, 1, 12), (1,), order="rope_first"),
-        _case("refused/weight-width", "refuse", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
+        _case("norm-first/rows", (3, 2, 5, 14), (3, 1, 5), layout="interleaved"),
+        _case("norm-first/tokens-first", (2, 5, 3, 10), (2, 5, 1), pairs=3, bits=24),
+        _case("norm-first/heads", (5, 7, 8), (5, 1), "tokens, heads and channels, as packed kernels have them"),
+        _case("norm-first/one-head", (1, 5, 12), (5,), "one head, (1, T, D)"),
+        _case("norm-first/one-head-rows", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", offset=1),
+        _case("norm-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4),
+        _case("norm-first/large-eps", (4, 2, 10), (2,), eps=0.125, layout="interleaved"),
+        _case("norm-first/offset", (3, 5, 16), (5,), pairs=6, offset=1),
+        _case("norm-first/offset-interleaved", (2, 3, 12), (3,), offset=1, layout="interleaved", bits=24),
+        _case("rope-first/offset", (3, 5, 10), (5,), offset=1, order="rope_first"),
+        _case("rope-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4, order="rope_first"),
+        _case("norm-first/large-numbers", (3, 14), (3,), "the sum of their squares is above 65504", size=64.0),
+        _case("norm-first/large-squares", (3, 14), (3,), "squares above 65504", size=512.0),
+        _case("rope-first/large-squares", (3, 5, 9), (5,), "squares above 65504", size=512.0, pairs=4, order="rope_first"),
+        _case("trailing/interleaved", (3, 2, 5, 14), (5,), pairs=4, lanes="trailing", layout="interleaved"),
+        _case("trailing/half", (5, 22), (5,), pairs=6, bits=24, lanes="trailing", offset=1),
+        _case("trailing/rope-first", (3, 17), (3,), pairs=5, lanes="trailing", order="rope_first"),
+        _case("models/qwen3", (3, 5, 128), (3, 1), "(T, H, D)"),
+        _case("models/gemma-3", (2, 3, 256), (3,), "(H, T, D)", offset=1),
+        _case("models/qwen3-next", (3, 2, 256), (2,), "64 of 256 channels rotate", pairs=32, offset=1),
+        _case("models/glm-4.5", (2, 3, 128), (3,), "64 of 128 channels rotate", pairs=32, eps=1e-5),
+        _case("models/hunyuan", (2, 3, 128), (3,), eps=1e-5, order="rope_first"),
+        _case("models/96-of-128", (2, 3, 128), (3,), "pairs are not a power of two", pairs=48),
+        _case("empty/tokens", (2, 0, 8), (0,)),
+        _case("empty/no-heads", (2, 0, 3, 6), (3,), layout="interleaved"),
+        _case("empty/no-tokens", (3, 2, 0, 10), (0,), pairs=4, offset=1),
+        _case("empty/heads", (0, 3, 6), (3,), order="rope_first"),
+        _case("forms/strided", (3, 2, 5, 8), (3, 1, 5), form="non-contiguous"),
+        _case("forms/strided-interleaved", (4, 5, 10), (5,), pairs=3, layout="interleaved", offset=1, form="non-contiguous"),
+        _case("forms/expanded", (-3, 5, 8), (5,), form="broadcast-view"),
+        _case("forms/expanded-rows", (-3, 2, 5, 8), (-3, 1, 5), order="rope_first", form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 5, 6), (5,)),
+        _case("forms/one-token-half", (2, 3, 1, 10), (2, 1, 1), offset=1),
+        _case("forms/one-token", (3, 1, 12), (1,), order="rope_first"),
+        _case("refused/weight-width", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
               weight=(4,), kind="reject"),
-        _case("refused/weight-of-heads", "refuse", (2, 3, 8), (3,), "a weight for each head", weight=(2, 8), kind="reject"),
-        _case("refused/wide-table", "refuse", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject"),
-        _case("refused/order", "refuse", (3, 8), (3,), "no such order", order="norm", kind="reject"),
-        _case("refused/eps", "refuse", (3, 8), (3,), "above 0", eps=-1e-6, kind="reject"),
-        _case("refused/rows-as-heads", "refuse", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)", kind="reject"),
-        _gradient("norm-first", "sign term", (2, 4), (2,)),
-        _gradient("rope-first", "sign term", (2, 4), (2,), order="rope_first"),
-        _gradient("partial", "tail term layout", (2, 2, 5), (2,), pairs=1, layout="interleaved", offset=1),
-        _gradient("tables", "broadcast term", (2, 2, 4), (2,), wrt="x cos sin"),
-        _gradient("tables-rows", "broadcast offsets tail", (2, 2, 5), (2, 2), pairs=1, wrt="weight cos sin",
-                  order="rope_first"),
-        _gradient("24-bits", "bits scale", (2, 4), (2,), bits=24, offset=1, layout="interleaved_to_half"),
-        _gradient("trailing", "lanes tail", (2, 5), (2,), pairs=2, lanes="trailing"),
-        _gradient("strided", "non-contiguous broadcast", (2, 2, 4), (2,), offset=1),
-        _gradient("expanded", "broadcast-view broadcast", (-2, 2, 4), (2,)),
+        _case("refused/weight-of-heads", (2, 3, 8), (3,), "a weight for each head", weight=(2, 8), kind="reject"),
+        _case("refused/wide-table", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject"),
+        _case("refused/order", (3, 8), (3,), "no such order", order="norm", kind="reject"),
+        _case("refused/eps", (3, 8), (3,), "above 0", eps=-1e-6, kind="reject"),
+        _case("refused/rows-as-heads", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)", kind="reject"),
+        _gradient("norm-first", (2, 4), (2,)),
+        _gradient("rope-first", (2, 4), (2,), order="rope_first"),
+        _gradient("partial", (2, 2, 5), (2,), pairs=1, layout="interleaved", offset=1),
+        _gradient("tables", (2, 2, 4), (2,), wrt="x cos sin"),
+        _gradient("tables-rows", (2, 2, 5), (2, 2), pairs=1, wrt="weight cos sin", order="rope_first"),
+        _gradient("24-bits", (2, 4), (2,), bits=24, offset=1, layout="interleaved_to_half"),
+        _gradient("trailing", (2, 5), (2,), pairs=2, lanes="trailing"),
+        _gradient("strided", (2, 2, 4), (2,), offset=1, view="non-contiguous"),
+        _gradient("expanded", (-2, 2, 4), (2,), view="broadcast-view"),
     )  # fmt: skip
 
 

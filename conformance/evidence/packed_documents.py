@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.position_ids import id_forms
 from .tools.case import cases_of
 from .tools.deviation import Function, after, deviations_of
-
-FLAGS = {
-    "documents-begin": Flag("sequences begun at position 0, or at a smaller position, alone"),
-}
 
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
@@ -19,21 +15,21 @@ KERNEL_SIZES: dict[str, Any] = {}
 
 PACKED = ((0, 1, 2, 0, 1, 0, 1, 2, 3), (0, 0, 0, 1, 2, 3, 0, 1, 2))
 FORWARD = (5, 6, 7, 9, 10, 300, 301, 302)
-_case = cases_of("packed_documents", "")
+_case = cases_of("packed_documents")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("packed/small", "documents-begin ids-from ids-rows", {}, {"positions": PACKED}, tier="smoke"),
-        _case("packed/one", "documents-begin ids-from", {}, {"positions": PACKED[0]}),
-        _case("packed/forward", "documents-begin ids-from", {}, {"positions": FORWARD}, "a jump forward begins one too"),
-        _case("packed/down", "documents-begin", {}, {"positions": (7, 8, 3, 4, 5, 2, 3)}, "no sequence begins at 0"),
-        _case("packed/padded", "documents-begin", {}, {"positions": PACKED[1]}, "padding at one position breaks up"),
-        _case("packed/rows", "ids-rows documents-begin", {}, {"positions": (FORWARD, tuple(range(8)))}),
-        _case("packed/long", "documents-begin ids-from", {}, {"positions": np.arange(257) % 64}),
-        _case("packed/far", "documents-begin", {}, {"positions": (131070, 131071, 131072, 131072, 1048575, 1048576)}),
-        _case("refused/float", "ids-refuse", {}, {"positions": np.ones((2, 3)) / 2}, "positions of reals", kind="reject"),
+        _case("packed/small", {}, {"positions": PACKED}, tier="smoke"),
+        _case("packed/one", {}, {"positions": PACKED[0]}),
+        _case("packed/forward", {}, {"positions": FORWARD}, "a jump forward begins one too"),
+        _case("packed/down", {}, {"positions": (7, 8, 3, 4, 5, 2, 3)}, "no sequence begins at 0"),
+        _case("packed/padded", {}, {"positions": PACKED[1]}, "padding at one position breaks up"),
+        _case("packed/rows", {}, {"positions": (FORWARD, tuple(range(8)))}),
+        _case("packed/long", {}, {"positions": np.arange(257) % 64}),
+        _case("packed/far", {}, {"positions": (131070, 131071, 131072, 131072, 1048575, 1048576)}),
+        _case("refused/float", {}, {"positions": np.ones((2, 3)) / 2}, "positions of reals", kind="reject"),
         *id_forms("packed_documents", "positions", ((0, 1, 2, 0, 1, 0), (5, 6, 0, 1, 2, 9)), {}),
     )
 

@@ -4,36 +4,22 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Wrap, always, argument, deviations_of, narrowed, option
 from .tools.hints import BIAS_ADDED, BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32
 from .tools.numbers import reals
-
-FLAGS = {
-    "peg-taps": Flag("the kernel flipped, or its rows and columns exchanged"),
-    "peg-axes": Flag("rows and columns of patches exchanged, which square images hide"),
-    "peg-edge": Flag("patches beyond an edge repeated, reflected or wrapped, not 0: then no patch can tell where it is"),
-    "peg-residual": Flag("x added where it is not, twice, or not at all"),
-    "peg-bias": Flag("the bias left out"),
-    "peg-downcast": Flag("patches or weights of 24-bit numbers narrowed on the way"),
-    "peg-true-size": Flag("a model's grid of patches not reproduced"),
-    "peg-empty": Flag("no patches, or one row of them: a crash or a wrong shape"),
-    "peg-refuse": Flag("kernels of even size, or weights and patches that do not fit, accepted"),
-    "peg-gradient": Flag("a gradient with the kernel as in the forward pass, or without x itself"),
-}
 
 USUAL: dict[str, Any] = {"residual": True}
 SIZES: dict[str, Any] = {"I": 3, "J": 5}
 KERNEL: tuple[dict[str, Any], ...] = ({"residual": True},)
 KERNEL_SIZES: dict[str, Any] = {"d": 96, "k": 3}
 
-_peg = cases_of("peg", "peg-")
-_peg_form = cases_of("peg")
+_peg = cases_of("peg")
 
 
 def _case(
-    name: str, flags: str, x: tuple[int, ...], size: int = 3, comment: str = "", *, residual: bool, bits: int = 8, **rest: Any
+    name: str, x: tuple[int, ...], size: int = 3, comment: str = "", *, residual: bool, bits: int = 8, **rest: Any
 ) -> Case:
     """Return a case of patches of a shape."""
     width = abs(x[-1])
@@ -42,51 +28,48 @@ def _case(
         "weight": reals(f"peg {name} weight", width, 1, size, size, bits=bits) / 4,
         "bias": reals(f"peg {name} bias", width, bits=bits) / 2,
     }
-    make = _peg_form if name.startswith("forms/") else _peg
-    return make(name, flags, {"residual": residual}, inputs, comment, **rest)
+    return _peg(name, {"residual": residual}, inputs, comment, **rest)
 
 
 def _peg_refused(name: str, weight: tuple[int, ...], bias: int, comment: str, x: tuple[int, ...] = (3, 4, 6)) -> Case:
     shapes = {"x": x, "weight": weight, "bias": (bias,)}
     inputs = {argument: reals(f"peg {name} {argument}", *shape) for argument, shape in shapes.items()}
-    return _peg(f"refused/{name}", "refuse", {"residual": True}, inputs, comment, kind="reject")
+    return _peg(f"refused/{name}", {"residual": True}, inputs, comment, kind="reject")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("residual/small", "taps axes edge residual", (3, 4, 2), residual=True, tier="smoke"),
-        _case("residual/batch", "axes residual bias", (2, 2, 5, 3), comment="(B, I, J, d)", residual=True),
-        _case("residual/24-bits", "downcast bias", (4, 3, 5), residual=True, bits=24),
-        _case("residual/five-taps", "taps edge", (4, 7, 2), 5, residual=True),
-        _case("residual/one-tap", "residual bias", (3, 4, 6), 1, "every patch by itself", residual=True),
-        _case("residual/one-row", "axes empty edge", (1, 6, 4), residual=True),
-        _case("residual/one-column", "axes edge empty", (5, 1, 3), residual=True),
-        _case("residual/cpvt", "true-size taps residual", (14, 14, 3), comment="14 by 14 patches; fewer channels",
-              residual=True),
-        _case("alone/small", "taps axes edge residual", (3, 4, 2), residual=False),
-        _case("alone/batch", "axes bias", (2, 3, 2, 4), residual=False),
-        _case("alone/24-bits", "downcast taps", (3, 4, 5), residual=False, bits=24),
-        _case("alone/five-taps", "taps edge", (3, 4, 6), 5, "a kernel larger than the image", residual=False),
-        _case("alone/segformer", "true-size taps axes", (16, 12, 2), comment="16 by 12 patches; fewer channels",
-              residual=False),
-        _case("empty/no-rows", "empty", (0, 4, 3), residual=True),
-        _case("empty/no-columns", "empty", (3, 0, 5), residual=False),
-        _case("empty/no-images", "empty", (0, 2, 3, 4), residual=False),
-        _case("forms/strided", "non-contiguous", (2, 3, 4, 6), residual=True),
-        _case("forms/strided-alone", "non-contiguous", (4, 3, 2), residual=False),
-        _case("forms/expanded", "broadcast-view", (-3, 2, 4, 3), residual=True),
-        _case("forms/expanded-alone", "broadcast-view", (-2, 4, 2, 5), residual=False),
-        _case("forms/batch-one", "batch-one", (1, 3, 5, 2), residual=True),
-        _case("forms/length-one", "length-one batch-one", (1, 1, 1, 6), residual=True, comment="one patch"),
-        _case("forms/length-one-alone", "length-one", (1, 1, 4), residual=False),
+        _case("residual/small", (3, 4, 2), residual=True, tier="smoke"),
+        _case("residual/batch", (2, 2, 5, 3), comment="(B, I, J, d)", residual=True),
+        _case("residual/24-bits", (4, 3, 5), residual=True, bits=24),
+        _case("residual/five-taps", (4, 7, 2), 5, residual=True),
+        _case("residual/one-tap", (3, 4, 6), 1, "every patch by itself", residual=True),
+        _case("residual/one-row", (1, 6, 4), residual=True),
+        _case("residual/one-column", (5, 1, 3), residual=True),
+        _case("residual/cpvt", (14, 14, 3), comment="14 by 14 patches; fewer channels", residual=True),
+        _case("alone/small", (3, 4, 2), residual=False),
+        _case("alone/batch", (2, 3, 2, 4), residual=False),
+        _case("alone/24-bits", (3, 4, 5), residual=False, bits=24),
+        _case("alone/five-taps", (3, 4, 6), 5, "a kernel larger than the image", residual=False),
+        _case("alone/segformer", (16, 12, 2), comment="16 by 12 patches; fewer channels", residual=False),
+        _case("empty/no-rows", (0, 4, 3), residual=True),
+        _case("empty/no-columns", (3, 0, 5), residual=False),
+        _case("empty/no-images", (0, 2, 3, 4), residual=False),
+        _case("forms/strided", (2, 3, 4, 6), residual=True, form="non-contiguous"),
+        _case("forms/strided-alone", (4, 3, 2), residual=False, form="non-contiguous"),
+        _case("forms/expanded", (-3, 2, 4, 3), residual=True, form="broadcast-view"),
+        _case("forms/expanded-alone", (-2, 4, 2, 5), residual=False, form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 5, 2), residual=True),
+        _case("forms/length-one", (1, 1, 1, 6), residual=True, comment="one patch"),
+        _case("forms/length-one-alone", (1, 1, 4), residual=False),
         _peg_refused("even", (6, 1, 4, 4), 6, "an even kernel has no middle"),
         _peg_refused("channels", (6, 6, 3, 3), 6, "channels do not mix"),
         _peg_refused("bias", (6, 1, 3, 3), 1, "a bias for every channel"),
         _peg_refused("tokens", (6, 1, 3, 3), 6, "a row of patches does not say its image's width", (12, 6)),
-        _case("gradient/residual", "gradient axes", (2, 3, 1), residual=True, kind="vjp",
+        _case("gradient/residual", (2, 3, 1), residual=True, kind="vjp",
               cotangents={"out": reals("peg residual", 2, 3, 1) / 2}),
-        _case("gradient/alone", "gradient downcast", (2, 2, 2), residual=False, bits=24, kind="vjp",
+        _case("gradient/alone", (2, 2, 2), residual=False, bits=24, kind="vjp",
               cotangents={"out": reals("peg alone", 2, 2, 2, bits=24) / 2}),
     )  # fmt: skip
 

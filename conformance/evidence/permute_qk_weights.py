@@ -3,20 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Wrap, after, before
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import SLICE
 from .tools.numbers import floats, reals, seed_of
-
-FLAGS = {
-    "permute-direction": Flag("the permutation run the other way, which for more than two pairs is another one"),
-    "permute-heads": Flag("channels permuted over the whole width, or with the query heads for fewer key heads"),
-    "permute-partial": Flag("channels past rotary_dim permuted too"),
-    "permute-bias": Flag("the bias not permuted with its weight"),
-    "refuse-weight": Flag("a weight that does not hold whole heads accepted"),
-}
 
 USUAL = None
 WITH_OPTION = {"": {"heads": 2, "source": "half", "target": "interleaved", "K": 6, "R": (5,)}}
@@ -29,28 +21,28 @@ KERNEL_SIZES: dict[str, Any] = {"K": 128, "R": (257,)}
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, kind: str = "value", tier: str = "core",
+    name: str, shape: tuple[int, ...], comment: str = "", *, kind: str = "value", tier: str = "core",
     source: str = "interleaved", target: str = "half", **params: Any,
 ) -> Case:  # fmt: skip
     inputs = {"weight": floats(*shape, seed=seed_of(name), bits=24 if len(shape) == 2 and tier == "core" else 8)}
     params = {"source": source, "target": target, **params}
-    return Case(f"permute_qk_weights/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"permute_qk_weights/{name}", params, inputs, comment, kind, tier)
 
 
 def _weight_forms() -> tuple[Case, ...]:
     """Return the forms of weights."""
 
-    def case(name: str, flags: str, weight: tuple[int, ...], heads: int, **params: Any) -> Case:
+    def case(name: str, weight: tuple[int, ...], heads: int, form: str = "", **params: Any) -> Case:
         options = {"heads": heads, "source": "interleaved", "target": "half", **params}
-        return form("permute_qk_weights", name, flags, {"weight": reals("weights" + name, *weight)}, options)
+        return form_case("permute_qk_weights", name, {"weight": reals("weights" + name, *weight)}, options, form=form)
 
     return (
-        case("strided", "non-contiguous", (24, 5), 3),
-        case("strided-back", "non-contiguous", (20, 3), 2, source="half", target="interleaved"),
-        case("expanded", "broadcast-view", (24, -3, 2), 2),
-        case("batch-one", "batch-one", (12, 1), 1),
-        case("length-one", "length-one", (16, 1), 2),
-        case("length-zero", "length-zero", (16, 0), 2, rotary_dim=6),
+        case("strided", (24, 5), 3, form="non-contiguous"),
+        case("strided-back", (20, 3), 2, source="half", target="interleaved", form="non-contiguous"),
+        case("expanded", (24, -3, 2), 2, form="broadcast-view"),
+        case("batch-one", (12, 1), 1),
+        case("length-one", (16, 1), 2),
+        case("length-zero", (16, 0), 2, rotary_dim=6),
     )
 
 
@@ -61,43 +53,40 @@ def _again() -> Iterator[Case]:
         ("mixed-back", "interleaved", "interleaved_to_half"),
     ):
         options, weight = {"heads": 3, "source": source, "target": target}, reals(name, 24, 2)
-        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": weight}, ("again",))
+        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": weight})
     options, weight = {"heads": 2, "source": "half", "target": "interleaved"}, reals("permuted", 12, -2, 3)
-    yield Case("permute_qk_weights/again/expanded", options, {"weight": weight}, ("second-view", "broadcast-view"))
+    yield Case("permute_qk_weights/again/expanded", options, {"weight": weight}, form="broadcast-view")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "permute-direction", (16, 3), heads=2, tier="smoke"),
-        _case("plain/back", "permute-direction", (20, 3), heads=2, source="half", target="interleaved"),
-        _case("plain/three-heads", "permute-heads", (36, 5), heads=3),
-        _case("plain/key-heads", "permute-heads", (24, 5), "two key heads of a model with more", heads=2, source="half",
-              target="interleaved"),
-        _case("plain/mixed", "permute-direction", (12, 5), "as from interleaved", heads=1, source="interleaved_to_half"),
-        _case("plain/to-mixed", "permute-direction", (14, 5), heads=1, source="half", target="interleaved_to_half"),
-        _case("plain/same", "permute-direction", (12, 5), "nothing moves", heads=2, source="half", target="half"),
-        _case("plain/same-reading", "permute-direction", (12, 7), "nothing moves: both read pairs (2i, 2i + 1)", heads=2,
+        _case("plain/small", (16, 3), heads=2, tier="smoke"),
+        _case("plain/back", (20, 3), heads=2, source="half", target="interleaved"),
+        _case("plain/three-heads", (36, 5), heads=3),
+        _case("plain/key-heads", (24, 5), "two key heads of a model with more", heads=2, source="half", target="interleaved"),
+        _case("plain/mixed", (12, 5), "as from interleaved", heads=1, source="interleaved_to_half"),
+        _case("plain/to-mixed", (14, 5), heads=1, source="half", target="interleaved_to_half"),
+        _case("plain/same", (12, 5), "nothing moves", heads=2, source="half", target="half"),
+        _case("plain/same-reading", (12, 7), "nothing moves: both read pairs (2i, 2i + 1)", heads=2,
               target="interleaved_to_half"),
-        _case("plain/one-pair", "permute-heads", (6, 5), "nothing moves", heads=3),
-        _case("plain/true-size", "permute-heads", (512, 2), heads=4, source="half", target="interleaved"),
-        _case("partial/leading", "permute-partial", (40, 3), heads=2, rotary_dim=6),
-        _case("partial/back", "permute-partial", (44, 3), heads=2, rotary_dim=10, source="half", target="interleaved"),
-        _case("partial/odd-head", "permute-partial", (39, 2), "heads of 13 lanes", heads=3, rotary_dim=8),
-        _case("bias/plain", "permute-bias", (24,), heads=2),
-        _case("bias/partial", "permute-bias permute-partial", (30,), heads=3, rotary_dim=6, source="half",
-              target="interleaved"),
-        _case("bias/experts", "permute-bias", (12, 3, 2), "further axes stay as they are", heads=2),
-        _case("bias/no-inputs", "permute-bias", (12, 0), heads=2),
-        _case("refused/heads", "refuse-weight", (10, 3), "ten rows do not hold four heads", heads=4, kind="reject"),
-        _case("refused/rotary-dim", "refuse-weight", (16, 3), "more lanes than a head has", heads=2, rotary_dim=10,
-              kind="reject"),
-        _case("refused/odd", "refuse-weight", (16, 3), "an odd number of lanes", heads=2, rotary_dim=5, kind="reject"),
-        _case("refused/layout", "refuse-weight", (16, 3), "an unknown layout", heads=2, target="neox", kind="reject"),
+        _case("plain/one-pair", (6, 5), "nothing moves", heads=3),
+        _case("plain/true-size", (512, 2), heads=4, source="half", target="interleaved"),
+        _case("partial/leading", (40, 3), heads=2, rotary_dim=6),
+        _case("partial/back", (44, 3), heads=2, rotary_dim=10, source="half", target="interleaved"),
+        _case("partial/odd-head", (39, 2), "heads of 13 lanes", heads=3, rotary_dim=8),
+        _case("bias/plain", (24,), heads=2),
+        _case("bias/partial", (30,), heads=3, rotary_dim=6, source="half", target="interleaved"),
+        _case("bias/experts", (12, 3, 2), "further axes stay as they are", heads=2),
+        _case("bias/no-inputs", (12, 0), heads=2),
+        _case("refused/heads", (10, 3), "ten rows do not hold four heads", heads=4, kind="reject"),
+        _case("refused/rotary-dim", (16, 3), "more lanes than a head has", heads=2, rotary_dim=10, kind="reject"),
+        _case("refused/odd", (16, 3), "an odd number of lanes", heads=2, rotary_dim=5, kind="reject"),
+        _case("refused/layout", (16, 3), "an unknown layout", heads=2, target="neox", kind="reject"),
         *_weight_forms(),
-        gradient("permute_qk_weights", "half", "layout", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
+        gradient("permute_qk_weights", "half", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
                  source="interleaved", target="half"),
-        gradient("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)},
+        gradient("permute_qk_weights", "partial", {"weight": reals("permute-partial", 22)}, {"out": (22,)},
                  heads=2, rotary_dim=8, source="half", target="interleaved"),
         *_again(),
     )  # fmt: skip

@@ -6,26 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import BASE, FAR, NEAR, OFFSETS, ROTATED_FORMS, UNSORTED
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, deviations_of, narrowed, option
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, IGNORED, INTEGERS, ORDER, ROUND_ONCE
 from .tools.numbers import floats, reals, seed_of
-
-FLAGS = {
-    "pope-magnitude": Flag("another magnitude than softplus: the channel itself, or its positive part"),
-    "pope-small": Flag(
-        "magnitudes of far negative channels rounded to coarse steps: ln(1 + exp(x)) in half precision", "PoPE-pytorch"
-    ),
-    "pope-large": Flag("magnitudes of large channels that overflow"),
-    "pope-frequencies": Flag("RoPE's d/2 frequencies, or every second one, where there are d"),
-    "pope-phase": Flag("the keys' phases dropped, subtracted, or of another head"),
-    "pope-clamp": Flag("phases outside of -2 pi to 0 left as they are"),
-    "pope-layout": Flag("cosines and sines arranged in the other layout", "PoPE-pytorch against x-transformers"),
-}
 
 USUAL: dict[str, Any] = {"layout": "interleaved", "base": 10000.0}
 LEFT_OUT = (
@@ -46,7 +34,7 @@ def phases_of(name: str, *shape: int) -> npt.NDArray[np.float64]:
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, layout: str, comment: str = "", *,
+    name: str, shape: tuple[int, ...], positions: Any, layout: str, comment: str = "", *,
     phases: tuple[int, ...] | None = None, spread: float = 1.0, bits: int = 8, kind: str = "value", tier: str = "core",
     **params: Any,
 ) -> Case:  # fmt: skip
@@ -54,7 +42,7 @@ def _case(
     inputs = {"x": spread * floats(*shape, seed=seed_of("pope" + name), bits=bits), "positions": positions}
     if phases is not None:
         inputs["phases"] = phases_of(name, *phases)
-    return Case(f"pope/{name}", {"base": BASE, "layout": layout, **params}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"pope/{name}", {"base": BASE, "layout": layout, **params}, inputs, comment, kind, tier)
 
 
 def _layout(layout: str) -> Iterator[Case]:
@@ -62,37 +50,32 @@ def _layout(layout: str) -> Iterator[Case]:
     group = layout.replace("_", "-")
     yield _case(
         f"{group}/small",
-        "pope-layout pope-magnitude pope-frequencies",
         (3, 6),
         (0, 1, 5),
         layout,
         tier="smoke" if layout == "cos_sin" else "core",
     )
-    yield _case(f"{group}/far", "far-position table-end pope-frequencies", (19, 3), FAR, layout)
-    yield _case(f"{group}/unsorted", "position-ids token-axis base", (2, 3, 5, 6), UNSORTED, layout, base=5e5)
+    yield _case(f"{group}/far", (19, 3), FAR, layout)
+    yield _case(f"{group}/unsorted", (2, 3, 5, 6), UNSORTED, layout, base=5e5)
     yield _case(
         f"{group}/rows",
-        "row-offsets every-head pope-phase",
         (3, 2, 5, 3),
         np.asarray(OFFSETS)[:, None].tolist(),
         layout,
         phases=(2, 1, 3),
     )
-    yield _case(f"{group}/24-bits", "downcast half-precision", (3, 10), (1, 3, 13), layout, bits=24)
-    yield _case(f"{group}/keys", "pope-phase pope-clamp", (5, 7), NEAR, layout, phases=(7,), base=500.0)
+    yield _case(f"{group}/24-bits", (3, 10), (1, 3, 13), layout, bits=24)
+    yield _case(f"{group}/keys", (5, 7), NEAR, layout, phases=(7,), base=500.0)
     yield _case(
         f"{group}/key-heads",
-        "pope-phase pope-clamp",
         (2, 3, 2, 5),
         (4, 300),
         layout,
         "other phases in every head",
         phases=(3, 1, 5),
     )
-    yield _case(f"{group}/wide", "pope-small pope-large", (5, 6), NEAR, layout, "x from -32 to 32", spread=8.0)
-    yield _case(
-        f"{group}/very-wide", "pope-small pope-large", (2, 5), (2, 9), layout, "x from -256 to 256: exp overflows", spread=64.0
-    )
+    yield _case(f"{group}/wide", (5, 6), NEAR, layout, "x from -32 to 32", spread=8.0)
+    yield _case(f"{group}/very-wide", (2, 5), (2, 9), layout, "x from -256 to 256: exp overflows", spread=64.0)
 
 
 def _pope_forms() -> Iterator[Case]:
@@ -101,7 +84,7 @@ def _pope_forms() -> Iterator[Case]:
         layout = "cos_sin" if rotated.options["layout"] == "half" else "interleaved"
         inputs = {"x": reals("pope" + rotated.name, *rotated.x), "positions": rotated.positions}
         options = rotated.options | {"layout": layout}
-        yield form("pope", rotated.name, rotated.flags, inputs, options, rotated.comment)
+        yield form_case("pope", rotated.name, inputs, options, rotated.comment, rotated.form)
 
 
 def cases() -> tuple[Case, ...]:
@@ -109,30 +92,28 @@ def cases() -> tuple[Case, ...]:
     return (
         *_layout("cos_sin"),
         *_layout("interleaved"),
-        _case("positions/negative", "negative", (4, 5), (-1, -63, 0, -257), "cos_sin", phases=(5,)),
-        _case("positions/fractional", "fractional", (3, 4), (0.5, 7.375, 63.25), "interleaved"),
-        _case("positions/vector", "rank decode", (6,), 258, "cos_sin", "one axis, and a position without axes"),
-        _case("positions/one-lane", "odd-size", (3, 1), (1, 2, 9), "interleaved", "d = 1: one frequency, which is 1",
-              phases=(1,)),
-        _case("positions/no-token", "empty", (2, 0, 6), np.zeros(0, dtype=np.int64), "cos_sin"),
-        _case("models/124m", "true-size", (2, 64), (7, 1023), "cos_sin", "heads of 64 lanes", phases=(64,)),
-        _case("refused/layout", "refuse-option", (3, 4), (0, 1, 2), "sin_cos", kind="reject"),
-        _case("refused/phases", "refuse-width", (3, 4), (0, 1, 2), "cos_sin", "phases of two lanes for four", kind="reject",
-              phases=(2,)),
-        _case("refused/positions", "refuse-positions", (2, 3, 4, 6), ((0, 1, 2, 3), (4, 5, 6, 7)), "cos_sin",
+        _case("positions/negative", (4, 5), (-1, -63, 0, -257), "cos_sin", phases=(5,)),
+        _case("positions/fractional", (3, 4), (0.5, 7.375, 63.25), "interleaved"),
+        _case("positions/vector", (6,), 258, "cos_sin", "one axis, and a position without axes"),
+        _case("positions/one-lane", (3, 1), (1, 2, 9), "interleaved", "d = 1: one frequency, which is 1", phases=(1,)),
+        _case("positions/no-token", (2, 0, 6), np.zeros(0, dtype=np.int64), "cos_sin"),
+        _case("models/124m", (2, 64), (7, 1023), "cos_sin", "heads of 64 lanes", phases=(64,)),
+        _case("refused/layout", (3, 4), (0, 1, 2), "sin_cos", kind="reject"),
+        _case("refused/phases", (3, 4), (0, 1, 2), "cos_sin", "phases of two lanes for four", kind="reject", phases=(2,)),
+        _case("refused/positions", (2, 3, 4, 6), ((0, 1, 2, 3), (4, 5, 6, 7)), "cos_sin",
               "(B, T) for (B, H, T, d)", kind="reject"),
-        sequence("pope/sequence/decode", "decode cache-key", "a prompt, a token after it, and the next prompt",
+        sequence("pope/sequence/decode", "a prompt, a token after it, and the next prompt",
                  tuple(Step({"base": BASE, "layout": "cos_sin"},
                  {"x": floats(len(p), 5, seed=i), "positions": p, "phases": phases_of("decode", 5)})
                  for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
         *_pope_forms(),
-        gradient("pope", "query", "angle term", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)},
+        gradient("pope", "query", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)},
                  {"out": (2, 3, 6)}, layout="cos_sin", base=10000.0),
-        gradient("pope", "key", "broadcast angle clip",
+        gradient("pope", "key",
                  {"x": 4 * reals("pope-key", 3, 4), "positions": (100, 260, 7),
                  "phases": np.asarray((-1.25, -7.0, 0.5, -5.0))}, {"out": (3, 8)},
                  "phases of two lanes are clamped: no gradient", layout="interleaved", base=500.0),
-        gradient("pope", "heads", "broadcast heads",
+        gradient("pope", "heads",
                  {"x": reals("pope-heads", 2, 2, 2, 3), "positions": (3, 8),
                  "phases": np.asarray((((-1.5, -2.0, -0.25),), ((-3.0, -0.75, -6.0),)))}, {"out": (2, 2, 2, 6)},
                  layout="cos_sin", base=100.0),

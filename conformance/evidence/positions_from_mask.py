@@ -4,15 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.position_ids import LONG, counts, id_forms
 from .tools.case import cases_of
 from .tools.deviation import Function, after, deviations_of
-
-FLAGS = {
-    "ids-fill": Flag("padding given another position than asked for"),
-    "ids-holes": Flag("padding between tokens counted"),
-}
 
 USUAL: dict[str, Any] = {"padding": 0}
 KERNEL: tuple[dict[str, Any], ...] = ({"padding": 0},)
@@ -28,26 +23,26 @@ def _mask(values: Any) -> dict[str, Any]:
     return {"mask": np.asarray(values) > 0}
 
 
-_case = cases_of("positions_from_mask", "ids-")
+_case = cases_of("positions_from_mask")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("left/zero", "padding from rows fill", {"padding": 0}, _mask(LEFT), "transformers' generation", tier="smoke"),
-        _case("left/one", "padding fill from rows", {"padding": 1}, _mask(LEFT), "both Qwen-Omni"),
-        _case("left/minus-one", "padding fill from", {"padding": -1}, _mask(LEFT[::-1]), "OPT"),
-        _case("right/zero", "fill from rows", {"padding": 0}, _mask(RIGHT)),
-        _case("right/one", "fill from rows", {"padding": 1}, _mask(RIGHT)),
-        _case("both/zero", "padding fill from", {"padding": 0}, _mask(BOTH)),
-        _case("both/seven", "padding fill from", {"padding": 7}, _mask(BOTH)),
-        _case("holes/zero", "holes padding rows", {"padding": 0}, _mask(HOLES), "the sum goes over them"),
-        _case("holes/one", "holes padding rows", {"padding": 1}, _mask(HOLES)),
-        _case("long/zero", "padding from", {"padding": 0}, _mask(LONG)),
-        _case("long/rows", "padding rows", {"padding": 1}, _mask(np.stack([LONG, LONG[::-1]]))),
-        _case("all/padding", "fill", {"padding": 3}, _mask(np.zeros((2, 4)))),
-        _case("all/tokens", "from", {"padding": 3}, _mask(np.ones((2, 4)))),
-        _case("refused/float", "refuse", {"padding": 0}, {"mask": np.ones((2, 3))}, "a mask of reals", kind="reject"),
+        _case("left/zero", {"padding": 0}, _mask(LEFT), "transformers' generation", tier="smoke"),
+        _case("left/one", {"padding": 1}, _mask(LEFT), "both Qwen-Omni"),
+        _case("left/minus-one", {"padding": -1}, _mask(LEFT[::-1]), "OPT"),
+        _case("right/zero", {"padding": 0}, _mask(RIGHT)),
+        _case("right/one", {"padding": 1}, _mask(RIGHT)),
+        _case("both/zero", {"padding": 0}, _mask(BOTH)),
+        _case("both/seven", {"padding": 7}, _mask(BOTH)),
+        _case("holes/zero", {"padding": 0}, _mask(HOLES), "the sum goes over them"),
+        _case("holes/one", {"padding": 1}, _mask(HOLES)),
+        _case("long/zero", {"padding": 0}, _mask(LONG)),
+        _case("long/rows", {"padding": 1}, _mask(np.stack([LONG, LONG[::-1]]))),
+        _case("all/padding", {"padding": 3}, _mask(np.zeros((2, 4)))),
+        _case("all/tokens", {"padding": 3}, _mask(np.ones((2, 4)))),
+        _case("refused/float", {"padding": 0}, {"mask": np.ones((2, 3))}, "a mask of reals", kind="reject"),
         *id_forms("positions_from_mask", "mask", ((0, 0, 1, 1, 1, 1), (0, 1, 1, 1, 0, 0)), USUAL),
     )
 

@@ -14,20 +14,20 @@ KERNEL: tuple[dict[str, Any], ...] = ({"padding_idx": 1},)
 KERNEL_SIZES: dict[str, Any] = {}
 
 TOKENS = ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2), (0, 1, 5, 1, 6, 2))
-_case = cases_of("positions_from_tokens", "ids-")
+_case = cases_of("positions_from_tokens")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("roberta/small", "padding from rows", {"padding_idx": 1}, {"tokens": TOKENS}, tier="smoke"),
-        _case("roberta/long", "padding from", {"padding_idx": 1}, {"tokens": np.where(LONG, np.arange(257) + 2, 1)}),
-        _case("roberta/far", "padding from", {"padding_idx": 1}, {"tokens": (250001, 1, 131072, 65537, 1)}, "ids of XLM-R"),
-        _case("zero/small", "padding from rows", {"padding_idx": 0}, {"tokens": TOKENS}, "padding 0 has row 0"),
-        _case("zero/left", "padding from", {"padding_idx": 0}, {"tokens": (0, 0, 0, 8, 9, 4, 5)}),
-        _case("other/small", "padding from rows", {"padding_idx": 5}, {"tokens": TOKENS}),
-        _case("other/absent", "from", {"padding_idx": 77}, {"tokens": TOKENS}, "no padding at all"),
-        _case("refused/float", "refuse", {"padding_idx": 1}, {"tokens": np.ones((2, 3)) / 2}, "tokens of reals", kind="reject"),
+        _case("roberta/small", {"padding_idx": 1}, {"tokens": TOKENS}, tier="smoke"),
+        _case("roberta/long", {"padding_idx": 1}, {"tokens": np.where(LONG, np.arange(257) + 2, 1)}),
+        _case("roberta/far", {"padding_idx": 1}, {"tokens": (250001, 1, 131072, 65537, 1)}, "ids of XLM-R"),
+        _case("zero/small", {"padding_idx": 0}, {"tokens": TOKENS}, "padding 0 has row 0"),
+        _case("zero/left", {"padding_idx": 0}, {"tokens": (0, 0, 0, 8, 9, 4, 5)}),
+        _case("other/small", {"padding_idx": 5}, {"tokens": TOKENS}),
+        _case("other/absent", {"padding_idx": 77}, {"tokens": TOKENS}, "no padding at all"),
+        _case("refused/float", {"padding_idx": 1}, {"tokens": np.ones((2, 3)) / 2}, "tokens of reals", kind="reject"),
         *id_forms("positions_from_tokens", "tokens", ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2)), USUAL),
     )
 

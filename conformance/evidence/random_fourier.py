@@ -4,43 +4,29 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
 from .tools.deviation import Real, after, always, argument, deviations_of, narrowed, option
 from .tools.hints import BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32, ORDER, TWO_PI
 from .tools.numbers import reals
 
-FLAGS = {
-    "random-fourier-unit": Flag("2 pi left out, or pi in its place"),
-    "random-fourier-layout": Flag("cosines first where sines are, or the reverse"),
-    "random-fourier-axes": Flag("the matrix applied to (y, x), or transposed"),
-    "random-fourier-precision": Flag("points or matrix in half precision"),
-    "random-fourier-true-size": Flag("a model's own number of features and scale not reproduced"),
-    "random-fourier-rows": Flag("the first point used for all"),
-    "random-fourier-empty": Flag("no points: a crash or a wrong shape"),
-    "random-fourier-refuse": Flag("a matrix that does not fit accepted"),
-    "random-fourier-gradient": Flag("the gradient of the matrix without its coordinate, or of the other wave"),
-}
-
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 SIZES: dict[str, Any] = {"c": 2, "m": 5}
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"},)
 KERNEL_SIZES: dict[str, Any] = {"c": 3, "m": 96}
 
-_random = cases_of("random_fourier", "random-fourier-")
-_random_form = cases_of("random_fourier")
+_random = cases_of("random_fourier")
 
 
 def _case(
-    name: str, flags: str, x: Any, m: int, layout: str = "sin_cos", comment: str = "", *, bits: int = 8, by: float = 1.0,
+    name: str, x: Any, m: int, layout: str = "sin_cos", comment: str = "", *, bits: int = 8, by: float = 1.0,
     **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case with a matrix of m columns, whose numbers are multiplied by a power of two."""
-    make = _random_form if name.startswith("forms/") else _random
     x = np.asarray(x)
     inputs = {"x": x, "matrix": reals(f"random fourier {name}", x.shape[-1], m, bits=bits) * by}
-    return make(name, flags, {"layout": layout}, inputs, comment, **rest)
+    return _random(name, {"layout": layout}, inputs, comment, **rest)
 
 
 LEVELS = ((-4.625,), (0.6931471824645996,), (3.90625,))
@@ -49,36 +35,35 @@ LEVELS = ((-4.625,), (0.6931471824645996,), (3.90625,))
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("sam/small", "unit layout axes", POINTS, 5, tier="smoke"),
-        _case("sam/pixels", "axes precision", ((-0.4990234375, -0.498046875), (0.998046875, -0.33203125)), 7, bits=24),
-        _case("sam/true-size", "true-size axes", ((-0.984375, 0.609375), (0.0234375, -0.515625)), 128, comment="128 columns"),
-        _case("sam/rows", "rows", (POINTS, CELLS[:3]), 6, comment="(B, N, 2)"),
-        _case("sam/square", "axes unit", POINTS, 2, comment="the matrix is square"),
-        _case("paper/small", "layout unit", THREE, 6, "cos_sin"),
-        _case("paper/square", "axes layout", THREE, 3, "cos_sin", "the matrix is square"),
-        _case("paper/wide", "precision layout", reals("random", 4, 2, bits=24) / 4, 10, "cos_sin", "a scale of 16", by=8.0),
-        _case("levels/score", "true-size unit precision", LEVELS, 128, comment="logarithms of noise levels; scale 16", by=8.0),
-        _case("levels/24-bits", "precision", LEVELS, 9, bits=24, by=4.0),
-        _case("levels/flipped", "layout", LEVELS, 6, "cos_sin"),
-        _case("levels/vector", "rows", (0.5,), 6, comment="one level"),
-        _case("empty/points", "empty", np.zeros((0, 2)), 3),
-        _case("empty/rows", "empty", np.zeros((2, 0, 3)), 4, "cos_sin"),
-        _case("empty/columns", "empty", POINTS, 0),
-        _case("empty/columns-flipped", "empty", THREE, 0, "cos_sin"),
-        _case("forms/strided", "non-contiguous", (POINTS, CELLS[:3]), 4),
-        _case("forms/strided-flipped", "non-contiguous", THREE, 5, "cos_sin"),
-        _case("forms/expanded", "broadcast-view", (POINTS,) * 2, 3),
-        _case("forms/batch-one", "batch-one", (POINTS,), 5),
-        _case("forms/one-point", "length-one", ((0.5, 0.1875, -0.75),), 4),
-        _case("forms/one-column", "length-one", POINTS, 1, "cos_sin"),
-        _random("refused/axes", "refuse axes", {"layout": "sin_cos"},
+        _case("sam/small", POINTS, 5, tier="smoke"),
+        _case("sam/pixels", ((-0.4990234375, -0.498046875), (0.998046875, -0.33203125)), 7, bits=24),
+        _case("sam/true-size", ((-0.984375, 0.609375), (0.0234375, -0.515625)), 128, comment="128 columns"),
+        _case("sam/rows", (POINTS, CELLS[:3]), 6, comment="(B, N, 2)"),
+        _case("sam/square", POINTS, 2, comment="the matrix is square"),
+        _case("paper/small", THREE, 6, "cos_sin"),
+        _case("paper/square", THREE, 3, "cos_sin", "the matrix is square"),
+        _case("paper/wide", reals("random", 4, 2, bits=24) / 4, 10, "cos_sin", "a scale of 16", by=8.0),
+        _case("levels/score", LEVELS, 128, comment="logarithms of noise levels; scale 16", by=8.0),
+        _case("levels/24-bits", LEVELS, 9, bits=24, by=4.0),
+        _case("levels/flipped", LEVELS, 6, "cos_sin"),
+        _case("levels/vector", (0.5,), 6, comment="one level"),
+        _case("empty/points", np.zeros((0, 2)), 3),
+        _case("empty/rows", np.zeros((2, 0, 3)), 4, "cos_sin"),
+        _case("empty/columns", POINTS, 0),
+        _case("empty/columns-flipped", THREE, 0, "cos_sin"),
+        _case("forms/strided", (POINTS, CELLS[:3]), 4, form="non-contiguous"),
+        _case("forms/strided-flipped", THREE, 5, "cos_sin", form="non-contiguous"),
+        _case("forms/expanded", (POINTS,) * 2, 3, form="broadcast-view"),
+        _case("forms/batch-one", (POINTS,), 5),
+        _case("forms/one-point", ((0.5, 0.1875, -0.75),), 4),
+        _case("forms/one-column", POINTS, 1, "cos_sin"),
+        _random("refused/axes", {"layout": "sin_cos"},
                 {"x": np.asarray(THREE), "matrix": reals("refused", 4, 3)}, "the matrix is transposed", kind="reject"),
-        _random("refused/vector", "refuse", {"layout": "sin_cos"}, {"x": np.asarray(POINTS), "matrix": reals("refused", 2)},
+        _random("refused/vector", {"layout": "sin_cos"}, {"x": np.asarray(POINTS), "matrix": reals("refused", 2)},
                 "a matrix has two axes", kind="reject"),
-        _case("refused/layout", "refuse layout", POINTS, 4, "interleaved", kind="reject"),
-        _case("gradient/points", "gradient unit", POINTS, 3, kind="vjp", cotangents={"out": reals("random points", 3, 6) / 2}),
-        _case("gradient/flipped", "gradient layout", THREE, 2, "cos_sin", kind="vjp",
-              cotangents={"out": reals("random flipped", 2, 4) / 2}),
+        _case("refused/layout", POINTS, 4, "interleaved", kind="reject"),
+        _case("gradient/points", POINTS, 3, kind="vjp", cotangents={"out": reals("random points", 3, 6) / 2}),
+        _case("gradient/flipped", THREE, 2, "cos_sin", kind="vjp", cotangents={"out": reals("random flipped", 2, 4) / 2}),
     )  # fmt: skip
 
 

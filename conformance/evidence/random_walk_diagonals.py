@@ -4,34 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, after, argument, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "random_walk_diagonals"
-FLAGS = {
-    "walk-steps": Flag("a column for 0 steps, or one step more or less"),
-    "walk-degree": Flag("division by the sum of the columns, by both, or by none"),
-    "walk-weights": Flag("the weights of edges lost", "pyg-team/pytorch_geometric #10098"),
-    "walk-loops": Flag("edges of a node to itself left out"),
-    "walk-isolated": Flag("a node without edges: NaN, or a walker that stays"),
-    "walk-directed": Flag("a directed graph made symmetric"),
-    "walk-light": Flag("sums of weights below 1 taken for 1", "pyg-team/pytorch_geometric #10098"),
-    "walk-rows": Flag("the first graph used for all of a batch"),
-    "walk-bits": Flag("weights of 24 bits narrowed on the way"),
-    "walk-true-size": Flag("a usual number of nodes and steps not reproduced"),
-    "walk-empty": Flag("no node: a crash or a wrong shape"),
-    "walk-refuse": Flag("a matrix that is not square accepted"),
-}
 USUAL: dict[str, Any] = {"steps": 3}
 KERNEL: tuple[dict[str, Any], ...] = ({"steps": 8},)
 KERNEL_SIZES: dict[str, Any] = {"N": 65, "R": (3,)}
 
-_cases = cases_of(OP, "walk-")
+_cases = cases_of(OP)
 
 
 def _edges(nodes: int, *edges: tuple[Any, ...], directed: bool = False) -> Any:
@@ -62,54 +48,53 @@ def _random(nodes: int, share: float) -> Any:
     return (above | above.T).astype(np.float64)
 
 
-def _case(name: str, flags: str, adjacency: Any, steps: int, comment: str = "", **rest: Any) -> Case:
-    return _cases(name, flags, {"steps": steps}, {"adjacency": adjacency}, comment, **rest)
+def _case(name: str, adjacency: Any, steps: int, comment: str = "", **rest: Any) -> Case:
+    return _cases(name, {"steps": steps}, {"adjacency": adjacency}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("graphs/small", "steps degree", _edges(4, *PAW), 4, tier="smoke"),
-        _case("graphs/isolated", "isolated degree", _edges(5, *PAW), 4, "node 4 has no edge"),
-        _case("graphs/loops", "loops degree", _edges(4, *PAW, (3, 3)), 3, "node 3 has an edge to itself"),
-        _case("graphs/loop-alone", "loops isolated", _edges(3, (0, 1), (2, 2)), 2),
-        _case("graphs/ring", "steps degree", RING, 6, "back after an even number of steps only"),
-        _case("graphs/path", "steps degree", _edges(5, *((n, n + 1) for n in range(4))), 5),
-        _case("graphs/star", "degree steps", _edges(6, *((0, n) for n in range(1, 6))), 4),
-        _case("graphs/directed", "directed isolated", DIRECTED, 4, "node 3 is a dead end"),
-        _case("graphs/directed-drawn", "directed degree", _random(7, 0.4) * np.triu(np.ones((7, 7)), -2), 5),
-        _case("graphs/two", "rows degree", np.stack([_edges(4, *PAW), _edges(4, (0, 1), (2, 3))]), 3, "a batch of two graphs"),
-        _case("graphs/20-nodes", "true-size steps", _random(20, 0.2), 16, "16 steps"),
-        _case("graphs/one-step", "steps loops", _edges(4, *PAW, (1, 1)), 1),
-        _case("weights/small", "weights degree", WEIGHTED, 3),
-        _case("weights/light", "light weights", WEIGHTED / 8, 3, "all sums of weights are below 1; the walk is the same"),
-        _case("weights/light-drawn", "light degree", _drawn("light", 4) / 16, 4),
-        _case("weights/directed", "weights directed", _drawn("directed", 5), 4),
-        _case("weights/rows", "rows weights", _drawn("rows", 3, 8, 2, 3), 3, "(2, 3) graphs"),
-        _case("weights/many-graphs", "rows weights", _drawn("many", 2, 8, 20), 2, "20 graphs of two nodes"),
-        _case("weights/24-bits", "bits weights", _drawn("bits", 4, 24), 4),
-        _case("weights/24-bits-two", "bits rows", _drawn("bits two", 3, 24, 2), 3),
-        _case("weights/one-node", "loops weights", np.asarray([[0.5]]), 3, "a node with an edge to itself"),
-        _case("weights/true-size", "true-size bits", _drawn("true size", 12, 24), 20),
-        _case("empty/no-node", "empty", np.zeros((0, 0)), 3),
-        _case("empty/no-node-rows", "empty", np.zeros((2, 0, 0)), 2),
-        _case("empty/no-graph", "empty", np.zeros((0, 3, 3)), 2),
-        form(OP, "strided", "non-contiguous", {"adjacency": _drawn("strided", 4, 8, 3)}, {"steps": 3}),
-        form(OP, "strided-one", "non-contiguous", {"adjacency": _drawn("strided one", 5)}, {"steps": 2}),
-        form(OP, "expanded", "broadcast-view", {"adjacency": np.broadcast_to(_drawn("expanded", 4), (3, 4, 4))}, {"steps": 3},
-             "one graph stands for a batch of three"),
-        form(OP, "batch-one", "batch-one", {"adjacency": _drawn("batch", 4, 8, 1)}, {"steps": 3}),
-        form(OP, "length-one", "length-one", {"adjacency": np.asarray([[2.0]])}, {"steps": 2}),
-        form(OP, "length-one-rows", "length-one", {"adjacency": np.asarray([[[2.0]], [[0.0]]])}, {"steps": 2}),
-        Case(f"{OP}/sequence/graphs", flags=("walk-rows", "walk-steps"), kind="sequence", comment="one graph after another",
+        _case("graphs/small", _edges(4, *PAW), 4, tier="smoke"),
+        _case("graphs/isolated", _edges(5, *PAW), 4, "node 4 has no edge"),
+        _case("graphs/loops", _edges(4, *PAW, (3, 3)), 3, "node 3 has an edge to itself"),
+        _case("graphs/loop-alone", _edges(3, (0, 1), (2, 2)), 2),
+        _case("graphs/ring", RING, 6, "back after an even number of steps only"),
+        _case("graphs/path", _edges(5, *((n, n + 1) for n in range(4))), 5),
+        _case("graphs/star", _edges(6, *((0, n) for n in range(1, 6))), 4),
+        _case("graphs/directed", DIRECTED, 4, "node 3 is a dead end"),
+        _case("graphs/directed-drawn", _random(7, 0.4) * np.triu(np.ones((7, 7)), -2), 5),
+        _case("graphs/two", np.stack([_edges(4, *PAW), _edges(4, (0, 1), (2, 3))]), 3, "a batch of two graphs"),
+        _case("graphs/20-nodes", _random(20, 0.2), 16, "16 steps"),
+        _case("graphs/one-step", _edges(4, *PAW, (1, 1)), 1),
+        _case("weights/small", WEIGHTED, 3),
+        _case("weights/light", WEIGHTED / 8, 3, "all sums of weights are below 1; the walk is the same"),
+        _case("weights/light-drawn", _drawn("light", 4) / 16, 4),
+        _case("weights/directed", _drawn("directed", 5), 4),
+        _case("weights/rows", _drawn("rows", 3, 8, 2, 3), 3, "(2, 3) graphs"),
+        _case("weights/many-graphs", _drawn("many", 2, 8, 20), 2, "20 graphs of two nodes"),
+        _case("weights/24-bits", _drawn("bits", 4, 24), 4),
+        _case("weights/24-bits-two", _drawn("bits two", 3, 24, 2), 3),
+        _case("weights/one-node", np.asarray([[0.5]]), 3, "a node with an edge to itself"),
+        _case("weights/true-size", _drawn("true size", 12, 24), 20),
+        _case("empty/no-node", np.zeros((0, 0)), 3),
+        _case("empty/no-node-rows", np.zeros((2, 0, 0)), 2),
+        _case("empty/no-graph", np.zeros((0, 3, 3)), 2),
+        form_case(OP, "strided", {"adjacency": _drawn("strided", 4, 8, 3)}, {"steps": 3}, form="non-contiguous"),
+        form_case(OP, "strided-one", {"adjacency": _drawn("strided one", 5)}, {"steps": 2}, form="non-contiguous"),
+        form_case(OP, "expanded", {"adjacency": np.broadcast_to(_drawn("expanded", 4), (3, 4, 4))}, {"steps": 3},
+             "one graph stands for a batch of three", form="broadcast-view"),
+        form_case(OP, "batch-one", {"adjacency": _drawn("batch", 4, 8, 1)}, {"steps": 3}),
+        form_case(OP, "length-one", {"adjacency": np.asarray([[2.0]])}, {"steps": 2}),
+        form_case(OP, "length-one-rows", {"adjacency": np.asarray([[[2.0]], [[0.0]]])}, {"steps": 2}),
+        Case(f"{OP}/sequence/graphs", kind="sequence", comment="one graph after another",
              steps=(Step({"steps": 2}, {"adjacency": WEIGHTED}), Step({"steps": 3}, {"adjacency": RING}))),
-        _case("refused/rectangle", "refuse", np.ones((3, 4)), 2, "not square", kind="reject"),
-        _case("refused/no-steps", "refuse", np.ones((3, 3)), 0, "a step or more", kind="reject"),
-        gradient(OP, "weights", "term repeat", {"adjacency": _drawn("gradient", 3) + 0.5}, {"out": (3, 3)}, steps=3),
-        gradient(OP, "rows", "term broadcast", {"adjacency": _drawn("gradient rows", 2, 8, 2) + 0.25}, {"out": (2, 2, 2)},
-                 steps=2),
-        gradient(OP, "strided", "non-contiguous term", {"adjacency": _drawn("gradient strided", 2, 8, 2) + 0.5},
-                 {"out": (2, 2, 3)}, steps=3),
+        _case("refused/rectangle", np.ones((3, 4)), 2, "not square", kind="reject"),
+        _case("refused/no-steps", np.ones((3, 3)), 0, "a step or more", kind="reject"),
+        gradient(OP, "weights", {"adjacency": _drawn("gradient", 3) + 0.5}, {"out": (3, 3)}, steps=3),
+        gradient(OP, "rows", {"adjacency": _drawn("gradient rows", 2, 8, 2) + 0.25}, {"out": (2, 2, 2)}, steps=2),
+        gradient(OP, "strided", {"adjacency": _drawn("gradient strided", 2, 8, 2) + 0.5},
+                 {"out": (2, 2, 3)}, steps=3, view="non-contiguous"),
     )  # fmt: skip
 
 

@@ -4,72 +4,57 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, deviations_of
 from .tools.numbers import reals
 
 OP = "relative_shift"
-FLAGS = {
-    "relative-shift-rows": Flag("the last row or column dropped where the first is", "labml #185"),
-    "relative-shift-way": Flag(
-        "rows moved to the right, or the first row most where the last moves least", "speechbrain/speechbrain #3073"
-    ),
-    "relative-shift-square": Flag("queries taken for distances, which equal numbers hide", "espnet #2684"),
-    "relative-shift-batch": Flag("heads or batch taken for queries"),
-    "relative-shift-corner": Flag("cells past the end that are not what the shift leaves there"),
-    "relative-shift-downcast": Flag("scores of 24 bits narrowed on the way"),
-    "relative-shift-true-size": Flag("a model's own lengths not reproduced"),
-    "relative-shift-empty": Flag("no query or no distance: a crash or a wrong shape"),
-    "relative-shift-refuse": Flag("a vector, which has no queries, accepted"),
-}
 
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
-_case = cases_of(OP, "relative-shift-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
-def _shifted(name: str, flags: str, *shape: int, bits: int = 8, comment: str = "", **rest: Any) -> Case:
+def _shifted(name: str, *shape: int, bits: int = 8, comment: str = "", **rest: Any) -> Case:
     """Return a case of scores of a shape."""
-    make = _form if name.startswith("forms/") else _case
-    return make(name, flags, {}, {"x": reals(OP + name, *shape, bits=bits)}, comment, **rest)
+    return _case(name, {}, {"x": reals(OP + name, *shape, bits=bits)}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _shifted("whole/small", "rows way corner", 2, 3, comment="Transformer-XL: two queries, three keys", tier="smoke"),
-        _shifted("whole/square", "rows way", 5, 5),
-        _shifted("whole/memory", "square way batch", 2, 3, 7, comment="three queries after four tokens of memory"),
-        _shifted("whole/heads", "batch rows", 6, 2, 4, 5),
-        _shifted("whole/transformer-xl", "true-size way", 33, 129),
-        _shifted("both/small", "rows way square", 3, 5, comment="three queries and keys, distances 2 to -2"),
-        _shifted("both/conformer", "true-size square batch", 2, 65, 129, comment="65 frames, 129 distances"),
-        _shifted("both/keys-257", "true-size rows", 5, 257),
-        _shifted("both/heads", "batch square", 2, 3, 4, 7),
-        _shifted("both/24-bits", "downcast rows", 4, 7, bits=24),
-        _shifted("corner/more-queries", "corner square", 7, 3, comment="more queries than distances"),
-        _shifted("corner/two-distances", "corner way", 2, 5, 2),
-        _shifted("corner/one-distance", "corner rows", 4, 1),
-        _shifted("corner/24-bits", "downcast corner", 6, 4, bits=24),
-        _shifted("corner/53-bits", "downcast way", 3, 4, bits=53),
-        _shifted("empty/no-query", "empty", 0, 5),
-        _shifted("empty/no-queries", "empty", 2, 0, 4),
-        _shifted("empty/no-head", "empty", 0, 3, 4),
-        _shifted("empty/no-heads", "empty", 2, 0, 3, 5),
-        _shifted("empty/no-distances", "empty", 2, 3, 0),
-        _shifted("empty/no-distance", "empty", 3, 0),
-        _shifted("forms/strided", "non-contiguous", 2, 3, 4, 5),
-        _shifted("forms/strided-matrix", "non-contiguous", 4, 6),
-        _shifted("forms/expanded", "broadcast-view", -3, 4, 5),
-        _shifted("forms/batch-one", "batch-one", 1, 3, 6),
-        _shifted("forms/length-one", "length-one batch-one", 1, 1, 5, comment="one query"),
-        _shifted("refused/vector", "refuse", 5, comment="no axis of queries", kind="reject"),
-        gradient(OP, "whole", "unused", {"x": reals(OP, 2, 3, 4)}, {"out": (2, 3, 4)}),
-        gradient(OP, "both", "unused bits", {"x": reals(OP, 3, 5, bits=24)}, {"out": (3, 5)}, bits=24),
+        _shifted("whole/small", 2, 3, comment="Transformer-XL: two queries, three keys", tier="smoke"),
+        _shifted("whole/square", 5, 5),
+        _shifted("whole/memory", 2, 3, 7, comment="three queries after four tokens of memory"),
+        _shifted("whole/heads", 6, 2, 4, 5),
+        _shifted("whole/transformer-xl", 33, 129),
+        _shifted("both/small", 3, 5, comment="three queries and keys, distances 2 to -2"),
+        _shifted("both/conformer", 2, 65, 129, comment="65 frames, 129 distances"),
+        _shifted("both/keys-257", 5, 257),
+        _shifted("both/heads", 2, 3, 4, 7),
+        _shifted("both/24-bits", 4, 7, bits=24),
+        _shifted("corner/more-queries", 7, 3, comment="more queries than distances"),
+        _shifted("corner/two-distances", 2, 5, 2),
+        _shifted("corner/one-distance", 4, 1),
+        _shifted("corner/24-bits", 6, 4, bits=24),
+        _shifted("corner/53-bits", 3, 4, bits=53),
+        _shifted("empty/no-query", 0, 5),
+        _shifted("empty/no-queries", 2, 0, 4),
+        _shifted("empty/no-head", 0, 3, 4),
+        _shifted("empty/no-heads", 2, 0, 3, 5),
+        _shifted("empty/no-distances", 2, 3, 0),
+        _shifted("empty/no-distance", 3, 0),
+        _shifted("forms/strided", 2, 3, 4, 5, form="non-contiguous"),
+        _shifted("forms/strided-matrix", 4, 6, form="non-contiguous"),
+        _shifted("forms/expanded", -3, 4, 5, form="broadcast-view"),
+        _shifted("forms/batch-one", 1, 3, 6),
+        _shifted("forms/length-one", 1, 1, 5, comment="one query"),
+        _shifted("refused/vector", 5, comment="no axis of queries", kind="reject"),
+        gradient(OP, "whole", {"x": reals(OP, 2, 3, 4)}, {"out": (2, 3, 4)}),
+        gradient(OP, "both", {"x": reals(OP, 3, 5, bits=24)}, {"out": (3, 5)}, bits=24),
     )  # fmt: skip
 
 

@@ -4,33 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import BRANCH, INTEGERS, SIGN
 
 OP = "residue_bins"
-FLAGS = {
-    "residue-sign": Flag("column less row for row less column"),
-    "residue-clip": Flag("far offsets not clipped, or clipped one early"),
-    "residue-sides": Flag("left and right exchanged, or one used for both"),
-    "residue-chain": Flag("pairs of two chains counted as one chain"),
-    "residue-outside": Flag("the bin of other chains first where it is last, or one of the clipped ones"),
-    "residue-rule": Flag("chain bins by the other of the two rules"),
-    "residue-half": Flag("indices in half precision"),
-    "residue-ids": Flag("counts from 0 in place of the caller's indices"),
-    "residue-rows": Flag("row 0's indices or chains used for every row of the batch"),
-    "residue-true-size": Flag("a model's own limits not reproduced"),
-    "residue-empty": Flag("no residue: a crash or a wrong shape"),
-    "residue-refuse": Flag("fractional indices, or a mask of numbers, accepted"),
-}
 USUAL: dict[str, Any] = {"left": 2, "right": 1, "order": "query_minus_key", "outside": "last"}
 KERNEL: tuple[dict[str, Any], ...] = (USUAL,)
 KERNEL_SIZES: dict[str, Any] = {"Q": 129, "K": 257, "R": (2,)}
 ROW, COLUMN = "query_minus_key", "key_minus_query"
 
-_cases = cases_of(OP, "residue-")
+_cases = cases_of(OP)
 
 # Residues, chains, entities and copies of seven tokens; tokens 2 and 3 are atoms of one residue.
 RESIDUE = np.asarray([1, 2, 9, 9, 1, 2, 1])
@@ -46,17 +32,17 @@ def _same(ids: Any) -> Any:
 
 
 def _case(
-    name: str, flags: str, q: Any, k: Any = None, same: Any = None, left: int = 2, right: int = 2, order: str = ROW,
+    name: str, q: Any, k: Any = None, same: Any = None, left: int = 2, right: int = 2, order: str = ROW,
     outside: str = "last", comment: str = "", **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of residue_bins; keys are the queries unless given."""
     inputs = {"q_residues": q, "k_residues": q if k is None else k, **({} if same is None else {"same": same})}
     options = {"left": left, "right": right, "order": order, "outside": outside}
-    return _cases(name, flags, options, inputs, comment, **rest)
+    return _cases(name, options, inputs, comment, **rest)
 
 
-def _form(name: str, flag: str, q: Any, k: Any, same: Any, comment: str = "") -> Case:
-    return form(OP, name, flag, {"q_residues": q, "k_residues": k, "same": same}, USUAL, comment)
+def _form(name: str, q: Any, k: Any, same: Any, comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, {"q_residues": q, "k_residues": k, "same": same}, USUAL, comment, form=form)
 
 
 BATCH = np.stack([RESIDUE, RESIDUE[::-1] + 3])
@@ -66,42 +52,43 @@ CHAINS = np.stack([CHAIN, CHAIN[::-1]])
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("chains/small", "sign chain clip outside", (4, 6, 5, 1), None, _same(np.asarray([1, 1, 1, 2])), tier="smoke"),
-        _case("chains/residues", "chain sign", RESIDUE, None, _same(CHAIN), comment="seven tokens of three chains"),
-        _case("chains/tokens", "chain clip", TOKEN, None, _same(CHAIN) & _same(RESIDUE), comment="one chain and residue"),
-        _case("chains/entity-rule", "rule chain", COPY, None, _same(ENTITY), 1, 1, comment="AlphaFold's chain bins"),
-        _case("chains/chain-rule", "rule outside", COPY, None, ~_same(CHAIN), 1, 1, comment="Boltz-1's chain bins"),
-        _case("chains/alphafold", "true-size clip", FAR, None, _same(np.asarray([1] * 9 + [2] * 3)), 32, 32),
-        _case("chains/chai", "true-size sides", FAR, None, _same(np.asarray([1] * 5 + [2] * 7)), 33, 32),
-        _case("chains/two-sides", "sides sign", RESIDUE, None, _same(CHAIN), 3, 1),
-        _case("chains/one-side", "sides clip", RESIDUE, None, _same(CHAIN), 0, 4),
-        _case("chains/rows", "rows chain", BATCH, None, _same(CHAINS), comment="(B, N)"),
-        _case("chains/shared-chains", "rows outside", BATCH, None, _same(CHAIN), comment="one mask for the batch"),
-        _case("chains/shared-residues", "rows ids", RESIDUE, BATCH, _same(CHAINS)),
-        _case("chains/rectangle", "ids sign", (7, 9, 3), (8, 2, 9, 5), np.asarray([[1, 0, 1, 1]] * 3).astype(bool)),
-        _case("chains/negative", "ids clip", (-3, 0, 4), None, _same(np.asarray([1, 1, 2]))),
-        _case("chains/opposite", "sign outside", RESIDUE, None, _same(CHAIN), order=COLUMN),
-        _case("monomer/small", "clip sign", (5, 3, 9, 4), left=2, right=2),
-        _case("monomer/alphafold", "true-size half", FAR, left=32, right=32),
-        _case("monomer/bfloat16", "half clip", (255, 256, 257, 258, 299, 298, 300), left=32, right=32),
-        _case("monomer/far", "half ids", (0, 2047, 2049, 65537, 131071), left=8, right=8),
-        _case("esmfold/small", "outside sign", (0, 1, 5), left=2, right=2, order=COLUMN, outside="first"),
-        _case("esmfold/padding", "outside chain", (0, 1, 5, 0), None, np.asarray([[1, 1, 1, 0]] * 3 + [[0] * 4]).astype(bool),
+        _case("chains/small", (4, 6, 5, 1), None, _same(np.asarray([1, 1, 1, 2])), tier="smoke"),
+        _case("chains/residues", RESIDUE, None, _same(CHAIN), comment="seven tokens of three chains"),
+        _case("chains/tokens", TOKEN, None, _same(CHAIN) & _same(RESIDUE), comment="one chain and residue"),
+        _case("chains/entity-rule", COPY, None, _same(ENTITY), 1, 1, comment="AlphaFold's chain bins"),
+        _case("chains/chain-rule", COPY, None, ~_same(CHAIN), 1, 1, comment="Boltz-1's chain bins"),
+        _case("chains/alphafold", FAR, None, _same(np.asarray([1] * 9 + [2] * 3)), 32, 32),
+        _case("chains/chai", FAR, None, _same(np.asarray([1] * 5 + [2] * 7)), 33, 32),
+        _case("chains/two-sides", RESIDUE, None, _same(CHAIN), 3, 1),
+        _case("chains/one-side", RESIDUE, None, _same(CHAIN), 0, 4),
+        _case("chains/rows", BATCH, None, _same(CHAINS), comment="(B, N)"),
+        _case("chains/shared-chains", BATCH, None, _same(CHAIN), comment="one mask for the batch"),
+        _case("chains/shared-residues", RESIDUE, BATCH, _same(CHAINS)),
+        _case("chains/rectangle", (7, 9, 3), (8, 2, 9, 5), np.asarray([[1, 0, 1, 1]] * 3).astype(bool)),
+        _case("chains/negative", (-3, 0, 4), None, _same(np.asarray([1, 1, 2]))),
+        _case("chains/opposite", RESIDUE, None, _same(CHAIN), order=COLUMN),
+        _case("monomer/small", (5, 3, 9, 4), left=2, right=2),
+        _case("monomer/alphafold", FAR, left=32, right=32),
+        _case("monomer/bfloat16", (255, 256, 257, 258, 299, 298, 300), left=32, right=32),
+        _case("monomer/far", (0, 2047, 2049, 65537, 131071), left=8, right=8),
+        _case("esmfold/small", (0, 1, 5), left=2, right=2, order=COLUMN, outside="first"),
+        _case("esmfold/padding", (0, 1, 5, 0), None, np.asarray([[1, 1, 1, 0]] * 3 + [[0] * 4]).astype(bool),
               order=COLUMN, outside="first", comment="the last residue is padding"),
-        _case("esmfold/true-size", "true-size outside", FAR, left=32, right=32, order=COLUMN, outside="first"),
-        _case("empty/residues", "empty", np.zeros(0, dtype=np.int64)),
-        _case("empty/queries", "empty", np.zeros(0, dtype=np.int64), (1, 2)),
-        _form("strided", "non-contiguous", BATCH, BATCH[:, :5], _same(CHAINS)[..., :5]),
-        _form("strided-one", "non-contiguous", RESIDUE, RESIDUE[:4], _same(CHAIN)[:, :4]),
-        _form("expanded", "broadcast-view", np.stack([RESIDUE] * 3), np.stack([RESIDUE] * 3), np.stack([_same(CHAIN)] * 3)),
-        _form("batch-one", "batch-one", BATCH[:1], BATCH[:1, :4], _same(CHAINS)[:1, :, :4]),
-        _form("length-one", "length-one", (4,), (3,), np.ones((1, 1), dtype=bool)),
-        _form("one-key", "length-one", (4, 1, 2), (3,), np.asarray([[1], [0], [1]]).astype(bool)),
-        Case(f"{OP}/sequence/crops", flags=("residue-ids", "residue-rows"), kind="sequence", comment="one crop after another",
+        _case("esmfold/true-size", FAR, left=32, right=32, order=COLUMN, outside="first"),
+        _case("empty/residues", np.zeros(0, dtype=np.int64)),
+        _case("empty/queries", np.zeros(0, dtype=np.int64), (1, 2)),
+        _form("strided", BATCH, BATCH[:, :5], _same(CHAINS)[..., :5], form="non-contiguous"),
+        _form("strided-one", RESIDUE, RESIDUE[:4], _same(CHAIN)[:, :4], form="non-contiguous"),
+        _form("expanded", np.stack([RESIDUE] * 3), np.stack([RESIDUE] * 3), np.stack([_same(CHAIN)] * 3),
+              form="broadcast-view"),
+        _form("batch-one", BATCH[:1], BATCH[:1, :4], _same(CHAINS)[:1, :, :4]),
+        _form("length-one", (4,), (3,), np.ones((1, 1), dtype=bool)),
+        _form("one-key", (4, 1, 2), (3,), np.asarray([[1], [0], [1]]).astype(bool)),
+        Case(f"{OP}/sequence/crops", kind="sequence", comment="one crop after another",
              steps=tuple(Step(USUAL, {"q_residues": q, "k_residues": q, "same": _same(c)})
                          for q, c in ((RESIDUE, CHAIN), (RESIDUE[3:], CHAIN[3:]), (RESIDUE + 40, ENTITY)))),
-        _case("refused/fractions", "refuse", (1.5, 2.0), comment="indices are integers", kind="reject"),
-        _case("refused/mask", "refuse", (1, 2), None, np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), comment="indices are integers", kind="reject"),
+        _case("refused/mask", (1, 2), None, np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
     )  # fmt: skip
 
 

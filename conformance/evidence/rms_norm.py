@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, deviations_of, narrowed, option
@@ -13,18 +13,6 @@ from .tools.hints import DEFAULT, IGNORED, ROUND_ONCE
 from .tools.numbers import reals
 
 OP = "rms_norm"
-FLAGS = {
-    "norm-mean": Flag("a mean over the wrong axis, over too few or too many channels, or of x itself"),
-    "norm-eps": Flag("eps outside the root, left out, or of another size"),
-    "norm-weight": Flag("the weight left out, or multiplied before the mean is taken"),
-    "norm-offset": Flag("1 + w where the weight is w, or the other way round"),
-    "norm-rounding": Flag("the normalized x, or its squares, rounded to half precision", "transformers #29402"),
-    "norm-downcast": Flag("24-bit numbers narrowed on the way"),
-    "norm-true-size": Flag("a model's widths and eps not reproduced"),
-    "norm-zero": Flag("NaN, or noise, where all channels are 0"),
-    "norm-empty": Flag("no rows: a crash or a wrong shape"),
-    "norm-refuse": Flag("a weight of another width broadcast, or an impossible option accepted"),
-}
 
 USUAL: dict[str, Any] = {"eps": 2.0**-10, "offset": 0}
 KERNEL: tuple[dict[str, Any], ...] = (
@@ -34,12 +22,11 @@ KERNEL: tuple[dict[str, Any], ...] = (
 KERNEL_SIZES: dict[str, Any] = {"D": 200}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 
-_norm = cases_of(OP, "norm-")
-_form = cases_of(OP)
+_norm = cases_of(OP)
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, eps: float = 1e-6, offset: int = 0,
+    name: str, shape: tuple[int, ...], comment: str = "", *, eps: float = 1e-6, offset: int = 0,
     size: Any = 1.0, bits: int = 8, weight: tuple[int, ...] | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of an x of `shape`, with numbers in (-4, 4) times `size`, and a weight for each of its channels."""
@@ -47,63 +34,61 @@ def _case(
         "x": reals(f"norm {name} x", *shape, bits=bits) * size,
         "weight": reals(f"norm {name} weight", *(shape[-1:] if weight is None else weight), bits=bits) / 2,
     }
-    make = _form if name.startswith("forms/") else _norm
-    return make(name, flags, {"eps": eps, "offset": offset}, inputs, comment, **rest)
+    return _norm(name, {"eps": eps, "offset": offset}, inputs, comment, **rest)
 
 
-def _gradient(name: str, flags: str, shape: tuple[int, ...], *, size: float = 1.0, bits: int = 8, **params: Any) -> Case:
+def _gradient(name: str, shape: tuple[int, ...], *, size: float = 1.0, bits: int = 8, **params: Any) -> Case:
     inputs = {
         "x": reals(f"norm gradient {name} x", *shape, bits=bits) * size,
         "weight": reals(f"norm gradient {name} weight", abs(shape[-1]), bits=bits) / 2,
     }
     options = {"eps": 1e-6, "offset": 0, **params}
-    return gradient(OP, name, flags, inputs, {"out": shape}, bits=bits, **options)
+    return gradient(OP, name, inputs, {"out": shape}, bits=bits, **options)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     small = 2.0**-7
     return (
-        _case("weight/small", "mean weight", (3, 6), tier="smoke"),
-        _case("weight/24-bits", "downcast mean", (2, 3, 5, 12), bits=24),
-        _case("weight/vector", "mean weight", (10,)),
-        _case("weight/odd", "mean weight", (2, 5, 7), "an odd number of channels"),
-        _case("weight/small-numbers", "eps", (4, 6), size=small, eps=1e-4),
-        _case("weight/large-eps", "eps downcast", (3, 5, 10), eps=0.125, bits=24),
-        _case("weight/large-numbers", "mean rounding", (3, 14), "the sum of their squares is above 65504", size=64.0),
-        _case("weight/large-squares", "rounding", (3, 14), "each square of many is above 65504", size=512.0),
-        _case("offset/large-squares", "rounding offset", (2, 3, 9), "each square of many is above 65504", size=512.0, offset=1),
-        _case("weight/zero", "zero eps", (3, 6), "a row of zeros is 0", size=np.asarray([[1.0], [0.0], [0.5]]), eps=1e-5),
-        _case("offset/small", "offset mean", (3, 6), offset=1),
-        _case("offset/24-bits", "offset downcast", (2, 5, 12), offset=1, bits=24),
-        _case("offset/small-numbers", "eps offset", (4, 3, 10), size=small, eps=1e-4, offset=1),
-        _case("offset/rows", "offset rounding", (3, 2, 10), offset=1),
-        _case("offset/odd", "offset weight", (2, 3, 11), offset=1),
-        _case("models/qwen3", "true-size rounding", (2, 3, 128), "a norm of each head"),
-        _case("models/gemma-3", "true-size offset", (3, 2, 256), "a norm of each head", offset=1),
-        _case("models/olmo-2", "true-size mean", (2, 5120), "the 40 heads of 128 channels of OLMo 2 13B together"),
-        _case("models/llama-3", "true-size eps", (3, 4096), "before a layer", eps=1e-5),
-        _case("empty/rows", "empty", (3, 0, 6)),
-        _case("empty/batch", "empty", (0, 2, 4), offset=1),
-        _case("forms/strided", "non-contiguous", (3, 2, 5, 6)),
-        _case("forms/strided-offset", "non-contiguous", (4, 3, 10), offset=1),
-        _case("forms/expanded", "broadcast-view", (-3, 2, 8)),
-        _case("forms/batch-one", "batch-one", (1, 3, 6)),
-        _case("forms/one-row", "length-one", (2, 1, 6), offset=1),
-        _case("forms/one-channel", "length-one", (3, 1), "the sign of x, nearly"),
-        _case("refused/weight-width", "refuse", (3, 6), "the weight of another width", weight=(3,), kind="reject"),
-        _case("refused/weight-one", "refuse", (3, 6), "one weight would broadcast", weight=(1,), kind="reject"),
-        _case("refused/weight-of-heads", "refuse", (2, 3, 6), "a weight for each channel of each head", weight=(3, 6),
-              kind="reject"),
-        _case("refused/eps", "refuse", (3, 6), "0 gives NaN for a row of zeros", eps=0.0, kind="reject"),
-        _case("refused/offset", "refuse", (3, 6), "0 or 1", offset=2, kind="reject"),
-        _gradient("weight", "term scale", (2, 4)),
-        _gradient("offset", "term scale", (3, 2, 3), offset=1),
-        _gradient("eps", "term", (2, 3), size=small, eps=1e-4),
-        _gradient("24-bits", "bits term", (2, 3), bits=24),
-        _gradient("odd", "term scale", (2, 5)),
-        _gradient("strided", "non-contiguous broadcast", (2, 3, 4), eps=1e-5),
-        _gradient("expanded", "broadcast-view broadcast", (-2, 2, 3)),
+        _case("weight/small", (3, 6), tier="smoke"),
+        _case("weight/24-bits", (2, 3, 5, 12), bits=24),
+        _case("weight/vector", (10,)),
+        _case("weight/odd", (2, 5, 7), "an odd number of channels"),
+        _case("weight/small-numbers", (4, 6), size=small, eps=1e-4),
+        _case("weight/large-eps", (3, 5, 10), eps=0.125, bits=24),
+        _case("weight/large-numbers", (3, 14), "the sum of their squares is above 65504", size=64.0),
+        _case("weight/large-squares", (3, 14), "each square of many is above 65504", size=512.0),
+        _case("offset/large-squares", (2, 3, 9), "each square of many is above 65504", size=512.0, offset=1),
+        _case("weight/zero", (3, 6), "a row of zeros is 0", size=np.asarray([[1.0], [0.0], [0.5]]), eps=1e-5),
+        _case("offset/small", (3, 6), offset=1),
+        _case("offset/24-bits", (2, 5, 12), offset=1, bits=24),
+        _case("offset/small-numbers", (4, 3, 10), size=small, eps=1e-4, offset=1),
+        _case("offset/rows", (3, 2, 10), offset=1),
+        _case("offset/odd", (2, 3, 11), offset=1),
+        _case("models/qwen3", (2, 3, 128), "a norm of each head"),
+        _case("models/gemma-3", (3, 2, 256), "a norm of each head", offset=1),
+        _case("models/olmo-2", (2, 5120), "the 40 heads of 128 channels of OLMo 2 13B together"),
+        _case("models/llama-3", (3, 4096), "before a layer", eps=1e-5),
+        _case("empty/rows", (3, 0, 6)),
+        _case("empty/batch", (0, 2, 4), offset=1),
+        _case("forms/strided", (3, 2, 5, 6), form="non-contiguous"),
+        _case("forms/strided-offset", (4, 3, 10), offset=1, form="non-contiguous"),
+        _case("forms/expanded", (-3, 2, 8), form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 6)),
+        _case("forms/one-row", (2, 1, 6), offset=1),
+        _case("forms/one-channel", (3, 1), "the sign of x, nearly"),
+        _case("refused/weight-width", (3, 6), "the weight of another width", weight=(3,), kind="reject"),
+        _case("refused/weight-one", (3, 6), "one weight would broadcast", weight=(1,), kind="reject"),
+        _case("refused/weight-of-heads", (2, 3, 6), "a weight for each channel of each head", weight=(3, 6), kind="reject"),
+        _case("refused/eps", (3, 6), "0 gives NaN for a row of zeros", eps=0.0, kind="reject"),
+        _case("refused/offset", (3, 6), "0 or 1", offset=2, kind="reject"),
+        _gradient("weight", (2, 4)),
+        _gradient("offset", (3, 2, 3), offset=1),
+        _gradient("eps", (2, 3), size=small, eps=1e-4),
+        _gradient("24-bits", (2, 3), bits=24),
+        _gradient("odd", (2, 5)),
+        _gradient("strided", (2, 3, 4), eps=1e-5, view="non-contiguous"),
+        _gradient("expanded", (-2, 2, 3), view="broadcast-view"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Proportional, Scaling, YaRN
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import (
     BASE,
     DEEPSEEK_V2,
@@ -48,10 +48,6 @@ from .tools.hints import ARANGE, EXPONENT, SLICE
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
 
-FLAGS = {
-    "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
-}
-
 USUAL: dict[str, Any] = ROTARY
 WITH_OPTION = {"lanes": {"rotary_dim": 4}}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-batch-once-more", "again/no-tokens", "again/one-token")
@@ -61,38 +57,38 @@ EVERY_SIZE = True
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8,
+    name: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8,
     kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of rope on an x of `shape`; the base is 10000 unless given."""
     inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions}
-    return Case(f"rope/{name}", {"base": BASE, **params}, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"rope/{name}", {"base": BASE, **params}, inputs, comment, kind, tier)
 
 
 def _layout(layout: str) -> Iterator[Case]:
     """Yield what every layout is asked."""
     group = layout.replace("_", "-")
     first = "smoke" if layout == "half" else "core"
-    yield _case(f"{group}/small", "layout sign one-based", (3, 8), (0, 1, 5), tier=first, layout=layout)
-    yield _case(f"{group}/far", "far-position table-end quantised-angle", (19, 10), FAR, layout=layout)
+    yield _case(f"{group}/small", (3, 8), (0, 1, 5), tier=first, layout=layout)
+    yield _case(f"{group}/far", (19, 10), FAR, layout=layout)
     yield _case(
-        f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED,
+        f"{group}/unsorted", (2, 3, 5, 12), UNSORTED,
         "gaps, repeats and no order; sizes that all differ", layout=layout, base=500000.0,
     )  # fmt: skip
     yield _case(
-        f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 14), np.asarray(OFFSETS)[:, None, :].tolist(),
+        f"{group}/rows", (3, 2, 5, 14), np.asarray(OFFSETS)[:, None, :].tolist(),
         "another offset in every row", layout=layout, base=1e6,
     )  # fmt: skip
     yield _case(
-        f"{group}/24-bits", "downcast half-precision table-layout exponent", (7, 18), (0, 1, 2, 3, 5, 8, 13),
+        f"{group}/24-bits", (7, 18), (0, 1, 2, 3, 5, 8, 13),
         "no number of x is representable in half precision", bits=24, layout=layout,
     )  # fmt: skip
     yield _case(
-        f"{group}/tokens-first", "token-axis rank every-head", (2, 5, 3, 8), np.asarray(OFFSETS)[1:, :, None].tolist(),
+        f"{group}/tokens-first", (2, 5, 3, 8), np.asarray(OFFSETS)[1:, :, None].tolist(),
         "(B, T, H, d) with positions (B, T, 1)", layout=layout, base=2500.0,
     )  # fmt: skip
     yield _case(
-        f"{group}/decode", "decode row-offsets far-position", (3, 2, 1, 20), (((257,),), ((2049,),), ((6,),)),
+        f"{group}/decode", (3, 2, 1, 20), (((257,),), ((2049,),), ((6,),)),
         "one token a row, each at its own offset", layout=layout,
     )  # fmt: skip
 
@@ -115,29 +111,29 @@ def _lengths(layout: str, scaling: DynamicNTK, longest: int) -> tuple[Step, ...]
 
 def _extended_rotations(extended: Extended) -> Iterator[Case]:
     """Yield rotations of both layouts with a context extension."""
-    name, dim, flags = extended.name, extended.dim, tuple(extended.flags.split())
+    name, dim = extended.name, extended.dim
     x = floats(*((3, 2, 5) if dim <= 24 else (5,)), dim, seed=seed_of(name), bits=24)
     y = floats(5, dim, seed=seed_of(name) + 1)
     positions = (0, 1, 7, extended.last // 2, extended.last)
     half, other = ({**extended.params, "layout": layout} for layout in ("half", extended.layout))
-    yield Case(f"rope/{name}", half, {"x": x, "positions": positions}, flags, extended.comment)
-    yield Case(f"rope/{name}-{extended.layout.replace('_', '-')}", other, {"x": y, "positions": positions}, flags)
+    yield Case(f"rope/{name}", half, {"x": x, "positions": positions}, extended.comment)
+    yield Case(f"rope/{name}-{extended.layout.replace('_', '-')}", other, {"x": y, "positions": positions})
 
 
-def _rising_rotations(scaling: Scaling, flag: str, lengths: tuple[int, ...]) -> Case:
+def _rising_rotations(scaling: Scaling, lengths: tuple[int, ...]) -> Case:
     """Return a sequence in which the length rises, falls and meets the original one."""
     name, options = type(scaling).__name__.lower(), {"base": BASE, "scaling": scaling, "layout": "half"}
     steps = tuple(
         Step({**options, "length": n}, {"x": floats(3, 12, seed=seed_of(f"{name}{i}")), "positions": (0, n // 3, n - 1)})
         for i, n in enumerate(lengths)
     )
-    return sequence(f"rope/sequence/{name}", flag, RISING, steps)
+    return sequence(f"rope/sequence/{name}", RISING, steps)
 
 
-def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", **params: Any) -> Case:
+def _rope(name: str, shape: tuple[int, ...], positions: Any, comment: str = "", **params: Any) -> Case:
     """Return a case of rope."""
     inputs = {"x": reals(name, *shape), "positions": positions}
-    return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+    return gradient("rope", name, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
 
 
 PROMPTS: dict[str, tuple[int, ...]] = {"short": (3, 10), "long": (1, 33, 6), "heads": (2, 3, 7, 18)}
@@ -148,206 +144,177 @@ def _usual(layout: str) -> Iterator[Case]:
     for name, heads, x in usual_heads(layout):
         base = 500000.0 if name.endswith(("chunk", "zero")) else BASE
         inputs = {"x": x, "positions": heads.positions}
-        yield Case(f"rope/usual/{name}", {"layout": layout, "base": base}, inputs, ("usual-size",))
+        yield Case(f"rope/usual/{name}", {"layout": layout, "base": base}, inputs)
     for name, shape in PROMPTS.items():
         inputs = {"x": floats(*shape, seed=seed_of(name + layout + "prompt")), "positions": np.arange(shape[-2])}
         known = f"rope/usual/{layout.replace('_', '-')}-prompt-{name}"
-        yield Case(known, {"layout": layout, "base": 20000.0}, inputs, ("from-zero",))
+        yield Case(known, {"layout": layout, "base": 20000.0}, inputs)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for layout in LAYOUTS for case in _layout(layout)),
-        _case("shapes/vector", "rank decode", (6,), 5, "one axis, and a position without axes", layout="half"),
-        _case("shapes/vector-interleaved", "rank decode", (10,), 258, layout="interleaved"),
-        _case("shapes/three-axes", "rank token-axis odd-size", (5, 3, 20), (1, 6, 4), "(H, T, d)", layout="half"),
-        _case("shapes/three-axes-interleaved", "rank token-axis odd-size", (2, 5, 22), (1, 6, 4, 300, 0), layout="interleaved"),
-        _case("shapes/tokens-first-shared", "rank token-axis", (2, 5, 3, 8), (tuple((p,) for p in UNSORTED),),
+        _case("shapes/vector", (6,), 5, "one axis, and a position without axes", layout="half"),
+        _case("shapes/vector-interleaved", (10,), 258, layout="interleaved"),
+        _case("shapes/three-axes", (5, 3, 20), (1, 6, 4), "(H, T, d)", layout="half"),
+        _case("shapes/three-axes-interleaved", (2, 5, 22), (1, 6, 4, 300, 0), layout="interleaved"),
+        _case("shapes/tokens-first-shared", (2, 5, 3, 8), (tuple((p,) for p in UNSORTED),),
               "(B, T, H, d) with positions (1, T, 1)", layout="half"),
-        _case("shapes/single-head", "single-head", (2, 1, 5, 12), UNSORTED, "multi-query keys", layout="half"),
-        _case("shapes/single-head-rows", "single-head row-offsets", (3, 1, 5, 14), np.asarray(OFFSETS)[:, None].tolist(),
-              layout="half"),
-        _case("shapes/single-head-three-axes", "single-head", (1, 5, 10), NEAR, layout="interleaved"),
-        _case("shapes/single-head-interleaved", "single-head", (3, 1, 2, 6), (4, 11), layout="interleaved"),
-        _case("shapes/odd-rows", "odd-size aliasing", (7, 12), (3, 1, 4, 15, 9, 2, 6), bits=24, layout="half"),
-        _case("shapes/odd-rows-interleaved", "odd-size aliasing", (3, 14), (3, 1, 4), bits=24, layout="interleaved"),
-        _case("shapes/one-pair", "odd-size exponent", (3, 2), (0, 1, 40), "d = 2: one frequency, which is 1", layout="half"),
-        _case("shapes/one-token", "decode one-based", (1, 6), (9,), layout="interleaved"),
-        _case("shapes/no-token", "empty", (2, 3, 0, 8), np.zeros(0, dtype=np.int64), layout="half"),
-        _case("shapes/no-row", "empty", (0, 3, 8), (1, 0, 4), layout="interleaved"),
-        _case("positions/shift-back", "negative", (2, 3, 12), (-100, -100, -100), "re-rotates a cache", bits=24, layout="half"),
-        _case("positions/shift-back-interleaved", "negative", (5, 3, 6), (-31, -31, -31), bits=24, layout="interleaved"),
-        _case("positions/negative", "negative sign", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), layout="half"),
-        _case("positions/negative-interleaved", "negative sign", (3, 5, 10), (-7, -1, -4096, 5, -300), layout="interleaved"),
-        _case("positions/fractional", "fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), layout="half"),
-        _case("positions/fractional-interleaved", "fractional", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), layout="interleaved"),
-        _case("positions/chunk", "position-ids", (2, 5, 8), (100, 101, 102, 103, 104), "a chunk", layout="half"),
-        _case("positions/chunk-interleaved", "position-ids", (3, 4, 6), (31, 32, 33, 34), layout="interleaved"),
-        _case("base/500", "base exponent", (5, 12), NEAR, layout="half", base=500.0),
-        _case("base/500-interleaved", "base exponent", (5, 6), NEAR, layout="interleaved", base=500.0),
-        _case("base/150000", "base exponent", (3, 5, 20), NEAR, bits=24, layout="half", base=150000.0),
-        _case("base/1e6-interleaved", "base exponent", (2, 5, 18), NEAR, bits=24, layout="interleaved", base=1e6),
-        _case("base/below-one", "base", (3, 6), (1, 2, 3), "frequencies that grow", layout="half", base=0.25),
-        _case("partial/20-of-48", "partial partial-exponent", (3, 2, 5, 48), UNSORTED, layout="half", rotary_dim=20),
-        _case("partial/20-of-34", "partial partial-exponent", (3, 5, 34), UNSORTED, layout="interleaved", rotary_dim=20),
-        _case("partial/40-of-72", "partial partial-tail", (5, 72), NEAR, bits=24, layout="half", rotary_dim=40),
-        _case("partial/72-of-80", "partial partial-tail", (3, 80), (1, 7, 63), bits=24, layout="interleaved", rotary_dim=72),
-        _case("partial/10-of-14", "partial mixed-layout", (5, 14), NEAR, layout="interleaved_to_half", rotary_dim=10),
-        _case("partial/12-of-21", "partial partial-tail", (2, 5, 21), NEAR, "an odd head size", layout="interleaved_to_half",
-              base=3e4, rotary_dim=12),
-        _case("partial/all", "partial", (5, 12), NEAR, "rotary_dim given, and all of d", layout="half", rotary_dim=12),
-        _case("partial/gpt-j", "true-size partial", (3, 256), (1, 7, 2047), layout="interleaved", rotary_dim=64),
-        _case("partial/gpt-neox-20b", "true-size partial", (5, 96), (0, 1, 7, 63, 2047), layout="half", rotary_dim=24),
-        _case("trailing/half", "lanes layout", (3, 2, 5, 14), UNSORTED, layout="half", rotary_dim=8, lanes="trailing"),
-        _case("trailing/interleaved", "lanes layout", (3, 5, 22), UNSORTED, bits=24, layout="interleaved", rotary_dim=12,
+        _case("shapes/single-head", (2, 1, 5, 12), UNSORTED, "multi-query keys", layout="half"),
+        _case("shapes/single-head-rows", (3, 1, 5, 14), np.asarray(OFFSETS)[:, None].tolist(), layout="half"),
+        _case("shapes/single-head-three-axes", (1, 5, 10), NEAR, layout="interleaved"),
+        _case("shapes/single-head-interleaved", (3, 1, 2, 6), (4, 11), layout="interleaved"),
+        _case("shapes/odd-rows", (7, 12), (3, 1, 4, 15, 9, 2, 6), bits=24, layout="half"),
+        _case("shapes/odd-rows-interleaved", (3, 14), (3, 1, 4), bits=24, layout="interleaved"),
+        _case("shapes/one-pair", (3, 2), (0, 1, 40), "d = 2: one frequency, which is 1", layout="half"),
+        _case("shapes/one-token", (1, 6), (9,), layout="interleaved"),
+        _case("shapes/no-token", (2, 3, 0, 8), np.zeros(0, dtype=np.int64), layout="half"),
+        _case("shapes/no-row", (0, 3, 8), (1, 0, 4), layout="interleaved"),
+        _case("positions/shift-back", (2, 3, 12), (-100, -100, -100), "re-rotates a cache", bits=24, layout="half"),
+        _case("positions/shift-back-interleaved", (5, 3, 6), (-31, -31, -31), bits=24, layout="interleaved"),
+        _case("positions/negative", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), layout="half"),
+        _case("positions/negative-interleaved", (3, 5, 10), (-7, -1, -4096, 5, -300), layout="interleaved"),
+        _case("positions/fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), layout="half"),
+        _case("positions/fractional-interleaved", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), layout="interleaved"),
+        _case("positions/chunk", (2, 5, 8), (100, 101, 102, 103, 104), "a chunk", layout="half"),
+        _case("positions/chunk-interleaved", (3, 4, 6), (31, 32, 33, 34), layout="interleaved"),
+        _case("base/500", (5, 12), NEAR, layout="half", base=500.0),
+        _case("base/500-interleaved", (5, 6), NEAR, layout="interleaved", base=500.0),
+        _case("base/150000", (3, 5, 20), NEAR, bits=24, layout="half", base=150000.0),
+        _case("base/1e6-interleaved", (2, 5, 18), NEAR, bits=24, layout="interleaved", base=1e6),
+        _case("base/below-one", (3, 6), (1, 2, 3), "frequencies that grow", layout="half", base=0.25),
+        _case("partial/20-of-48", (3, 2, 5, 48), UNSORTED, layout="half", rotary_dim=20),
+        _case("partial/20-of-34", (3, 5, 34), UNSORTED, layout="interleaved", rotary_dim=20),
+        _case("partial/40-of-72", (5, 72), NEAR, bits=24, layout="half", rotary_dim=40),
+        _case("partial/72-of-80", (3, 80), (1, 7, 63), bits=24, layout="interleaved", rotary_dim=72),
+        _case("partial/10-of-14", (5, 14), NEAR, layout="interleaved_to_half", rotary_dim=10),
+        _case("partial/12-of-21", (2, 5, 21), NEAR, "an odd head size", layout="interleaved_to_half", base=3e4, rotary_dim=12),
+        _case("partial/all", (5, 12), NEAR, "rotary_dim given, and all of d", layout="half", rotary_dim=12),
+        _case("partial/gpt-j", (3, 256), (1, 7, 2047), layout="interleaved", rotary_dim=64),
+        _case("partial/gpt-neox-20b", (5, 96), (0, 1, 7, 63, 2047), layout="half", rotary_dim=24),
+        _case("trailing/half", (3, 2, 5, 14), UNSORTED, layout="half", rotary_dim=8, lanes="trailing"),
+        _case("trailing/interleaved", (3, 5, 22), UNSORTED, bits=24, layout="interleaved", rotary_dim=12,
               base=5e5, lanes="trailing"),
-        _case("trailing/mixed", "lanes mixed-layout", (5, 17), NEAR, "an odd head size", layout="interleaved_to_half",
+        _case("trailing/mixed", (5, 17), NEAR, "an odd head size", layout="interleaved_to_half",
               rotary_dim=6, lanes="trailing"),
-        _case("trailing/deepseek-v4", "lanes true-size", (1, 512), (131071,), layout="interleaved", rotary_dim=64,
-              lanes="trailing"),
-        _case("trailing/deepseek-v4-compress", "lanes true-size yarn-gain", (1, 512), (65537,), "layers with a compressor",
+        _case("trailing/deepseek-v4", (1, 512), (131071,), layout="interleaved", rotary_dim=64, lanes="trailing"),
+        _case("trailing/deepseek-v4-compress", (1, 512), (65537,), "layers with a compressor",
               layout="interleaved", base=160000.0, rotary_dim=64, lanes="trailing", scaling=DEEPSEEK_V4),
-        _case("trailing/inverse", "lanes inverse", (2, 5, 15), NEAR, bits=24, layout="interleaved", rotary_dim=10,
+        _case("trailing/inverse", (2, 5, 15), NEAR, bits=24, layout="interleaved", rotary_dim=10,
               lanes="trailing", inverse=True),
-        _case("trailing/inverse-mixed", "lanes inverse yarn-gain", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
+        _case("trailing/inverse-mixed", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
               lanes="trailing", inverse=True, scaling=GIVEN),
-        _case("trailing/all", "lanes", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
-        *(_case(f"inverse/{w.replace('_', '-')}", "inverse sign", (2, 5, 12), UNSORTED, layout=w, inverse=True)
+        _case("trailing/all", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
+        *(_case(f"inverse/{w.replace('_', '-')}", (2, 5, 12), UNSORTED, layout=w, inverse=True)
           for w in LAYOUTS),
-        _case("inverse/partial", "inverse partial-tail", (3, 5, 22), NEAR, bits=24, layout="half", rotary_dim=12, inverse=True),
-        _case("inverse/partial-mixed", "inverse partial-tail", (3, 5, 16), NEAR, layout="interleaved_to_half", rotary_dim=10,
-              inverse=True),
-        _case("inverse/factor", "inverse yarn-gain", (5, 12), NEAR,
+        _case("inverse/partial", (3, 5, 22), NEAR, bits=24, layout="half", rotary_dim=12, inverse=True),
+        _case("inverse/partial-mixed", (3, 5, 16), NEAR, layout="interleaved_to_half", rotary_dim=10, inverse=True),
+        _case("inverse/factor", (5, 12), NEAR,
               "the factor multiplies again: the transpose, not the inverse", layout="half", scaling=GIVEN, inverse=True),
-        _case("inverse/factor-interleaved", "inverse yarn-gain", (5, 20), NEAR, bits=24, layout="interleaved", base=3e4,
+        _case("inverse/factor-interleaved", (5, 20), NEAR, bits=24, layout="interleaved", base=3e4,
               scaling=YaRN(factor=4, original_length=2048), inverse=True),
-        _case("linear/4", "linear", (5, 12), NEAR, layout="half", scaling=Linear(4)),
-        _case("linear/2.5", "linear", (3, 5, 10), NEAR, bits=24, layout="interleaved", base=5e5, scaling=Linear(2.5)),
-        _case("linear/8", "linear", (5, 20), (0, 3, 300, 4097, 8), layout="half", base=5e5, scaling=Linear(8)),
-        _case("linear/6", "linear", (3, 14), (1, 63, 2049), layout="interleaved", scaling=Linear(6)),
-        _case("linear/3-mixed", "linear", (5, 6), (0, 3, 300, 4097, 8), layout="interleaved_to_half", scaling=Linear(3)),
-        _case("ntk/4", "ntk-exponent", (5, 20), NEAR, layout="half", scaling=NTKAware(4)),
-        _case("ntk/2.5", "ntk-exponent", (3, 5, 12), NEAR, bits=24, layout="interleaved", base=5e5, scaling=NTKAware(2.5)),
-        _case("ntk/3", "ntk-exponent", (5, 6), NEAR, layout="interleaved", base=500.0, scaling=NTKAware(3)),
-        _case("ntk/96", "ntk-exponent", (5, 96), NEAR, layout="half", base=1e6, scaling=NTKAware(8)),
-        _case("ntk/partial", "ntk-exponent partial-exponent", (5, 30), NEAR, "the power has the rotated width",
+        _case("linear/4", (5, 12), NEAR, layout="half", scaling=Linear(4)),
+        _case("linear/2.5", (3, 5, 10), NEAR, bits=24, layout="interleaved", base=5e5, scaling=Linear(2.5)),
+        _case("linear/8", (5, 20), (0, 3, 300, 4097, 8), layout="half", base=5e5, scaling=Linear(8)),
+        _case("linear/6", (3, 14), (1, 63, 2049), layout="interleaved", scaling=Linear(6)),
+        _case("linear/3-mixed", (5, 6), (0, 3, 300, 4097, 8), layout="interleaved_to_half", scaling=Linear(3)),
+        _case("ntk/4", (5, 20), NEAR, layout="half", scaling=NTKAware(4)),
+        _case("ntk/2.5", (3, 5, 12), NEAR, bits=24, layout="interleaved", base=5e5, scaling=NTKAware(2.5)),
+        _case("ntk/3", (5, 6), NEAR, layout="interleaved", base=500.0, scaling=NTKAware(3)),
+        _case("ntk/96", (5, 96), NEAR, layout="half", base=1e6, scaling=NTKAware(8)),
+        _case("ntk/partial", (5, 30), NEAR, "the power has the rotated width",
               layout="interleaved", scaling=NTKAware(6), rotary_dim=12),
-        _case("dynamic/below", "dynamic-below", (5, 12), (0, 1, 2, 5, 6), layout="half", scaling=DynamicNTK(2, 16), length=7),
-        _case("dynamic/below-interleaved", "dynamic-below", (3, 5, 20), NEAR, layout="interleaved", scaling=DynamicNTK(4, 600),
-              length=64),
-        _case("dynamic/at", "dynamic-below", (5, 12), (0, 1, 2, 7, 15), layout="half", scaling=DynamicNTK(2, 16), length=16),
-        _case("dynamic/at-interleaved", "dynamic-below", (3, 10), (0, 1, 11), layout="interleaved", scaling=DynamicNTK(3, 12),
-              length=12),
-        _case("dynamic/above", "dynamic-above ntk-exponent", (5, 12), (0, 1, 2, 7, 39), layout="half",
-              scaling=DynamicNTK(2, 16), length=40),
-        _case("dynamic/far-above", "dynamic-above", (3, 20), (1, 7, 4097), bits=24, layout="half", base=5e5,
+        _case("dynamic/below", (5, 12), (0, 1, 2, 5, 6), layout="half", scaling=DynamicNTK(2, 16), length=7),
+        _case("dynamic/below-interleaved", (3, 5, 20), NEAR, layout="interleaved", scaling=DynamicNTK(4, 600), length=64),
+        _case("dynamic/at", (5, 12), (0, 1, 2, 7, 15), layout="half", scaling=DynamicNTK(2, 16), length=16),
+        _case("dynamic/at-interleaved", (3, 10), (0, 1, 11), layout="interleaved", scaling=DynamicNTK(3, 12), length=12),
+        _case("dynamic/above", (5, 12), (0, 1, 2, 7, 39), layout="half", scaling=DynamicNTK(2, 16), length=40),
+        _case("dynamic/far-above", (3, 20), (1, 7, 4097), bits=24, layout="half", base=5e5,
               scaling=DynamicNTK(4, 2048), length=5000),
-        _case("dynamic/one-above", "dynamic-above", (3, 10), (1, 7, 12), layout="interleaved", scaling=DynamicNTK(3, 12),
-              length=13),
-        _case("dynamic/above-interleaved", "dynamic-above ntk-exponent", (3, 5, 20), NEAR, bits=24, layout="interleaved",
+        _case("dynamic/one-above", (3, 10), (1, 7, 12), layout="interleaved", scaling=DynamicNTK(3, 12), length=13),
+        _case("dynamic/above-interleaved", (3, 5, 20), NEAR, bits=24, layout="interleaved",
               base=5e5, scaling=DynamicNTK(4, 24), length=70),
-        _case("dynamic/length-and-positions", "dynamic-above", (3, 10), (1, 7, 20),
+        _case("dynamic/length-and-positions", (3, 10), (1, 7, 20),
               "length is more than the last position + 1", layout="interleaved_to_half", scaling=DynamicNTK(2.5, 16),
               length=100),
-        _case("llama3/llama-3.1", "llama3-bands true-size", (7, 128), (0, 1, 2, 7, 63, 257, 8193), layout="half", base=5e5,
-              scaling=LLAMA3),
-        _case("llama3/llama-3.2", "llama3-factor llama3-bands true-size", (5, 64), (0, 1, 7, 63, 8193), layout="interleaved",
-              base=5e5, scaling=LLAMA32),
-        _case("llama3/limits", "llama3-factor llama3-bands", (3, 5, 20), NEAR, bits=24, layout="half", base=2e4,
-              scaling=Llama3(6, 500, 2, 9)),
-        _case("llama3/limits-interleaved", "llama3-factor llama3-bands", (5, 12), NEAR, layout="interleaved",
-              scaling=Llama3(5, 300, 1.5, 24)),
-        _case("llama3/llama-4", "llama3-step true-size", (5, 128), (0, 1, 7, 63, 8193), layout="interleaved", base=5e5,
-              scaling=LLAMA4),
-        _case("llama3/step", "llama3-step", (5, 20), NEAR, layout="half", scaling=Llama3(4, 700, 2, 2)),
-        _case("yarn/qwen-2.5", "yarn-gain true-size", (7, 128), (0, 1, 2, 7, 63, 257, 32769), layout="half", base=1e6,
-              scaling=QWEN),
-        _case("yarn/gpt-oss", "yarn-truncate true-size", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="half", base=150000.0,
-              scaling=GPT_OSS),
-        _case("yarn/deepseek-v3", "yarn-mscale true-size", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="interleaved_to_half",
-              scaling=DEEPSEEK_V3),
-        _case("yarn/deepseek-v2-lite", "yarn-mscale true-size", (5, 64), NEAR, layout="interleaved", scaling=DEEPSEEK_V2),
-        _case("yarn/kimi-k2", "yarn-singular yarn-betas true-size", (5, 64), NEAR, layout="interleaved_to_half", base=50000.0,
-              scaling=KIMI),
-        _case("yarn/interleaved", "yarn-gain-layout yarn-gain yarn-factor", (2, 5, 20), NEAR, layout="interleaved", base=5e5,
-              scaling=YaRN(16, 1000)),
-        _case("yarn/mixed", "yarn-gain-layout yarn-gain yarn-factor", (3, 5, 12), NEAR, bits=24, layout="interleaved_to_half",
-              scaling=YaRN(5, 700)),
-        _case("yarn/24-bits", "yarn-gain yarn-factor downcast", (5, 22), NEAR, bits=24, layout="half", scaling=YaRN(7, 900)),
-        _case("yarn/mscale", "yarn-mscale yarn-gain", (5, 12), NEAR, layout="half", scaling=UNEQUAL),
-        _case("yarn/mscale-interleaved", "yarn-mscale yarn-gain-layout", (3, 5, 20), NEAR, layout="interleaved",
-              scaling=UNEQUAL),
-        _case("yarn/zero-mscale", "yarn-zero", (5, 12), NEAR, "1 / (0.08 ln 9 + 1), not 0.1 ln 9 + 1", layout="half",
+        _case("llama3/llama-3.1", (7, 128), (0, 1, 2, 7, 63, 257, 8193), layout="half", base=5e5, scaling=LLAMA3),
+        _case("llama3/llama-3.2", (5, 64), (0, 1, 7, 63, 8193), layout="interleaved", base=5e5, scaling=LLAMA32),
+        _case("llama3/limits", (3, 5, 20), NEAR, bits=24, layout="half", base=2e4, scaling=Llama3(6, 500, 2, 9)),
+        _case("llama3/limits-interleaved", (5, 12), NEAR, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
+        _case("llama3/llama-4", (5, 128), (0, 1, 7, 63, 8193), layout="interleaved", base=5e5, scaling=LLAMA4),
+        _case("llama3/step", (5, 20), NEAR, layout="half", scaling=Llama3(4, 700, 2, 2)),
+        _case("yarn/qwen-2.5", (7, 128), (0, 1, 2, 7, 63, 257, 32769), layout="half", base=1e6, scaling=QWEN),
+        _case("yarn/gpt-oss", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="half", base=150000.0, scaling=GPT_OSS),
+        _case("yarn/deepseek-v3", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="interleaved_to_half", scaling=DEEPSEEK_V3),
+        _case("yarn/deepseek-v2-lite", (5, 64), NEAR, layout="interleaved", scaling=DEEPSEEK_V2),
+        _case("yarn/kimi-k2", (5, 64), NEAR, layout="interleaved_to_half", base=50000.0, scaling=KIMI),
+        _case("yarn/interleaved", (2, 5, 20), NEAR, layout="interleaved", base=5e5, scaling=YaRN(16, 1000)),
+        _case("yarn/mixed", (3, 5, 12), NEAR, bits=24, layout="interleaved_to_half", scaling=YaRN(5, 700)),
+        _case("yarn/24-bits", (5, 22), NEAR, bits=24, layout="half", scaling=YaRN(7, 900)),
+        _case("yarn/mscale", (5, 12), NEAR, layout="half", scaling=UNEQUAL),
+        _case("yarn/mscale-interleaved", (3, 5, 20), NEAR, layout="interleaved", scaling=UNEQUAL),
+        _case("yarn/zero-mscale", (5, 12), NEAR, "1 / (0.08 ln 9 + 1), not 0.1 ln 9 + 1", layout="half",
               scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
-        _case("yarn/zero-mscale-all-dim", "yarn-zero", (5, 14), NEAR, layout="interleaved",
+        _case("yarn/zero-mscale-all-dim", (5, 14), NEAR, layout="interleaved",
               scaling=YaRN(9, 800, mscale=0.5, mscale_all_dim=0.0)),
-        _case("yarn/given-factor", "yarn-gain yarn-betas", (5, 12), NEAR, layout="half", scaling=GIVEN),
-        _case("yarn/given-factor-interleaved", "yarn-gain-layout yarn-betas", (3, 5, 20), NEAR, layout="interleaved",
-              scaling=GIVEN),
-        _case("yarn/unrounded", "yarn-truncate yarn-betas", (3, 5, 24), NEAR, bits=24, layout="interleaved", scaling=UNROUNDED),
-        _case("yarn/unrounded-partial", "yarn-truncate partial-exponent", (5, 40), NEAR, layout="half", scaling=UNROUNDED,
-              rotary_dim=28),
-        _case("yarn/long-original", "yarn-range", (5, 64), (0, 1, 63, 257, 4096), "high is 35, above d/2 - 1 = 31",
+        _case("yarn/given-factor", (5, 12), NEAR, layout="half", scaling=GIVEN),
+        _case("yarn/given-factor-interleaved", (3, 5, 20), NEAR, layout="interleaved", scaling=GIVEN),
+        _case("yarn/unrounded", (3, 5, 24), NEAR, bits=24, layout="interleaved", scaling=UNROUNDED),
+        _case("yarn/unrounded-partial", (5, 40), NEAR, layout="half", scaling=UNROUNDED, rotary_dim=28),
+        _case("yarn/long-original", (5, 64), (0, 1, 63, 257, 4096), "high is 35, above d/2 - 1 = 31",
               layout="half", scaling=YaRN(4, 131072)),
-        _case("yarn/long-original-interleaved", "yarn-range", (3, 48), (1, 100, 300), layout="interleaved",
-              scaling=YaRN(6, 200000)),
-        _case("yarn/equal-betas-inside", "yarn-singular", (3, 20), (0, 5, 60), "pair 4 lies inside the ramp of 1/1000",
+        _case("yarn/long-original-interleaved", (3, 48), (1, 100, 300), layout="interleaved", scaling=YaRN(6, 200000)),
+        _case("yarn/equal-betas-inside", (3, 20), (0, 5, 60), "pair 4 lies inside the ramp of 1/1000",
               layout="interleaved", scaling=YaRN(4, 600, beta_fast=2.39955872, beta_slow=2.39955872, truncate=False)),
-        _case("yarn/equal-betas", "yarn-singular yarn-truncate", (5, 20), NEAR, "a ramp 1/1000 wide", layout="half",
+        _case("yarn/equal-betas", (5, 20), NEAR, "a ramp 1/1000 wide", layout="half",
               scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
-        _case("yarn/factor-one", "yarn-gain yarn-factor", (5, 12), NEAR, "no factor on cos and sin for s <= 1",
+        _case("yarn/factor-one", (5, 12), NEAR, "no factor on cos and sin for s <= 1",
               layout="interleaved", scaling=YaRN(0.75, 2000)),
-        *(sequence(f"rope/sequence/dynamic-{scaling.original_length}-{layout}", "dynamic-stale dynamic-limit",
+        *(sequence(f"rope/sequence/dynamic-{scaling.original_length}-{layout}",
           "long, short, long, exactly the limit, longer", _lengths(layout, scaling, longest))
           for scaling, longest in ((DynamicNTK(2, 16), 40), (DynamicNTK(3, 12), 31)) for layout in ("half", "interleaved")),
-        sequence("rope/sequence/offset", "cache-key", "the same T at another offset",
+        sequence("rope/sequence/offset", "the same T at another offset",
                  _steps({"layout": "half"}, ({}, (2, 5, 8), (0, 1, 2, 3, 4)), ({}, (2, 5, 8), (7, 8, 9, 10, 11)))),
-        sequence("rope/sequence/offset-interleaved", "cache-key", "the same T at another offset",
+        sequence("rope/sequence/offset-interleaved", "the same T at another offset",
                  _steps({"layout": "interleaved"}, ({}, (3, 10), (9, 10, 11)), ({}, (3, 10), (0, 1, 2)))),
-        sequence("rope/sequence/order", "cache-key", "the same T, first and last position in another order",
+        sequence("rope/sequence/order", "the same T, first and last position in another order",
                  _steps({"layout": "half"}, ({}, (4, 6), (0, 1, 2, 3)), ({}, (4, 6), (0, 2, 1, 3)))),
-        sequence("rope/sequence/base", "cache-key base", "another base, then the first again",
+        sequence("rope/sequence/base", "another base, then the first again",
                  _steps({"layout": "half"}, ({}, (5, 12), NEAR), ({"base": 5e5}, (5, 12), NEAR), ({}, (5, 12), NEAR))),
-        sequence("rope/sequence/base-interleaved", "cache-key base", "another base",
+        sequence("rope/sequence/base-interleaved", "another base",
                  _steps({"layout": "interleaved"}, ({"base": 1e6}, (5, 6), NEAR), ({}, (5, 6), NEAR))),
-        sequence("rope/sequence/decode", "decode cache-key position-ids", "prefill, then one token after another",
+        sequence("rope/sequence/decode", "prefill, then one token after another",
                  _steps({"layout": "half"}, ({}, (3, 5, 12), (0, 1, 2, 3, 4)), ({}, (3, 1, 12), (5,)), ({}, (3, 1, 12), (6,)))),
-        sequence("rope/sequence/decode-interleaved", "decode cache-key position-ids",
+        sequence("rope/sequence/decode-interleaved",
                  "prefill, one token, prefill of another row",
                  _steps({"layout": "interleaved"}, ({}, (2, 7, 6), (0, 1, 2, 3, 4, 5, 6)), ({}, (2, 1, 6), (7,)),
                  ({}, (2, 7, 6), (3, 4, 5, 6, 7, 8, 9)))),
-        _case("refused/odd-rotary-dim", "refuse-width", (3, 8), (0, 1, 5), "lanes rotate in pairs", kind="reject",
-              layout="half", rotary_dim=5),
-        _case("refused/wide-rotary-dim", "refuse-width", (3, 8), (0, 1, 5), "rotary_dim is more than d", kind="reject",
+        _case("refused/odd-rotary-dim", (3, 8), (0, 1, 5), "lanes rotate in pairs", kind="reject", layout="half", rotary_dim=5),
+        _case("refused/wide-rotary-dim", (3, 8), (0, 1, 5), "rotary_dim is more than d", kind="reject",
               layout="interleaved", rotary_dim=10),
-        _case("refused/layout", "refuse-option", (3, 8), (0, 1, 5), "no such layout", kind="reject", layout="neox"),
-        _case("refused/enlarged", "refuse-positions", (1, 8), (0, 1, 5), "three positions for one row", kind="reject",
-              layout="half"),
-        _case("refused/rows-as-heads", "refuse-positions", (3, 3, 5, 8), OFFSETS,
+        _case("refused/layout", (3, 8), (0, 1, 5), "no such layout", kind="reject", layout="neox"),
+        _case("refused/enlarged", (1, 8), (0, 1, 5), "three positions for one row", kind="reject", layout="half"),
+        _case("refused/rows-as-heads", (3, 3, 5, 8), OFFSETS,
               "(B, T) would broadcast against (H, T), silently since B = H", kind="reject", layout="half"),
-        _case("refused/base-zero", "refuse-option", (3, 8), (0, 1, 5), "base must be above 0", kind="reject", layout="half",
-              base=0.0),
-        _case("refused/no-length", "refuse-option", (3, 8), (0, 1, 5), "dynamic NTK without a length", kind="reject",
+        _case("refused/base-zero", (3, 8), (0, 1, 5), "base must be above 0", kind="reject", layout="half", base=0.0),
+        _case("refused/no-length", (3, 8), (0, 1, 5), "dynamic NTK without a length", kind="reject",
               layout="half", scaling=DynamicNTK(2, 16)),
-        _case("refused/lanes", "refuse-option", (3, 8), (0, 1, 5), "no such lanes", kind="reject", layout="half", rotary_dim=4,
-              lanes="last"),
+        _case("refused/lanes", (3, 8), (0, 1, 5), "no such lanes", kind="reject", layout="half", rotary_dim=4, lanes="last"),
         *(case for extended in EXTENDED for case in _extended_rotations(extended)),
-        _rising_rotations(SMALL, "longrope-stale", LONGROPE_LENGTHS),
-        _rising_rotations(DynamicYaRN(48), "yarn-dynamic", YARN_LENGTHS),
+        _rising_rotations(SMALL, LONGROPE_LENGTHS),
+        _rising_rotations(DynamicYaRN(48), YARN_LENGTHS),
         *rotations("rope"),
-        _rope("strided", "non-contiguous sign", (2, 2, 3, 4), (7, 0, 2), layout="interleaved"),
-        _rope("half", "sign layout", (2, 3, 8), (0, 1, 5), layout="half"),
-        _rope("interleaved", "sign layout", (2, 3, 6), (2, 7, 300), layout="interleaved", base=500000.0),
-        _rope("mixed", "layout gain", (3, 6), (1, 0, 4097), layout="interleaved_to_half", scaling=YaRN(40, 4096)),
-        _rope("gain", "gain tail", (2, 3, 9), (0, 3, 11), layout="half", rotary_dim=6,
-              scaling=YaRN(4, 512, attention_factor=1.25)),
-        _rope("partial", "tail", (3, 2, 9), (257, 4), layout="interleaved", rotary_dim=4),
-        _rope("trailing", "tail lanes", (3, 2, 9), (257, 4), layout="half", rotary_dim=4, lanes="trailing"),
-        _rope("trailing-inverse", "tail lanes inverse", (2, 3, 7), (5, 1, 40), layout="interleaved", rotary_dim=4,
-              inverse=True, lanes="trailing"),
-        _rope("rows", "offsets", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
-        _rope("inverse", "inverse sign gain", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
+        _rope("strided", (2, 2, 3, 4), (7, 0, 2), layout="interleaved", view="non-contiguous"),
+        _rope("half", (2, 3, 8), (0, 1, 5), layout="half"),
+        _rope("interleaved", (2, 3, 6), (2, 7, 300), layout="interleaved", base=500000.0),
+        _rope("mixed", (3, 6), (1, 0, 4097), layout="interleaved_to_half", scaling=YaRN(40, 4096)),
+        _rope("gain", (2, 3, 9), (0, 3, 11), layout="half", rotary_dim=6, scaling=YaRN(4, 512, attention_factor=1.25)),
+        _rope("partial", (3, 2, 9), (257, 4), layout="interleaved", rotary_dim=4),
+        _rope("trailing", (3, 2, 9), (257, 4), layout="half", rotary_dim=4, lanes="trailing"),
+        _rope("trailing-inverse", (2, 3, 7), (5, 1, 40), layout="interleaved", rotary_dim=4, inverse=True, lanes="trailing"),
+        _rope("rows", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
+        _rope("inverse", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
         *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 

@@ -5,30 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .rope_frequencies import cases as frequency_cases
 from .shared.rotary import FAR, OFFSETS, UNSORTED
 from .tools.case import cases_of
 from .tools.forms import places
-
-FLAGS = {
-    "cos-sin-base": Flag("the base fixed at 10000"),
-    "cos-sin-rows": Flag("row 0's positions used for every row of the batch"),
-    "cos-sin-far": Flag("a cache that ends before the positions do, or positions in a narrow dtype"),
-    "cos-sin-width": Flag("the exponent's denominator is another width than that of the rotated channels"),
-    "cos-sin-frequencies": Flag("a scaling, its factor on cos and sin, or the length not passed on to the frequencies"),
-}
 
 USUAL: dict[str, Any] = {"dim": 6, "base": 500.0}
 WITH_OPTION = {"scaling": {"base": 10000.0}}
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "base": 10000.0},)
 
 NEAR = (0, 1, 7)  # positions that every table has; it also has the last ones before the length
-_case = cases_of("rope_cos_sin", "cos-sin-")
+_case = cases_of("rope_cos_sin")
 
 
-def _table(name: str, flags: str, dim: int, base: float, positions: Any = UNSORTED, comment: str = "", **rest: Any) -> Case:
-    return _case(name, flags, {"dim": dim, "base": base}, {"positions": positions}, comment, **rest)
+def _table(name: str, dim: int, base: float, positions: Any = UNSORTED, comment: str = "", **rest: Any) -> Case:
+    return _case(name, {"dim": dim, "base": base}, {"positions": positions}, comment, **rest)
 
 
 def _places(params: Any) -> dict[str, Any]:
@@ -41,22 +33,22 @@ def _tables() -> Iterator[Case]:
     for case in frequency_cases():
         steps = tuple(Step(step.params, _places(step.params)) for step in case.steps)
         inputs = {} if steps else _places(case.params)
-        name, flags = case.id.split("/", maxsplit=1)[1], ("cos-sin-frequencies", *case.flags)
-        yield Case(f"rope_cos_sin/{name}", case.params, inputs, flags, case.comment, case.kind, steps=steps)
+        name = case.id.split("/", maxsplit=1)[1]
+        yield Case(f"rope_cos_sin/{name}", case.params, inputs, case.comment, case.kind, steps=steps)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _table("tokens/small", "base", 6, 500.0, (0, 1, 5, 2), tier="smoke"),
-        _table("tokens/far", "far", 12, 10000.0, FAR),
-        _table("tokens/far-base", "far base", 20, 5e5, FAR),
-        _table("tokens/rows", "rows", 10, 10000.0, OFFSETS, "(B, T)"),
-        _table("tokens/rows-and-heads", "rows", 6, 2500.0, np.asarray(OFFSETS)[:2, None, :4].tolist(), "(B, 1, T)"),
-        _table("tokens/scalar", "far", 8, 1e6, 300, "a position without axes"),
-        _table("tokens/one-pair", "width", 2, 500.0, (0, 3, 77), "the one frequency is 1"),
-        _table("tokens/fractional", "rows", 14, 10000.0, (0.5, 1.75, 0.25, 999.5, 2.0)),
-        _table("tokens/negative", "rows", 10, 5e5, (-1, -2, -63, 3, -257, -4096)),
+        _table("tokens/small", 6, 500.0, (0, 1, 5, 2), tier="smoke"),
+        _table("tokens/far", 12, 10000.0, FAR),
+        _table("tokens/far-base", 20, 5e5, FAR),
+        _table("tokens/rows", 10, 10000.0, OFFSETS, "(B, T)"),
+        _table("tokens/rows-and-heads", 6, 2500.0, np.asarray(OFFSETS)[:2, None, :4].tolist(), "(B, 1, T)"),
+        _table("tokens/scalar", 8, 1e6, 300, "a position without axes"),
+        _table("tokens/one-pair", 2, 500.0, (0, 3, 77), "the one frequency is 1"),
+        _table("tokens/fractional", 14, 10000.0, (0.5, 1.75, 0.25, 999.5, 2.0)),
+        _table("tokens/negative", 10, 5e5, (-1, -2, -63, 3, -257, -4096)),
         *(case for case in _tables() if case.id != "rope_cos_sin/plain/small"),
         *places("rope_cos_sin", "positions", USUAL),
     )

@@ -59,12 +59,12 @@ NO_KERNEL = "it returns a number for each pair; the core tier has the widths of 
 
 
 def _case(
-    name: str, flags: str, dim: int, comment: str = "", *, base: float = BASE, kind: str = "value", tier: str = "core",
+    name: str, dim: int, comment: str = "", *, base: float = BASE, kind: str = "value", tier: str = "core",
     **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of rope_frequencies."""
     params = {"dim": dim, "base": base, **params}
-    return Case(f"rope_frequencies/{name}", params, {}, tuple(flags.split()), comment, kind, tier)
+    return Case(f"rope_frequencies/{name}", params, {}, comment, kind, tier)
 
 
 def _frequency_lengths(dim: int, base: float, scaling: DynamicNTK, lengths: tuple[int, ...]) -> tuple[Step, ...]:
@@ -74,86 +74,83 @@ def _frequency_lengths(dim: int, base: float, scaling: DynamicNTK, lengths: tupl
 
 def _refused(name: str, dim: int, scaling: Scaling, comment: str, **options: Any) -> Case:
     params = {"dim": dim, "base": BASE, "scaling": scaling, **options}
-    return Case(f"rope_frequencies/refused/{name}", params, {}, ("refuse-option",), comment, "reject")
+    return Case(f"rope_frequencies/refused/{name}", params, {}, comment, "reject")
 
 
 def _extended(extended: Extended) -> Case:
     """Return the frequencies of a context extension."""
     params = {"dim": extended.dim, **extended.params}
-    return Case(f"rope_frequencies/{extended.name}", params, {}, tuple(extended.flags.split()), extended.comment)
+    return Case(f"rope_frequencies/{extended.name}", params, {}, extended.comment)
 
 
-def _rising_frequencies(scaling: Scaling, flag: str, lengths: tuple[int, ...]) -> Case:
+def _rising_frequencies(scaling: Scaling, lengths: tuple[int, ...]) -> Case:
     """Return a sequence in which the length rises, falls and meets the original one."""
     steps = tuple(Step({"dim": 12, "base": BASE, "scaling": scaling, "length": n}) for n in lengths)
-    return sequence(f"rope_frequencies/sequence/{type(scaling).__name__.lower()}", flag, RISING, steps)
+    return sequence(f"rope_frequencies/sequence/{type(scaling).__name__.lower()}", RISING, steps)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "exponent", 8, tier="smoke"),
-        _case("plain/128", "base half-precision exponent true-size", 128, base=5e5),
-        _case("plain/96", "half-precision exponent", 96),
-        _case("plain/20", "base exponent", 20, base=1e6),
-        _case("plain/one-pair", "exponent", 2, "the one frequency is 1", base=500.0),
-        _case("linear/4", "linear", 20, scaling=Linear(4)),
-        _case("linear/2.5", "linear base", 48, base=5e5, scaling=Linear(2.5)),
-        _case("ntk/4", "ntk-exponent", 96, scaling=NTKAware(4)),
-        _case("ntk/2.5", "ntk-exponent base", 20, base=5e5, scaling=NTKAware(2.5)),
-        _case("ntk/two-pairs", "ntk-exponent", 4, "the power is 2", base=300.0, scaling=NTKAware(3)),
-        _case("dynamic/below", "dynamic-below", 20, scaling=DynamicNTK(2, 16), length=7),
-        _case("dynamic/none", "dynamic-below", 12, "no token yet", base=5e5, scaling=DynamicNTK(4, 600), length=0),
-        _case("dynamic/at", "dynamic-below", 20, scaling=DynamicNTK(2, 16), length=16),
-        _case("dynamic/one-above", "dynamic-above", 20, scaling=DynamicNTK(2, 16), length=17),
-        _case("dynamic/above", "dynamic-above ntk-exponent", 96, base=5e5, scaling=DynamicNTK(4, 2048), length=5000),
-        _case("llama3/llama-3.1", "llama3-bands true-size", 128, base=5e5, scaling=LLAMA3),
-        _case("llama3/llama-3.2", "llama3-factor true-size", 64, "bands 0-14, 15-17 and 18-31", base=5e5, scaling=LLAMA32),
-        _case("llama3/limits", "llama3-factor llama3-bands", 20, base=2e4, scaling=Llama3(6, 500, 2, 9)),
-        _case("llama3/llama-4", "llama3-step true-size", 128, base=5e5, scaling=LLAMA4),
-        _case("llama3/step", "llama3-step", 20, scaling=Llama3(4, 700, 2, 2)),
-        _case("yarn/qwen-2.5", "yarn-factor yarn-gain true-size", 128, base=1e6, scaling=QWEN),
-        _case("yarn/gpt-oss", "yarn-truncate true-size", 64, base=150000.0, scaling=GPT_OSS),
-        _case("yarn/deepseek-v3", "yarn-mscale true-size", 64, "both mscales: a factor of 1", scaling=DEEPSEEK_V3),
-        _case("yarn/deepseek-v2-lite", "yarn-mscale true-size", 64, scaling=DEEPSEEK_V2),
-        _case("yarn/kimi-k2", "yarn-singular yarn-betas true-size", 64, base=50000.0, scaling=KIMI),
-        _case("yarn/mscale", "yarn-mscale", 20, scaling=UNEQUAL),
-        _case("yarn/mscale-alone", "yarn-mscale", 12, "mscale without mscale_all_dim does nothing",
-              scaling=YaRN(6, 512, mscale=1.5)),
-        _case("yarn/mscale-all-dim-alone", "yarn-mscale", 14, "nor the reverse", scaling=YaRN(6, 512, mscale_all_dim=0.5)),
-        _case("yarn/mscale-all-dim-only", "yarn-mscale", 10, "mscale is not 1 where it is not given",
+        _case("plain/small", 8, tier="smoke"),
+        _case("plain/128", 128, base=5e5),
+        _case("plain/96", 96),
+        _case("plain/20", 20, base=1e6),
+        _case("plain/one-pair", 2, "the one frequency is 1", base=500.0),
+        _case("linear/4", 20, scaling=Linear(4)),
+        _case("linear/2.5", 48, base=5e5, scaling=Linear(2.5)),
+        _case("ntk/4", 96, scaling=NTKAware(4)),
+        _case("ntk/2.5", 20, base=5e5, scaling=NTKAware(2.5)),
+        _case("ntk/two-pairs", 4, "the power is 2", base=300.0, scaling=NTKAware(3)),
+        _case("dynamic/below", 20, scaling=DynamicNTK(2, 16), length=7),
+        _case("dynamic/none", 12, "no token yet", base=5e5, scaling=DynamicNTK(4, 600), length=0),
+        _case("dynamic/at", 20, scaling=DynamicNTK(2, 16), length=16),
+        _case("dynamic/one-above", 20, scaling=DynamicNTK(2, 16), length=17),
+        _case("dynamic/above", 96, base=5e5, scaling=DynamicNTK(4, 2048), length=5000),
+        _case("llama3/llama-3.1", 128, base=5e5, scaling=LLAMA3),
+        _case("llama3/llama-3.2", 64, "bands 0-14, 15-17 and 18-31", base=5e5, scaling=LLAMA32),
+        _case("llama3/limits", 20, base=2e4, scaling=Llama3(6, 500, 2, 9)),
+        _case("llama3/llama-4", 128, base=5e5, scaling=LLAMA4),
+        _case("llama3/step", 20, scaling=Llama3(4, 700, 2, 2)),
+        _case("yarn/qwen-2.5", 128, base=1e6, scaling=QWEN),
+        _case("yarn/gpt-oss", 64, base=150000.0, scaling=GPT_OSS),
+        _case("yarn/deepseek-v3", 64, "both mscales: a factor of 1", scaling=DEEPSEEK_V3),
+        _case("yarn/deepseek-v2-lite", 64, scaling=DEEPSEEK_V2),
+        _case("yarn/kimi-k2", 64, base=50000.0, scaling=KIMI),
+        _case("yarn/mscale", 20, scaling=UNEQUAL),
+        _case("yarn/mscale-alone", 12, "mscale without mscale_all_dim does nothing", scaling=YaRN(6, 512, mscale=1.5)),
+        _case("yarn/mscale-all-dim-alone", 14, "nor the reverse", scaling=YaRN(6, 512, mscale_all_dim=0.5)),
+        _case("yarn/mscale-all-dim-only", 10, "mscale is not 1 where it is not given",
               scaling=YaRN(12, 700, mscale_all_dim=1.25)),
-        _case("yarn/zero-mscale", "yarn-zero", 12, scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
-        _case("yarn/zero-mscale-all-dim", "yarn-zero", 14, scaling=YaRN(9, 800, mscale=0.5, mscale_all_dim=0.0)),
-        _case("yarn/given-factor", "yarn-gain yarn-betas", 12, scaling=GIVEN),
-        _case("yarn/given-over-mscale", "yarn-gain yarn-mscale", 20, "attention_factor wins", base=3e4,
+        _case("yarn/zero-mscale", 12, scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
+        _case("yarn/zero-mscale-all-dim", 14, scaling=YaRN(9, 800, mscale=0.5, mscale_all_dim=0.0)),
+        _case("yarn/given-factor", 12, scaling=GIVEN),
+        _case("yarn/given-over-mscale", 20, "attention_factor wins", base=3e4,
               scaling=YaRN(5, 700, attention_factor=0.875, mscale=1.5, mscale_all_dim=0.25)),
-        _case("yarn/unrounded", "yarn-truncate yarn-betas", 24, scaling=UNROUNDED),
-        _case("yarn/long-original", "yarn-range", 64, "high is 35, above d/2 - 1 = 31", scaling=YaRN(4, 131072)),
-        _case("yarn/long-original-48", "yarn-range", 48, scaling=YaRN(6, 200000)),
-        _case("yarn/high-clamped", "yarn-range", 10, "high is d - 1", base=100.0, scaling=YaRN(4, 2000000)),
-        _case("yarn/low-clamped", "yarn-range", 12, "low is below 0", scaling=YaRN(4, 100)),
-        _case("yarn/both-zero", "yarn-singular", 12, "low and high are 0: the ramp is 1/1000 wide", scaling=YaRN(4, 6)),
-        _case("yarn/equal-betas-inside", "yarn-singular", 20, "low is 3.9996: pair 4 lies inside the ramp of 1/1000",
+        _case("yarn/unrounded", 24, scaling=UNROUNDED),
+        _case("yarn/long-original", 64, "high is 35, above d/2 - 1 = 31", scaling=YaRN(4, 131072)),
+        _case("yarn/long-original-48", 48, scaling=YaRN(6, 200000)),
+        _case("yarn/high-clamped", 10, "high is d - 1", base=100.0, scaling=YaRN(4, 2000000)),
+        _case("yarn/low-clamped", 12, "low is below 0", scaling=YaRN(4, 100)),
+        _case("yarn/both-zero", 12, "low and high are 0: the ramp is 1/1000 wide", scaling=YaRN(4, 6)),
+        _case("yarn/equal-betas-inside", 20, "low is 3.9996: pair 4 lies inside the ramp of 1/1000",
               scaling=YaRN(4, 600, beta_fast=2.39955872, beta_slow=2.39955872, truncate=False)),
-        _case("yarn/equal-betas", "yarn-singular yarn-truncate", 20,
-              scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
-        _case("yarn/factor-one", "yarn-gain", 12, "no factor for s <= 1", scaling=YaRN(1, 2000)),
-        _case("yarn/factor-below-one", "yarn-gain", 14, scaling=YaRN(0.75, 2000)),
-        sequence("rope_frequencies/sequence/dynamic", "dynamic-stale dynamic-limit", "long, short, long, the limit, longer",
+        _case("yarn/equal-betas", 20, scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
+        _case("yarn/factor-one", 12, "no factor for s <= 1", scaling=YaRN(1, 2000)),
+        _case("yarn/factor-below-one", 14, scaling=YaRN(0.75, 2000)),
+        sequence("rope_frequencies/sequence/dynamic", "long, short, long, the limit, longer",
                  _frequency_lengths(12, BASE, DynamicNTK(2, 16), (40, 8, 40, 16, 41))),
-        sequence("rope_frequencies/sequence/dynamic-limit", "dynamic-stale dynamic-limit", "long, then exactly the limit",
+        sequence("rope_frequencies/sequence/dynamic-limit", "long, then exactly the limit",
                  _frequency_lengths(20, 5e5, DynamicNTK(4, 2048), (5000, 2048, 3000))),
-        _case("refused/odd", "refuse-width", 7, "lanes rotate in pairs", kind="reject"),
-        _case("refused/base", "refuse-option", 8, "base must be above 0", base=-1.0, kind="reject"),
-        _case("refused/no-length", "refuse-option", 8, "dynamic NTK without a length", kind="reject",
-              scaling=DynamicNTK(2, 16)),
-        _case("refused/betas", "refuse-option", 8, "fast pairs turn more often: beta_fast is at least beta_slow",
+        _case("refused/odd", 7, "lanes rotate in pairs", kind="reject"),
+        _case("refused/base", 8, "base must be above 0", base=-1.0, kind="reject"),
+        _case("refused/no-length", 8, "dynamic NTK without a length", kind="reject", scaling=DynamicNTK(2, 16)),
+        _case("refused/betas", 8, "fast pairs turn more often: beta_fast is at least beta_slow",
               kind="reject", scaling=YaRN(4, 2048, beta_fast=1, beta_slow=32)),
-        _case("refused/ntk-pair", "refuse-width", 2, "the power d/(d - 2) divides by zero", kind="reject", scaling=NTKAware(2)),
+        _case("refused/ntk-pair", 2, "the power d/(d - 2) divides by zero", kind="reject", scaling=NTKAware(2)),
         *(_extended(extended) for extended in EXTENDED),
-        _rising_frequencies(SMALL, "longrope-stale", LONGROPE_LENGTHS),
-        _rising_frequencies(DynamicYaRN(48), "yarn-dynamic", YARN_LENGTHS),
+        _rising_frequencies(SMALL, LONGROPE_LENGTHS),
+        _rising_frequencies(DynamicYaRN(48), YARN_LENGTHS),
         _refused("longrope-length", 12, SMALL, "LongRoPE needs the length"),
         _refused("longrope-list", 10, SMALL, "a list of six entries for five pairs", length=5),
         _refused("longrope-ratio", 12, LongRoPE(SIX, SIX_LONG, 32), "nothing says the factor on cos and sin", length=5),

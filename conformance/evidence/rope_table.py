@@ -25,63 +25,61 @@ PAIRS = (1.0, 0.1171875, 0.013671875)  # 3 pairs
 
 
 def _case(
-    name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value",
+    name: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value",
     tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of rope_table."""
     inputs = {"positions": positions, "inv_freq": inv_freq}
-    return Case(f"rope_table/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"rope_table/{name}", params, inputs, comment, kind, tier)
 
 
 def _tables(name: str, *calls: tuple[Any, tuple[float, ...]]) -> Case:
     """Return a case of several calls of rope_table."""
     steps = tuple(Step({}, {"positions": positions, "inv_freq": inv_freq}) for positions, inv_freq in calls)
-    return sequence(f"rope_table/sequence/{name}", "cache-key", "the same number of positions, elsewhere", steps)
+    return sequence(f"rope_table/sequence/{name}", "the same number of positions, elsewhere", steps)
 
 
 THREE_PAIRS = (1.0, 0.1171875, 0.013671875)
 SLOW = (0.00390625, 0.001953125 * 0.625, 0.000244140625)  # so that far positions are few radians away
 
 
-def _table(name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", **params: Any) -> Case:
+def _table(name: str, positions: Any, inv_freq: Any, comment: str = "", **params: Any) -> Case:
     """Return a case of rope_table, for learned frequencies."""
     shape = (*np.shape(positions), len(inv_freq))
     inputs = {"positions": positions, "inv_freq": inv_freq}
-    return gradient("rope_table", name, flags, inputs, {"cos": shape, "sin": shape}, comment, **params)
+    return gradient("rope_table", name, inputs, {"cos": shape, "sin": shape}, comment, **params)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "sign one-based", (0, 1, 5, 2), PAIRS, tier="smoke"),
-        _case("plain/far", "far-position table-end quantised-angle", FAR, EIGHT_BITS),
-        _case("plain/far-24-bits", "far-position half-precision table-end", FAR, WIDE,
-              "frequencies that bfloat16 does not hold"),
-        _case("plain/near-24-bits", "half-precision quantised-angle aliasing", tuple(range(9)), WIDE),
-        _case("plain/unsorted", "position-ids", UNSORTED, EIGHT_BITS),
-        _case("plain/rows", "row-offsets position-ids", OFFSETS, WIDE, "(B, T)"),
-        _case("plain/rows-and-heads", "row-offsets rank", np.asarray(OFFSETS)[:2, None, :4].tolist(), PAIRS, "(B, 1, T)"),
-        _case("plain/tokens-first", "rank token-axis", np.asarray(OFFSETS)[1:, :, None].tolist(), WIDE, "(B, T, 1)"),
-        _case("plain/scalar", "decode rank", 300, EIGHT_BITS, "a position without axes"),
-        _case("plain/decode", "decode position-ids", (257,), WIDE),
-        _case("plain/negative", "negative sign", (-1, -2, -63, 3, -257, -4096), EIGHT_BITS[:4]),
-        _case("plain/negative-rows", "negative", ((-5, -4, 0), (-300, 2, -1)), WIDE),
-        _case("plain/fractional", "fractional", (0.5, 1.75, 999.5, 0.25), EIGHT_BITS),
-        _case("plain/fractional-24-bits", "fractional", (63.125, 2.5, 0.375), WIDE),
-        _case("plain/empty", "empty", np.zeros(0, dtype=np.int64), PAIRS),
-        _case("plain/head-128", "true-size half-precision", (0, 1, 7, 63, 8191), HEAD_128),
-        _case("factor/1.25", "yarn-gain", NEAR, EIGHT_BITS, attention_factor=1.25),
-        _case("factor/qwen-2.5", "yarn-gain", NEAR, WIDE, "0.1 ln 4 + 1", attention_factor=1.1386294361119891),
-        _case("factor/below-one", "yarn-gain", NEAR, PAIRS, attention_factor=0.6875),
-        _case("refused/frequency-rows", "refuse-width", (0, 1, 5), ((1.0, 0.5), (0.25, 0.125)), "frequencies have one axis",
-              kind="reject"),
+        _case("plain/small", (0, 1, 5, 2), PAIRS, tier="smoke"),
+        _case("plain/far", FAR, EIGHT_BITS),
+        _case("plain/far-24-bits", FAR, WIDE, "frequencies that bfloat16 does not hold"),
+        _case("plain/near-24-bits", tuple(range(9)), WIDE),
+        _case("plain/unsorted", UNSORTED, EIGHT_BITS),
+        _case("plain/rows", OFFSETS, WIDE, "(B, T)"),
+        _case("plain/rows-and-heads", np.asarray(OFFSETS)[:2, None, :4].tolist(), PAIRS, "(B, 1, T)"),
+        _case("plain/tokens-first", np.asarray(OFFSETS)[1:, :, None].tolist(), WIDE, "(B, T, 1)"),
+        _case("plain/scalar", 300, EIGHT_BITS, "a position without axes"),
+        _case("plain/decode", (257,), WIDE),
+        _case("plain/negative", (-1, -2, -63, 3, -257, -4096), EIGHT_BITS[:4]),
+        _case("plain/negative-rows", ((-5, -4, 0), (-300, 2, -1)), WIDE),
+        _case("plain/fractional", (0.5, 1.75, 999.5, 0.25), EIGHT_BITS),
+        _case("plain/fractional-24-bits", (63.125, 2.5, 0.375), WIDE),
+        _case("plain/empty", np.zeros(0, dtype=np.int64), PAIRS),
+        _case("plain/head-128", (0, 1, 7, 63, 8191), HEAD_128),
+        _case("factor/1.25", NEAR, EIGHT_BITS, attention_factor=1.25),
+        _case("factor/qwen-2.5", NEAR, WIDE, "0.1 ln 4 + 1", attention_factor=1.1386294361119891),
+        _case("factor/below-one", NEAR, PAIRS, attention_factor=0.6875),
+        _case("refused/frequency-rows", (0, 1, 5), ((1.0, 0.5), (0.25, 0.125)), "frequencies have one axis", kind="reject"),
         _tables("offset", (NEAR, EIGHT_BITS), ((64, 65, 66, 67, 68), EIGHT_BITS)),
         _tables("offset-decode", ((8,), WIDE), ((9,), WIDE), ((300,), WIDE)),
         _tables("frequencies", (NEAR, PAIRS), (NEAR, EIGHT_BITS[1:4]), (NEAR, PAIRS)),
         *places("rope_table", "positions", USUAL, inv_freq=np.asarray(FREQUENCIES)),
-        _table("small", "angle broadcast", (0, 1, 5, 2), THREE_PAIRS, "learned frequencies"),
-        _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
-        _table("far", "angle", (257, 7, 2049, 300), SLOW),
+        _table("small", (0, 1, 5, 2), THREE_PAIRS, "learned frequencies"),
+        _table("factor", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
+        _table("far", (257, 7, 2049, 300), SLOW),
     )  # fmt: skip
 
 
@@ -90,7 +88,7 @@ def more(make: Make) -> Iterator[Case]:
     for name, heads in HEADS.items():
         count = len(heads.positions)
         _, arrays = make.call(name, T=count, P=(count,), n=heads.channels // 2)
-        yield Case(f"rope_table/usual/{name}", {}, {**arrays, "positions": heads.positions}, ("usual-size",))
+        yield Case(f"rope_table/usual/{name}", {}, {**arrays, "positions": heads.positions})
 
 
 AUTOCAST = "Multiply position and frequency in float32, also under autocast."

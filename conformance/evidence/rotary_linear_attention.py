@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import BASE, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
@@ -16,7 +16,6 @@ from .shared.rotated_attention import (
     ROWS_Q,
     Places,
     elu_plus_one,
-    inside_case,
     inside_forms,
     inside_gradient,
     linear_attention,
@@ -27,14 +26,6 @@ from .tools.deviation import Deviation, Real, always, deviations_of, option
 from .tools.hints import ARANGE, BRANCH, SKIPPED
 from .tools.numbers import floats, seed_of
 from .tools.omissions import ONE_PAIR
-
-FLAGS = {
-    "linear-below": Flag("the denominator rotated like the numerator", "performer-pytorch"),
-    "linear-order": Flag("queries and keys rotated before the feature map", "performer-pytorch"),
-    "linear-map": Flag("relu, or elu without its 1, for the feature map"),
-    "linear-causal": Flag("later keys seen by causal attention, or left out of one of the two sums"),
-    "linear-layout": Flag("pairs taken in the other layout"),
-}
 
 USUAL: dict[str, Any] = {**ROTARY, "causal": False}
 SIZES: dict[str, Any] = {"H": 2}
@@ -53,8 +44,9 @@ def _linear_step(
     return Step({"base": BASE, "causal": False, **params}, inputs)
 
 
-def _case(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return inside_case("rotary_linear_attention", "linear", name, flags, _linear_step(name, *call, **more), comment, kind, tier)
+def _case(name: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
+    step = _linear_step(name, *call, **more)
+    return Case(f"rotary_linear_attention/{name}", step.params, step.inputs, comment, kind, tier)
 
 
 _gradient = partial(inside_gradient, "rotary_linear_attention")
@@ -63,45 +55,41 @@ _gradient = partial(inside_gradient, "rotary_linear_attention")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("half/small", "below order map", (2,), 6, ((1, 4), (0, 1, 5)), layout="half", tier="smoke"),
-        _case("half/unsorted", "below +ids +base", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
-        _case("half/24-bits", "order +downcast map", (2, 3), 14, ((0, 4, 7), UNSORTED), layout="half", bits=24),
-        _case("half/far", "+far below", (2,), 8, (FAR_Q, FAR_K), layout="half"),
-        _case("half/rows", "+rows +ids", (2,), 6, (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
-        _case("half/head-64", "+true-size below", (2,), 64, ((900, 7), (3, 511, 900)), layout="half", out=5,
+        _case("half/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="half", tier="smoke"),
+        _case("half/unsorted", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
+        _case("half/24-bits", (2, 3), 14, ((0, 4, 7), UNSORTED), layout="half", bits=24),
+        _case("half/far", (2,), 8, (FAR_Q, FAR_K), layout="half"),
+        _case("half/rows", (2,), 6, (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
+        _case("half/head-64", (2,), 64, ((900, 7), (3, 511, 900)), layout="half", out=5,
               comment="Performer's heads in the paper's experiment"),
-        _case("interleaved/small", "layout below", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved"),
-        _case("interleaved/rows", "+rows layout", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="interleaved",
+        _case("interleaved/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved"),
+        _case("interleaved/rows", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="interleaved",
               bits=24, comment="positions (B, 1, Q) and (B, 1, K)"),
-        _case("interleaved/base", "+base order", (3,), 10, ((31, 5), (7, 0, 12)), layout="interleaved", base=500.0),
-        _case("interleaved/far", "+far map", (3,), 10, (FAR_Q, FAR_K), layout="interleaved", base=1e6),
-        _case("mixed/small", "layout order", (3,), 10, ((1, 4, 2), (0, 1, 5, 9)), layout="interleaved_to_half"),
-        _case("causal/half", "causal below", (2,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half", causal=True),
-        _case("causal/interleaved", "causal layout", (3,), 10, ((0, 1, 2, 3, 4), (0, 1, 2, 3, 4)), layout="interleaved",
-              causal=True, bits=24),
-        _case("causal/cached", "causal +ids", (2, 3), 8, ((3, 4), (0, 1, 2, 3, 4)), layout="half", causal=True,
+        _case("interleaved/base", (3,), 10, ((31, 5), (7, 0, 12)), layout="interleaved", base=500.0),
+        _case("interleaved/far", (3,), 10, (FAR_Q, FAR_K), layout="interleaved", base=1e6),
+        _case("mixed/small", (3,), 10, ((1, 4, 2), (0, 1, 5, 9)), layout="interleaved_to_half"),
+        _case("causal/half", (2,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half", causal=True),
+        _case("causal/interleaved", (3,), 10, ((0, 1, 2, 3, 4), (0, 1, 2, 3, 4)), layout="interleaved", causal=True, bits=24),
+        _case("causal/cached", (2, 3), 8, ((3, 4), (0, 1, 2, 3, 4)), layout="half", causal=True,
               comment="queries after three cached keys"),
-        _case("causal/rows", "causal +rows", (2,), 6, (ROWS_Q, ROWS_K), layout="half", causal=True,
+        _case("causal/rows", (2,), 6, (ROWS_Q, ROWS_K), layout="half", causal=True,
               comment="keys in no order: what counts is their position"),
-        _case("causal/unseen", "causal", (2,), 6, ((1, 5, 0), (2, 3, 7, 1)), layout="interleaved", causal=True,
+        _case("causal/unseen", (2,), 6, ((1, 5, 0), (2, 3, 7, 1)), layout="interleaved", causal=True,
               comment="the last query sees no key, the first its own"),
-        _case("causal/fractional", "causal +ids", (3,), 6, ((0.5, 2.25), (0.25, 0.5, 1.75)), layout="half", causal=True),
-        Case("rotary_linear_attention/sequence/decode", flags=("rotated-decode", "rotated-ids"), kind="sequence",
+        _case("causal/fractional", (3,), 6, ((0.5, 2.25), (0.25, 0.5, 1.75)), layout="half", causal=True),
+        Case("rotary_linear_attention/sequence/decode", kind="sequence",
              comment="a row of the whole, then at another offset",
              steps=(_linear_step("prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half", causal=True),
              _linear_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), layout="half", causal=True),
              _linear_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half", causal=True))),
-        _case("shapes/one-query", "+decode +ids", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
-        _case("shapes/no-query", "+empty", (3,), 6, (NONE, (0, 1)), layout="half"),
-        _case("refused/layout", "+refuse", (2,), 6, ((1, 4), (0, 1, 5)), layout="neox", comment="no such layout",
-              kind="reject"),
-        _case("refused/odd", "+refuse", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject",
-              comment="lanes rotate in pairs"),
+        _case("shapes/one-query", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
+        _case("shapes/no-query", (3,), 6, (NONE, (0, 1)), layout="half"),
+        _case("refused/layout", (2,), 6, ((1, 4), (0, 1, 5)), layout="neox", comment="no such layout", kind="reject"),
+        _case("refused/odd", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject", comment="lanes rotate in pairs"),
         *inside_forms("rotary_linear_attention", {"q": "hqd", "k": "hkd", "v": "hke"}, USUAL),
-        _gradient("all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half", causal=False),
-        _gradient("causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)), (3, 3),
-                  layout="interleaved", causal=True),
-        _gradient("unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2), layout="half", causal=True),
+        _gradient("all", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half", causal=False),
+        _gradient("causal", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)), (3, 3), layout="interleaved", causal=True),
+        _gradient("unseen", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2), layout="half", causal=True),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, Linear, YaRN
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V4, GIVEN, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
@@ -18,7 +18,6 @@ from .shared.rotated_attention import (
     ROWS_K,
     ROWS_Q,
     Places,
-    inside_case,
     inside_forms,
     inside_gradient,
     with_heads,
@@ -27,14 +26,6 @@ from .tools.deviation import Deviation, Function, Real, Wrap, after, before, dev
 from .tools.hints import BRANCH, FACTOR, HEAD_BLOCKS, SLICE
 from .tools.numbers import floats, seed_of
 from .tools.omissions import ONE_PAIR
-
-FLAGS = {
-    "values-back": Flag("the output not rotated back, or by the keys' positions", "RoFormer's rotary_value"),
-    "values-lanes": Flag("values rotated over all channels, or over the first where the last are asked for", "DeepSeek-V4"),
-    "values-layout": Flag("values rotated in another layout, or written back in the one that they were rotated to"),
-    "values-gain": Flag("the table's factor applied once, or not at all", "DeepSeek-V4 in transformers sets it to 1"),
-    "rotated-heads": Flag("value heads tiled where they repeat in blocks", "TinyLlama #24"),
-}
 
 USUAL: dict[str, Any] = ROTARY
 WITH_OPTION = {"lanes": {"rotary_dim": 4}}
@@ -54,8 +45,9 @@ def _values_step(
     return Step({"base": BASE, **params}, inputs)
 
 
-def _case(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return inside_case("rotated_values", "values", name, flags, _values_step(name, *call, **more), comment, kind, tier)
+def _case(name: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
+    step = _values_step(name, *call, **more)
+    return Case(f"rotated_values/{name}", step.params, step.inputs, comment, kind, tier)
 
 
 _gradient = partial(inside_gradient, "rotated_values")
@@ -64,56 +56,50 @@ _gradient = partial(inside_gradient, "rotated_values")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("half/small", "back layout", (), 6, ((1, 4), (0, 1, 5)), layout="half"),
-        _case("half/unsorted", "back +ids +base", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
-        _case("half/24-bits", "back +downcast", (2, 3), 14, ((0, 4, 7), UNSORTED), layout="half", bits=24),
-        _case("half/far", "+far back", (2,), 6, (FAR_Q, FAR_K), layout="half"),
-        _case("half/rows", "+rows +ids", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="half",
+        _case("half/small", (), 6, ((1, 4), (0, 1, 5)), layout="half"),
+        _case("half/unsorted", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
+        _case("half/24-bits", (2, 3), 14, ((0, 4, 7), UNSORTED), layout="half", bits=24),
+        _case("half/far", (2,), 6, (FAR_Q, FAR_K), layout="half"),
+        _case("half/rows", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="half",
               comment="positions (B, 1, Q) and (B, 1, K)"),
-        _case("half/partial", "lanes back", (2,), 13, ((3, 9), (0, 7, 3, 300)), layout="half", rotary_dim=6),
-        _case("half/yarn", "gain back", (2,), 12, ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
-        _case("half/dynamic", "back +base", (3,), 8, ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16),
-              length=42),
-        _case("interleaved/small", "back layout", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved", tier="smoke"),
-        _case("interleaved/trailing", "lanes layout", (3,), 11, ((9, 2), (0, 7, 3, 300)), layout="interleaved", rotary_dim=4,
-              lanes="trailing"),
-        _case("interleaved/trailing-rows", "lanes +rows +downcast", (2, 4), 9, (with_heads(ROWS_Q), with_heads(ROWS_K)),
+        _case("half/partial", (2,), 13, ((3, 9), (0, 7, 3, 300)), layout="half", rotary_dim=6),
+        _case("half/yarn", (2,), 12, ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
+        _case("half/dynamic", (3,), 8, ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16), length=42),
+        _case("interleaved/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved", tier="smoke"),
+        _case("interleaved/trailing", (3,), 11, ((9, 2), (0, 7, 3, 300)), layout="interleaved", rotary_dim=4, lanes="trailing"),
+        _case("interleaved/trailing-rows", (2, 4), 9, (with_heads(ROWS_Q), with_heads(ROWS_K)),
               layout="interleaved", rotary_dim=6, lanes="trailing", heads=2, bits=24),
-        _case("interleaved/far", "+far +base", (3,), 10, (FAR_Q, FAR_K), layout="interleaved", base=160000.0),
-        _case("interleaved/yarn", "gain lanes", (3,), 13, ((40, 3), (0, 7, 41)), layout="interleaved", scaling=YaRN(4, 64),
+        _case("interleaved/far", (3,), 10, (FAR_Q, FAR_K), layout="interleaved", base=160000.0),
+        _case("interleaved/yarn", (3,), 13, ((40, 3), (0, 7, 41)), layout="interleaved", scaling=YaRN(4, 64),
               rotary_dim=8, lanes="trailing"),
-        _case("interleaved/linear", "lanes back", (2,), 9, ((40, 3), (0, 7, 41)), layout="interleaved", rotary_dim=4,
-              scaling=Linear(2.5)),
-        _case("mixed/small", "layout back", (2,), 10, ((1, 4, 2), (0, 1, 5)), layout="interleaved_to_half"),
-        _case("mixed/trailing", "layout lanes", (3,), 15, ((9, 2), (0, 7, 3, 300)), layout="interleaved_to_half",
+        _case("interleaved/linear", (2,), 9, ((40, 3), (0, 7, 41)), layout="interleaved", rotary_dim=4, scaling=Linear(2.5)),
+        _case("mixed/small", (2,), 10, ((1, 4, 2), (0, 1, 5)), layout="interleaved_to_half"),
+        _case("mixed/trailing", (3,), 15, ((9, 2), (0, 7, 3, 300)), layout="interleaved_to_half",
               rotary_dim=10, lanes="trailing"),
-        _case("heads/6-and-2", "+heads back", (6,), 8, ((9, 2), (0, 7, 3)), layout="half", heads=2),
-        _case("heads/6-and-3", "+heads +downcast", (2, 6), 6, ((9, 2, 5, 1), (0, 7, 3)), layout="interleaved", heads=3,
-              bits=24),
-        _case("heads/one", "+heads back", (5,), 6, ((9, 2), (0, 7, 3, 4)), layout="half", heads=1, comment="one for all"),
-        _case("models/deepseek-v4", "+true-size lanes", (2,), 512, ((131071,), (131070, 65537)), layout="interleaved",
+        _case("heads/6-and-2", (6,), 8, ((9, 2), (0, 7, 3)), layout="half", heads=2),
+        _case("heads/6-and-3", (2, 6), 6, ((9, 2, 5, 1), (0, 7, 3)), layout="interleaved", heads=3, bits=24),
+        _case("heads/one", (5,), 6, ((9, 2), (0, 7, 3, 4)), layout="half", heads=1, comment="one for all"),
+        _case("models/deepseek-v4", (2,), 512, ((131071,), (131070, 65537)), layout="interleaved",
               rotary_dim=64, lanes="trailing", heads=1, comment="sliding layers; one key and value head"),
-        _case("models/deepseek-v4-compress", "+true-size lanes +base", (1,), 512, ((1001,), (1000, 511)), layout="interleaved",
+        _case("models/deepseek-v4-compress", (1,), 512, ((1001,), (1000, 511)), layout="interleaved",
               base=160000.0, rotary_dim=64, lanes="trailing", heads=1, scaling=DEEPSEEK_V4),
-        Case("rotated_values/sequence/decode", flags=("rotated-decode", "rotated-ids"), kind="sequence",
+        Case("rotated_values/sequence/decode", kind="sequence",
              comment="a row of the whole, then at another offset",
              steps=(_values_step("prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
              _values_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), layout="half"),
              _values_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
-        _case("shapes/one-query", "+decode +ids", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
-        _case("shapes/no-query", "+empty", (3,), 6, (NONE, (0, 1)), layout="half"),
-        _case("refused/lanes", "+refuse", (), 6, ((1, 4), (0, 1, 5)), layout="half", lanes="last", comment="no such lanes",
-              kind="reject"),
-        _case("refused/heads", "+refuse", (5,), 6, ((1, 4), (0, 1, 5)), layout="half", heads=2, kind="reject",
+        _case("shapes/one-query", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
+        _case("shapes/no-query", (3,), 6, (NONE, (0, 1)), layout="half"),
+        _case("refused/lanes", (), 6, ((1, 4), (0, 1, 5)), layout="half", lanes="last", comment="no such lanes", kind="reject"),
+        _case("refused/heads", (5,), 6, ((1, 4), (0, 1, 5)), layout="half", heads=2, kind="reject",
               comment="5 query heads on 2 value heads"),
-        _case("refused/odd", "+refuse", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject",
-              comment="lanes rotate in pairs"),
+        _case("refused/odd", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject", comment="lanes rotate in pairs"),
         *inside_forms("rotated_values", {"weights": "hqk", "v": "hkd"}, ROTARY),
-        _gradient("half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
-        _gradient("trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
+        _gradient("half", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
+        _gradient("trailing", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
                   layout="interleaved", rotary_dim=2, lanes="trailing", scaling=YaRN(4, 64)),
-        _gradient("strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
-                  layout="interleaved_to_half"),
+        _gradient("strided", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
+                  layout="interleaved_to_half", view="non-contiguous"),
     )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ NO_KERNEL = "it is a matrix for one position, for teaching; the core tier has th
 
 def _case(
     name: str,
-    flags: str,
     position: Any,
     dim: int,
     comment: str = "",
@@ -29,64 +28,63 @@ def _case(
 ) -> Case:
     """Return a case of rotation_matrix."""
     params = {"dim": dim, "base": BASE, **params}
-    return Case(f"rotation_matrix/{name}", params, {"position": position}, tuple(flags.split()), comment, kind, tier)
+    return Case(f"rotation_matrix/{name}", params, {"position": position}, comment, kind, tier)
 
 
 def _matrices(name: str, *calls: tuple[dict[str, Any], int]) -> Case:
     """Return a case of several calls of rotation_matrix: options and a position."""
     steps = tuple(Step({"dim": 10, "base": BASE, **options}, {"position": position}) for options, position in calls)
-    return sequence(f"rotation_matrix/sequence/{name}", "cache-key dynamic-stale", "on one instance", steps)
+    return sequence(f"rotation_matrix/sequence/{name}", "on one instance", steps)
 
 
 def _extended_matrix(extended: Extended) -> Case:
     """Return the matrix with a context extension."""
     params = {"dim": extended.dim, **extended.params, "layout": extended.layout}
     position = {"position": extended.last}
-    return Case(f"rotation_matrix/{extended.name}", params, position, tuple(extended.flags.split()), extended.comment)
+    return Case(f"rotation_matrix/{extended.name}", params, position, extended.comment)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("half/small", "layout sign", 3, 6, tier="smoke", layout="half"),
-        _case("half/zero", "one-based", 0, 10, layout="half", base=5e5),
-        _case("half/far", "far-position base", 2049, 20, layout="half", base=5e5),
-        _case("half/very-far", "far-position table-end", 65537, 10, layout="half"),
-        _case("interleaved/very-far", "far-position table-end", 40001, 6, layout="interleaved"),
-        _case("half/negative", "negative sign", -7, 12, layout="half", base=500.0),
-        _case("interleaved/small", "layout sign", 5, 6, layout="interleaved"),
-        _case("interleaved/far", "far-position base", 257, 14, layout="interleaved", base=1e6),
-        _case("interleaved/negative", "negative", -300, 10, layout="interleaved", base=500.0),
-        _case("interleaved-to-half/small", "mixed-layout", 2, 10, layout="interleaved_to_half", base=3e4),
-        _case("interleaved-to-half/fractional", "mixed-layout fractional", 12.25, 6, layout="interleaved_to_half"),
-        _case("scaling/linear", "linear", 9, 12, layout="half", scaling=Linear(3)),
-        _case("scaling/linear-interleaved", "linear", 4, 10, layout="interleaved", scaling=Linear(2.5)),
-        _case("scaling/ntk", "ntk-exponent", 9, 12, layout="interleaved", scaling=NTKAware(4)),
-        _case("scaling/ntk-half", "ntk-exponent", 5, 6, layout="half", base=5e5, scaling=NTKAware(2.5)),
-        _case("scaling/dynamic", "dynamic-above", 39, 10, layout="half", scaling=DynamicNTK(2, 16), length=40),
-        _case("scaling/dynamic-interleaved", "dynamic-above", 3, 6, layout="interleaved", scaling=DynamicNTK(3, 12), length=31),
-        _case("scaling/dynamic-below", "dynamic-below", 9, 6, layout="interleaved", scaling=DynamicNTK(2, 16), length=10),
-        _case("scaling/llama3", "llama3-bands", 50, 20, layout="half", base=2e4, scaling=Llama3(6, 500, 2, 9)),
-        _case("scaling/llama3-interleaved", "llama3-bands", 7, 12, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
-        _case("scaling/yarn", "yarn-gain", 5, 12, layout="half", scaling=GIVEN),
-        _case("scaling/yarn-mixed", "yarn-gain-layout yarn-mscale", 8, 10, layout="interleaved_to_half", scaling=UNEQUAL),
-        _case("scaling/deepseek-v3", "yarn-mscale true-size", 63, 64, layout="interleaved", scaling=DEEPSEEK_V3),
-        _case("scaling/dynamic-at", "dynamic-below", 15, 10, layout="half", scaling=DynamicNTK(3, 16), length=16),
-        _case("half/fractional", "fractional", 40.75, 10, layout="half", base=500.0),
-        _case("yarn/gpt-oss", "yarn-truncate true-size", 31, 64, layout="half", base=150_000.0, scaling=GPT_OSS),
-        _case("yarn/unrounded", "yarn-truncate yarn-betas", 12, 20, layout="interleaved", scaling=UNROUNDED),
-        _case("yarn/kimi", "yarn-betas yarn-singular", 255, 64, layout="interleaved_to_half", base=50_000.0, scaling=KIMI),
-        _case("yarn/long-original", "yarn-range", 257, 64, layout="half", scaling=YaRN(4, 131072)),
-        _case("yarn/long-original-interleaved", "yarn-range", 100, 48, layout="interleaved", scaling=YaRN(8, 200_000)),
-        _case("yarn/zero-mscale", "yarn-zero", 5, 12, layout="half", scaling=YaRN(9, 256, mscale=0.0, mscale_all_dim=0.75)),
-        _case("yarn/zero-mscale-all-dim", "yarn-zero", 9, 14, layout="interleaved",
-              scaling=YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0),),
+        _case("half/small", 3, 6, tier="smoke", layout="half"),
+        _case("half/zero", 0, 10, layout="half", base=5e5),
+        _case("half/far", 2049, 20, layout="half", base=5e5),
+        _case("half/very-far", 65537, 10, layout="half"),
+        _case("interleaved/very-far", 40001, 6, layout="interleaved"),
+        _case("half/negative", -7, 12, layout="half", base=500.0),
+        _case("interleaved/small", 5, 6, layout="interleaved"),
+        _case("interleaved/far", 257, 14, layout="interleaved", base=1e6),
+        _case("interleaved/negative", -300, 10, layout="interleaved", base=500.0),
+        _case("interleaved-to-half/small", 2, 10, layout="interleaved_to_half", base=3e4),
+        _case("interleaved-to-half/fractional", 12.25, 6, layout="interleaved_to_half"),
+        _case("scaling/linear", 9, 12, layout="half", scaling=Linear(3)),
+        _case("scaling/linear-interleaved", 4, 10, layout="interleaved", scaling=Linear(2.5)),
+        _case("scaling/ntk", 9, 12, layout="interleaved", scaling=NTKAware(4)),
+        _case("scaling/ntk-half", 5, 6, layout="half", base=5e5, scaling=NTKAware(2.5)),
+        _case("scaling/dynamic", 39, 10, layout="half", scaling=DynamicNTK(2, 16), length=40),
+        _case("scaling/dynamic-interleaved", 3, 6, layout="interleaved", scaling=DynamicNTK(3, 12), length=31),
+        _case("scaling/dynamic-below", 9, 6, layout="interleaved", scaling=DynamicNTK(2, 16), length=10),
+        _case("scaling/llama3", 50, 20, layout="half", base=2e4, scaling=Llama3(6, 500, 2, 9)),
+        _case("scaling/llama3-interleaved", 7, 12, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
+        _case("scaling/yarn", 5, 12, layout="half", scaling=GIVEN),
+        _case("scaling/yarn-mixed", 8, 10, layout="interleaved_to_half", scaling=UNEQUAL),
+        _case("scaling/deepseek-v3", 63, 64, layout="interleaved", scaling=DEEPSEEK_V3),
+        _case("scaling/dynamic-at", 15, 10, layout="half", scaling=DynamicNTK(3, 16), length=16),
+        _case("half/fractional", 40.75, 10, layout="half", base=500.0),
+        _case("yarn/gpt-oss", 31, 64, layout="half", base=150_000.0, scaling=GPT_OSS),
+        _case("yarn/unrounded", 12, 20, layout="interleaved", scaling=UNROUNDED),
+        _case("yarn/kimi", 255, 64, layout="interleaved_to_half", base=50_000.0, scaling=KIMI),
+        _case("yarn/long-original", 257, 64, layout="half", scaling=YaRN(4, 131072)),
+        _case("yarn/long-original-interleaved", 100, 48, layout="interleaved", scaling=YaRN(8, 200_000)),
+        _case("yarn/zero-mscale", 5, 12, layout="half", scaling=YaRN(9, 256, mscale=0.0, mscale_all_dim=0.75)),
+        _case("yarn/zero-mscale-all-dim", 9, 14, layout="interleaved", scaling=YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0),),
         _matrices("cache", ({"layout": "half"}, 3), ({"layout": "half"}, 11), ({"layout": "half", "base": 500.0}, 11)),
         _matrices("cache-interleaved", ({"layout": "interleaved"}, 300), ({"layout": "interleaved"}, 2)),
         _matrices("dynamic",
                   *(({"layout": "half", "scaling": DynamicNTK(2, 16), "length": n}, n - 1) for n in (40, 16, 8, 33))),
         _matrices("dynamic-interleaved",
                   *(({"layout": "interleaved", "scaling": DynamicNTK(3, 12), "length": n}, n - 1) for n in (31, 12, 9)),),
-        _case("refused/odd", "refuse-width", 3, 5, "lanes rotate in pairs", kind="reject", layout="half"),
+        _case("refused/odd", 3, 5, "lanes rotate in pairs", kind="reject", layout="half"),
         *(_extended_matrix(extended) for extended in EXTENDED if extended.dim <= 24),
     )  # fmt: skip

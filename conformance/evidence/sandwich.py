@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed, option
@@ -13,22 +13,6 @@ from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "sandwich"
-FLAGS = {
-    "sandwich-cosine": Flag("the cosine left out, which gives a linear bias"),
-    "sandwich-first": Flag("frequencies that begin with 1, or that end one early"),
-    "sandwich-shift": Flag("a bias other than 0 at distance 0"),
-    "sandwich-ratio": Flag("the compression ratio multiplied, counted from 0, or that of another number of heads"),
-    "sandwich-width": Flag("the number of channels fixed"),
-    "sandwich-base": Flag("the base fixed at 10000"),
-    "sandwich-future": Flag("keys after the query without their distance"),
-    "sandwich-far": Flag("distances past 256 or 2048 in half precision"),
-    "sandwich-ids": Flag("counts from 0 in place of the caller's positions"),
-    "sandwich-rows": Flag("row 0's positions used for every row of the batch"),
-    "sandwich-decode": Flag("a decode row that is not the row of the whole"),
-    "sandwich-true-size": Flag("a model's own sizes not reproduced"),
-    "sandwich-empty": Flag("no query: a crash or a wrong shape"),
-    "sandwich-refuse": Flag("an odd width, or no heads, accepted"),
-}
 USUAL: dict[str, Any] = {"heads": 3, "width": 8}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
 KERNEL = ({"heads": 33, "width": 16},)
@@ -36,14 +20,14 @@ KERNEL = ({"heads": 33, "width": 16},)
 HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
 
-_cases = cases_of(OP, "sandwich-")
+_cases = cases_of(OP)
 
 
-def _case(name: str, flags: str, q: Any, k: Any, heads: int, width: int, comment: str = "", **rest: Any) -> Case:
+def _case(name: str, q: Any, k: Any, heads: int, width: int, comment: str = "", **rest: Any) -> Case:
     """Return a case of sandwich."""
     base = {"base": rest.pop("base")} if "base" in rest else {}
     name = name if "/" in name else f"cosines/{name}"
-    return _cases(name, flags, {"heads": heads, "width": width, **base}, {"q_positions": q, "k_positions": k}, comment, **rest)
+    return _cases(name, {"heads": heads, "width": width, **base}, {"q_positions": q, "k_positions": k}, comment, **rest)
 
 
 def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
@@ -53,26 +37,26 @@ def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("small", "cosine first shift ratio", (2, 3), (0, 2, 1, 3, 6), 4, 8, tier="smoke"),
-        _case("both-sides", "future cosine ratio", (3, 8, 5), HOLES, 5, 12, "keys before and after the query"),
-        _case("rows", "rows ids width", Q_OFFSETS, K_OFFSETS, 3, 20, "(B, Q) and (B, K)"),
-        _case("shared-queries", "rows first", (7, 9), K_OFFSETS, 2, 6, "queries (Q,) against keys (B, K)"),
-        _case("nemo", "true-size width far", (1023, 5), (0, 1, 5, 100, 700, 1023), 12, 64, "12 heads of size 64"),
-        _case("width-128", "true-size width ratio", (511,), (0, 1, 200, 410, 510, 511), 12, 128),
-        _case("far", "far ids", (0, 2049), FAR, 3, 16),
-        _case("two-channels", "width first shift", (3, 4), (0, 4, 9), 2, 2, "one frequency: 1/base"),
-        _case("base-100", "base first", (3, 90), (0, 4, 9, 80), 3, 8, base=100.0),
-        _case("base-2", "base width", (3, 90), (0, 4, 9, 80), 2, 10, base=2.0),
-        _case("one-head", "ratio shift", (5, 4, 9), (0, 4, 300), 1, 8),
-        _case("negative", "ids future", (-3, 0), (-300, -1, 2), 5, 8),
-        _case("fractional", "ids cosine", (0.5, 7.25), (1.75, 0.25, 3.0), 4, 8),
-        _case("one-query", "decode ids", (258,), (0, 1, 2, 256, 257, 258), 3, 8),
-        _case("no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 8),
-        Case(f"{OP}/sequence/decode", flags=("sandwich-decode", "sandwich-ids"), kind="sequence",
+        _case("small", (2, 3), (0, 2, 1, 3, 6), 4, 8, tier="smoke"),
+        _case("both-sides", (3, 8, 5), HOLES, 5, 12, "keys before and after the query"),
+        _case("rows", Q_OFFSETS, K_OFFSETS, 3, 20, "(B, Q) and (B, K)"),
+        _case("shared-queries", (7, 9), K_OFFSETS, 2, 6, "queries (Q,) against keys (B, K)"),
+        _case("nemo", (1023, 5), (0, 1, 5, 100, 700, 1023), 12, 64, "12 heads of size 64"),
+        _case("width-128", (511,), (0, 1, 200, 410, 510, 511), 12, 128),
+        _case("far", (0, 2049), FAR, 3, 16),
+        _case("two-channels", (3, 4), (0, 4, 9), 2, 2, "one frequency: 1/base"),
+        _case("base-100", (3, 90), (0, 4, 9, 80), 3, 8, base=100.0),
+        _case("base-2", (3, 90), (0, 4, 9, 80), 2, 10, base=2.0),
+        _case("one-head", (5, 4, 9), (0, 4, 300), 1, 8),
+        _case("negative", (-3, 0), (-300, -1, 2), 5, 8),
+        _case("fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 4, 8),
+        _case("one-query", (258,), (0, 1, 2, 256, 257, 258), 3, 8),
+        _case("no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 8),
+        Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then a decode row, then prefill elsewhere",
              steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
-        _case("refused/odd", "refuse", (2, 3), (0, 1, 2), 3, 7, "a sine and a cosine for each frequency", kind="reject"),
-        _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), 0, 8, "at least one head", kind="reject"),
+        _case("refused/odd", (2, 3), (0, 1, 2), 3, 7, "a sine and a cosine for each frequency", kind="reject"),
+        _case("refused/no-heads", (2, 3), (0, 1, 2), 0, 8, "at least one head", kind="reject"),
         *pairs(OP, USUAL),
     )  # fmt: skip
 

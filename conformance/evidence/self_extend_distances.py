@@ -28,11 +28,11 @@ METHOD = Method(
     {"group": 3, "window": 4, "shift": "floor"}, {"group": 2, "window": 7, "shift": "exact"},
     {"group": 5, "window": 3, "shift": "exact"}, {"group": 8, "window": 1024, "shift": "exact"},
     ({"group": 3, "window": 4, "shift": "round"}, {"group": 0, "window": 4, "shift": "floor"}),
-    " groups shift", " window groups shift", GROUPED, more=(
-        Score("phi-2", "true-size shift", GROUPED, {"group": 5, "window": 1024, "shift": "floor"}, (), 80,
+    GROUPED, more=(
+        Score("phi-2", GROUPED, {"group": 5, "window": 1024, "shift": "floor"}, (), 80,
               {**ROTARY, "rotary_dim": 32}, "G does not divide W"),
-        Score("shift-exact", "shift groups", SMALL, {"group": 3, "window": 4, "shift": "exact"}, (2, 2), 6, ROTARY),
-        Score("shift-floor", "shift groups", UNSORTED, {"group": 2, "window": 7, "shift": "floor"}, (2, 1), 6, MIXED),
+        Score("shift-exact", SMALL, {"group": 3, "window": 4, "shift": "exact"}, (2, 2), 6, ROTARY),
+        Score("shift-floor", UNSORTED, {"group": 2, "window": 7, "shift": "floor"}, (2, 1), 6, MIXED),
     ),
 )  # fmt: skip
 

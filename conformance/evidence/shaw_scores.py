@@ -41,18 +41,17 @@ def _with_keys() -> tuple[Case, ...]:
     """Return cases whose keys meet the vectors too, and tables of BERT's relative_key."""
     case, both = shaw_case("shaw_scores", SCORE_AXES), {"terms": "query_and_key"}
     return (
-        case("both/small", "terms order", (), 5, ((1, 4, 2), (0, 1, 2, 3, 7)), (2, 2), BACKWARD, **both),
-        case("both/unsorted", "terms clip windows", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD, **both),
-        case("both/rows", "terms rows downcast", (2,), 7, (Q_ROWS, K_ROWS), (2, 3), BACKWARD, bits=24, **both),
-        case("both/heads", "terms heads", (2, 3), 4, ((0, 4, 7, 2), UNSORTED), (3, 7), BACKWARD, **both),
-        case("both/relative-key-query", "terms true-size", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511, 89)), (511, 511),
+        case("both/small", (), 5, ((1, 4, 2), (0, 1, 2, 3, 7)), (2, 2), BACKWARD, **both),
+        case("both/unsorted", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD, **both),
+        case("both/rows", (2,), 7, (Q_ROWS, K_ROWS), (2, 3), BACKWARD, bits=24, **both),
+        case("both/heads", (2, 3), 4, ((0, 4, 7, 2), UNSORTED), (3, 7), BACKWARD, **both),
+        case("both/relative-key-query", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511, 89)), (511, 511),
              BACKWARD, comment="512 tokens: a row for each distance", **both),
-        case("both/zero", "terms outside", (2,), 4, ((1, 5, 2), (0, 1, 2, 9, 7)), (1, 2), FORWARD, outside="zero", **both),
-        case("both/one-query", "terms decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (7, 7), BACKWARD, **both),
-        case("backward/relative-key", "true-size order", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511)), (511, 511), BACKWARD,
+        case("both/zero", (2,), 4, ((1, 5, 2), (0, 1, 2, 9, 7)), (1, 2), FORWARD, outside="zero", **both),
+        case("both/one-query", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (7, 7), BACKWARD, **both),
+        case("backward/relative-key", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511)), (511, 511), BACKWARD,
              comment="512 tokens: a row for each distance"),
-        case("refused/terms", "refuse terms", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such terms",
-             kind="reject", terms="key"),
+        case("refused/terms", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such terms", kind="reject", terms="key"),
     )  # fmt: skip
 
 

@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.relative import WINDOW, shaw_cases, shaw_forms, shaw_gradients
 from .tools.omissions import ONE_PAIR
-
-FLAGS = {
-    "shaw-values-term": Flag("no relative term in the values", "ports that keep a^K alone"),
-}
 
 USUAL: dict[str, Any] = WINDOW
 LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-heads", "again/strided")
@@ -20,7 +16,7 @@ VALUE_AXES = {"weights": "qk", "v": "kd", "value_table": "nd"}
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        *shaw_cases("shaw_values", VALUE_AXES, " values-term"),
+        *shaw_cases("shaw_values", VALUE_AXES),
         *shaw_forms("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}),
         *shaw_gradients("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}, "qd"),
     )

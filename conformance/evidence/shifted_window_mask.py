@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.masks import NONE
 from .tools.case import cases_of
 from .tools.deviation import after, always, argument, before, deviations_of, option
@@ -12,77 +12,64 @@ from .tools.hints import ARANGE, EACH_ROW, TRUE_IN_MASK
 from .tools.omissions import ONE_PAIR
 
 OP = "shifted_window_mask"
-FLAGS = {
-    "shifted-window-ends": Flag("the cells that came back in seen by those of the other end"),
-    "shifted-window-limits": Flag("a window that begins one cell early or late"),
-    "shifted-window-shift": Flag("half of the window taken for the shift, or no shift"),
-    "shifted-window-size": Flag("the size before padding, or another axis's size"),
-    "shifted-window-inverted": Flag("True forbids in place of allowing"),
-    "shifted-window-rows": Flag("row 0's positions used for every row of the batch"),
-    "shifted-window-true-size": Flag("a model's own window not reproduced"),
-    "shifted-window-empty": Flag("no query: a crash or a wrong shape"),
-    "shifted-window-refuse": Flag("a shift as large as the window, or fractions of cells, accepted"),
-}
 
 USUAL: dict[str, Any] = {"size": 12, "window": 4, "shift": 2}
 OTHER_VALUES = {"shift": 1}
 LEFT_OUT = ONE_PAIR
 KERNEL: tuple[dict[str, Any], ...] = ({"size": 4116, "window": 7, "shift": 3},)
 
-_case = cases_of(OP, "shifted-window-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _mask(
-    name: str, flags: str, size: int, window: int, shift: int, q: Any = None, k: Any = None, comment: str = "", **rest: Any
+    name: str, size: int, window: int, shift: int, q: Any = None, k: Any = None, comment: str = "", **rest: Any
 ) -> Case:  # fmt: skip
     """Return a case, by default of all cells of the axis."""
-    make = _form if name.startswith("forms/") else _case
     inputs = {"q_positions": range(size) if q is None else q, "k_positions": range(size) if k is None else k}
-    return make(name, flags, {"size": size, "window": window, "shift": shift}, inputs, comment, **rest)
+    return _case(name, {"size": size, "window": window, "shift": shift}, inputs, comment, **rest)
 
 
 def _sequence(name: str, sizes: tuple[int, int, int], *calls: tuple[Any, Any]) -> Case:
     """Return calls after each other: nothing is kept from one to the next."""
     params = dict(zip(("size", "window", "shift"), sizes, strict=True))
     steps = tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
-    return Case(f"{OP}/sequence/{name}", flags=("shifted-window-ends", "shifted-window-limits"), kind="sequence", steps=steps)
+    return Case(f"{OP}/sequence/{name}", kind="sequence", steps=steps)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _mask("shifted/small", "ends limits inverted", 6, 3, 1, (5, 2, 3), (3, 5, 4, 1, 0), tier="smoke"),
-        _mask("shifted/half", "ends limits", 8, 4, 2),
-        _mask("shifted/swin", "true-size ends", 14, 7, 3, comment="Swin: 14 by 14 cells, windows of 7"),
-        _mask("shifted/swin-56", "true-size limits", 56, 7, 3, (0, 48, 49, 52, 53, 55)),
-        _mask("shifted/one-cell", "shift ends", 10, 5, 1),
-        _mask("shifted/most", "shift ends", 10, 5, 4),
-        _mask("shifted/one-window", "size ends", 7, 7, 3),
-        _mask("shifted/keys-257", "limits size", 258, 6, 2, (0, 252, 254, 257, 129), range(257)),
-        _mask("shifted/two-windows", "size limits", 8, 4, 3),
-        _mask("shifted/three", "shift limits", 9, 3, 2),
-        _mask("shifted/more-cells", "size shift", 16, 4, 1, (15, 12, 3), (14, 15, 12, 2, 3)),
-        _mask("still/small", "shift inverted", 9, 3, 0, comment="no shift"),
-        _mask("still/swin", "true-size shift", 14, 7, 0, (0, 6, 7, 13)),
-        _mask("still/unpadded", "shift size", 5, 2, 0),
-        _mask("places/unsorted", "limits inverted", 12, 4, 1, (11, 0, 8, 10), (9, 11, 8, 0, 3)),
-        _mask("places/rows", "rows ends", 12, 4, 2, ((8, 9, 11), (0, 3, 10)), ((8, 10, 11, 3), (0, 2, 11, 9))),
-        _mask("places/rows-and-keys", "rows limits", 9, 3, 1, ((6, 0), (8, 7)), (8, 6, 7, 2)),
-        _mask("places/one-query", "ends", 8, 4, 1, (7,)),
-        _mask("places/no-query", "empty", 8, 4, 2, NONE, (0, 1)),
-        _mask("places/no-key", "empty", 8, 4, 2, (0, 7), NONE),
-        _mask("forms/strided", "non-contiguous", 12, 4, 2, ((8, 9, 11), (1, 6, 10)), ((0, 2, 11, 7, 9), (2, 10, 8, 9, 1))),
-        _mask("forms/strided-vector", "non-contiguous", 12, 4, 1, (7, 2, 11), (0, 10, 11, 9, 1)),
-        _mask("forms/expanded", "broadcast-view", 12, 4, 2, ((3, 11),) * 2, ((0, 9, 10, 5),) * 2),
-        _mask("forms/batch-one", "batch-one", 12, 4, 2, ((8, 2, 11),), ((0, 10, 9, 7),)),
-        _mask("forms/length-one", "length-one", 12, 4, 2, (9,), (10,), "one query and one key"),
-        _mask("forms/one-key", "length-one", 12, 4, 2, (8, 11, 10), (9,)),
+        _mask("shifted/small", 6, 3, 1, (5, 2, 3), (3, 5, 4, 1, 0), tier="smoke"),
+        _mask("shifted/half", 8, 4, 2),
+        _mask("shifted/swin", 14, 7, 3, comment="Swin: 14 by 14 cells, windows of 7"),
+        _mask("shifted/swin-56", 56, 7, 3, (0, 48, 49, 52, 53, 55)),
+        _mask("shifted/one-cell", 10, 5, 1),
+        _mask("shifted/most", 10, 5, 4),
+        _mask("shifted/one-window", 7, 7, 3),
+        _mask("shifted/keys-257", 258, 6, 2, (0, 252, 254, 257, 129), range(257)),
+        _mask("shifted/two-windows", 8, 4, 3),
+        _mask("shifted/three", 9, 3, 2),
+        _mask("shifted/more-cells", 16, 4, 1, (15, 12, 3), (14, 15, 12, 2, 3)),
+        _mask("still/small", 9, 3, 0, comment="no shift"),
+        _mask("still/swin", 14, 7, 0, (0, 6, 7, 13)),
+        _mask("still/unpadded", 5, 2, 0),
+        _mask("places/unsorted", 12, 4, 1, (11, 0, 8, 10), (9, 11, 8, 0, 3)),
+        _mask("places/rows", 12, 4, 2, ((8, 9, 11), (0, 3, 10)), ((8, 10, 11, 3), (0, 2, 11, 9))),
+        _mask("places/rows-and-keys", 9, 3, 1, ((6, 0), (8, 7)), (8, 6, 7, 2)),
+        _mask("places/one-query", 8, 4, 1, (7,)),
+        _mask("places/no-query", 8, 4, 2, NONE, (0, 1)),
+        _mask("places/no-key", 8, 4, 2, (0, 7), NONE),
+        _mask("forms/strided", 12, 4, 2, ((8, 9, 11), (1, 6, 10)), ((0, 2, 11, 7, 9), (2, 10, 8, 9, 1)), form="non-contiguous"),
+        _mask("forms/strided-vector", 12, 4, 1, (7, 2, 11), (0, 10, 11, 9, 1), form="non-contiguous"),
+        _mask("forms/expanded", 12, 4, 2, ((3, 11),) * 2, ((0, 9, 10, 5),) * 2, form="broadcast-view"),
+        _mask("forms/batch-one", 12, 4, 2, ((8, 2, 11),), ((0, 10, 9, 7),)),
+        _mask("forms/length-one", 12, 4, 2, (9,), (10,), "one query and one key"),
+        _mask("forms/one-key", 12, 4, 2, (8, 11, 10), (9,)),
         _sequence("more-keys", (12, 4, 1), ((8, 11), (8, 9, 10)), ((8, 11), (8, 9, 10, 11, 3)), ((3, 9), (11, 0, 2))),
         _sequence("other-windows", (12, 4, 2), ((8, 11), (8, 9, 10)), ((3, 0, 10), (11, 0, 2))),
-        _mask("refused/shift", "refuse", 8, 4, 4, comment="a shift as large as the window", kind="reject"),
-        _mask("refused/window", "refuse", 8, 0, 0, comment="a window without cells", kind="reject"),
-        _mask("refused/fractions", "refuse", 8, 4, 2, (0.5, 1.0), (0, 1), "fractions of cells", kind="reject"),
+        _mask("refused/shift", 8, 4, 4, comment="a shift as large as the window", kind="reject"),
+        _mask("refused/window", 8, 0, 0, comment="a window without cells", kind="reject"),
+        _mask("refused/fractions", 8, 4, 2, (0.5, 1.0), (0, 1), "fractions of cells", kind="reject"),
     )  # fmt: skip
 
 

@@ -4,25 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
 from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
-
-FLAGS = {
-    "sine-2d-polarity": Flag("valid cells taken for padding"),
-    "sine-2d-order": Flag("columns before rows, or counts along the other axis; square images hide it"),
-    "sine-2d-last": Flag("divided by the size of the image in place of the last count"),
-    "sine-2d-offset": Flag("half a cell subtracted, or not"),
-    "sine-2d-normalize": Flag("counts divided where they should not be, or not multiplied by the scale"),
-    "sine-2d-base": Flag("the base always 10000"),
-    "sine-2d-eps": Flag("a column or row of padding alone divided by zero, or epsilon left out"),
-    "sine-2d-counts": Flag("counts from 0, or in half precision: 257 cells"),
-    "sine-2d-true-size": Flag("a model's own width and options not reproduced"),
-    "sine-2d-rows": Flag("the first image's mask used for the whole batch"),
-    "sine-2d-empty": Flag("an image without rows or columns: a crash or a wrong shape"),
-    "sine-2d-refuse": Flag("a width that axes cannot share, or a mask of numbers accepted"),
-}
 
 USUAL = None
 WITH_OPTION = {"": {"dim": 8, "normalize": True, "centered": False, "H": 3, "W": 4}}
@@ -39,13 +24,11 @@ CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the r
 HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
 UNEVEN = ((1, 1, 0, 0, 0), (1, 0, 0, 0, 0))
 TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))
-_sine_2d = cases_of("sine_2d", "sine-2d-")
-_sine_2d_form = cases_of("sine_2d")
+_sine_2d = cases_of("sine_2d")
 
 
-def _case(name: str, flags: str, mask: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
-    make = _sine_2d_form if name.startswith("forms/") else _sine_2d
-    return make(name, flags, {"dim": dim, **params}, {"mask": np.asarray(mask, dtype=np.bool_)}, comment, **rest)
+def _case(name: str, mask: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
+    return _sine_2d(name, {"dim": dim, **params}, {"mask": np.asarray(mask, dtype=np.bool_)}, comment, **rest)
 
 
 def _padded(height: int, width: int, valid: tuple[int, int]) -> Any:
@@ -56,50 +39,49 @@ def _padded(height: int, width: int, valid: tuple[int, int]) -> Any:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("detr/small", "order last eps", CORNER, 8, DETR, tier="smoke"),
-        _case("detr/holes", "polarity last order", HOLES, 8, DETR, "cells of padding between valid ones"),
-        _case("detr/tall", "order last", TALL, 12, DETR),
-        _case("detr/whole", "order normalize", np.ones((2, 3)), 8, DETR, "nothing is padding"),
-        _case("detr/model", "true-size last", _padded(7, 9, (6, 9)), 256, DETR, "d = 256"),
-        _case("detr/features", "true-size last", _padded(25, 34, (19, 34)), 16, DETR, "800 by 1066 pixels"),
-        _case("detr/scale", "normalize", HOLES, 8, {**DETR, "scale": 3.0}),
-        _case("detr/eps", "eps", HOLES, 8, {**DETR, "eps": 0.0078125}),
-        _case("detr/base", "base", TALL, 8, {**DETR, "base": 500.0}),
-        _case("detr/padding", "eps polarity", np.zeros((2, 3)), 8, DETR, "no cell is valid: all at 0"),
-        _case("detr/long", "counts true-size", np.ones((300, 2)), 4, DETR, "300 rows"),
-        _case("deformable/small", "offset order", CORNER[:2], 8, DEFORMABLE),
-        _case("deformable/holes", "offset last", HOLES, 12, DEFORMABLE),
-        _case("deformable/model", "true-size offset", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
-        _case("deformable/scale", "offset normalize", TALL, 8, {**DEFORMABLE, "scale": 5.0}),
-        _case("deformable/padding", "eps offset", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
-        _case("dino/small", "base true-size", HOLES, 16, DINO, "Grounding DINO"),
-        _case("counts/small", "normalize counts", HOLES, 8, COUNTED),
-        _case("counts/tall", "normalize order", TALL, 8, {**COUNTED, "base": 20.0}),
-        _case("counts/long", "counts", np.ones((2, 300)), 4, COUNTED, "300 columns"),
-        _case("rows/batch", "rows last", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
-        _case("rows/batches", "rows offset", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
-        _case("rows/uneven", "rows last", (HOLES, UNEVEN), 8, DETR, "the last counts of the two images differ"),
-        _case("rows/uneven-batches", "rows last", ((UNEVEN,), (HOLES,)), 8, DEFORMABLE, "as above"),
-        _case("empty/rows", "empty", np.zeros((0, 3)), 8, DETR),
-        _case("empty/columns", "empty", np.zeros((3, 0)), 8, COUNTED),
-        _case("empty/batch", "empty", np.zeros((0, 2, 3)), 8, DEFORMABLE),
-        _case("empty/batches", "empty", np.zeros((2, 0, 3, 2)), 8, DETR),
-        _case("forms/strided", "non-contiguous", (HOLES, HOLES[::-1]), 8, DETR),
-        _case("forms/strided-counts", "non-contiguous", TALL, 8, COUNTED),
-        _case("forms/expanded", "broadcast-view", (HOLES,) * 2, 8, DETR),
-        _case("forms/expanded-three", "broadcast-view", (TALL,) * 3, 4, DEFORMABLE),
-        _case("forms/batch-one", "batch-one", (HOLES,), 8, DETR),
-        _case("forms/batch-one-tall", "batch-one", (TALL,), 8, COUNTED),
-        _case("forms/length-one", "length-one batch-one", (((1,),),), 8, DETR, "one cell"),
-        _case("forms/length-one-row", "length-one", ((1, 0, 1, 1),), 8, DEFORMABLE, "one row"),
-        _case("forms/length-one-column", "length-one", ((1,), (0,), (1,)), 8, DEFORMABLE, "one column"),
-        _case("forms/length-zero", "length-zero", np.zeros((2, 3, 0)), 4, DETR),
-        _case("forms/length-zero-rows", "length-zero", np.zeros((2, 0, 3)), 4, DEFORMABLE),
-        _case("refused/width", "refuse", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
-        _case("refused/offset", "refuse offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
-        _case("refused/vector", "refuse", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
-        _sine_2d("refused/numbers", "refuse", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask",
-                 kind="reject"),
+        _case("detr/small", CORNER, 8, DETR, tier="smoke"),
+        _case("detr/holes", HOLES, 8, DETR, "cells of padding between valid ones"),
+        _case("detr/tall", TALL, 12, DETR),
+        _case("detr/whole", np.ones((2, 3)), 8, DETR, "nothing is padding"),
+        _case("detr/model", _padded(7, 9, (6, 9)), 256, DETR, "d = 256"),
+        _case("detr/features", _padded(25, 34, (19, 34)), 16, DETR, "800 by 1066 pixels"),
+        _case("detr/scale", HOLES, 8, {**DETR, "scale": 3.0}),
+        _case("detr/eps", HOLES, 8, {**DETR, "eps": 0.0078125}),
+        _case("detr/base", TALL, 8, {**DETR, "base": 500.0}),
+        _case("detr/padding", np.zeros((2, 3)), 8, DETR, "no cell is valid: all at 0"),
+        _case("detr/long", np.ones((300, 2)), 4, DETR, "300 rows"),
+        _case("deformable/small", CORNER[:2], 8, DEFORMABLE),
+        _case("deformable/holes", HOLES, 12, DEFORMABLE),
+        _case("deformable/model", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
+        _case("deformable/scale", TALL, 8, {**DEFORMABLE, "scale": 5.0}),
+        _case("deformable/padding", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
+        _case("dino/small", HOLES, 16, DINO, "Grounding DINO"),
+        _case("counts/small", HOLES, 8, COUNTED),
+        _case("counts/tall", TALL, 8, {**COUNTED, "base": 20.0}),
+        _case("counts/long", np.ones((2, 300)), 4, COUNTED, "300 columns"),
+        _case("rows/batch", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
+        _case("rows/batches", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
+        _case("rows/uneven", (HOLES, UNEVEN), 8, DETR, "the last counts of the two images differ"),
+        _case("rows/uneven-batches", ((UNEVEN,), (HOLES,)), 8, DEFORMABLE, "as above"),
+        _case("empty/rows", np.zeros((0, 3)), 8, DETR),
+        _case("empty/columns", np.zeros((3, 0)), 8, COUNTED),
+        _case("empty/batch", np.zeros((0, 2, 3)), 8, DEFORMABLE),
+        _case("empty/batches", np.zeros((2, 0, 3, 2)), 8, DETR),
+        _case("forms/strided", (HOLES, HOLES[::-1]), 8, DETR, form="non-contiguous"),
+        _case("forms/strided-counts", TALL, 8, COUNTED, form="non-contiguous"),
+        _case("forms/expanded", (HOLES,) * 2, 8, DETR, form="broadcast-view"),
+        _case("forms/expanded-three", (TALL,) * 3, 4, DEFORMABLE, form="broadcast-view"),
+        _case("forms/batch-one", (HOLES,), 8, DETR),
+        _case("forms/batch-one-tall", (TALL,), 8, COUNTED),
+        _case("forms/length-one", (((1,),),), 8, DETR, "one cell"),
+        _case("forms/length-one-row", ((1, 0, 1, 1),), 8, DEFORMABLE, "one row"),
+        _case("forms/length-one-column", ((1,), (0,), (1,)), 8, DEFORMABLE, "one column"),
+        _case("forms/length-zero", np.zeros((2, 3, 0)), 4, DETR),
+        _case("forms/length-zero-rows", np.zeros((2, 0, 3)), 4, DEFORMABLE),
+        _case("refused/width", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
+        _case("refused/offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
+        _case("refused/vector", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
+        _sine_2d("refused/numbers", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask", kind="reject"),
     )  # fmt: skip
 
 

@@ -4,32 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
 from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
-
-FLAGS = {
-    "sinusoidal-layout": Flag("sines and cosines in another order", "multidim-positional-encoding #20, flashinfer #3819"),
-    "sinusoidal-endpoint": Flag("the exponent divided by d/2 - 1 for d/2, or the reverse", "hojonathanho/diffusion #15"),
-    "sinusoidal-exponent": Flag(
-        "other exponents than 2i/d, or different ones for sine and cosine", "PyTorch tutorials' copies"
-    ),
-    "sinusoidal-base": Flag("the base always 10000", "croco #44"),
-    "sinusoidal-far": Flag("positions in half precision, or past the end of a table", "transformers #29285, lightseq #144"),
-    "sinusoidal-ids": Flag("a count from 0 in place of the caller's positions", "lightseq #144, keras-hub #1544"),
-    "sinusoidal-fraction": Flag("fractional positions truncated (diffusion timesteps)", "flashinfer #3819"),
-    "sinusoidal-negative": Flag("negative positions without their sign"),
-    "sinusoidal-true-size": Flag("a model's own width and form not reproduced", "tensor2tensor #1423"),
-    "sinusoidal-state": Flag("a table kept from a longer, shorter or other call", "transformers #28837"),
-    "sinusoidal-empty": Flag("no positions: a crash or a wrong shape"),
-    "sinusoidal-odd": Flag(
-        "an odd width by another rule: zeros, a cosine cut off, or a sine more", "tensor2tensor pads, Pegasus adds a sine"
-    ),
-    "sinusoidal-scale": Flag("a scale of the result left out, or applied to the angle", "MLX's is sqrt(2/d) unless told"),
-    "sinusoidal-refuse": Flag("a width or word that libraries read differently accepted", "fairseq pads, Pegasus adds a sine"),
-}
 
 USUAL: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
 WITH_OPTION = {"odd": {"dim": 7, "odd": "zeros"}}
@@ -44,7 +23,6 @@ OFFSETS = ((3, 4, 5, 6, 7), (257, 258, 259, 260, 261), (0, 1, 2, 3, 4))  # a row
 
 def _case(
     name: str,
-    flags: str,
     positions: Any,
     dim: int,
     comment: str = "",
@@ -54,78 +32,72 @@ def _case(
     **params: Any,
 ) -> Case:
     """Return a case of sinusoidal."""
-    flagged = tuple(f"sinusoidal-{flag}" for flag in flags.split())
-    return Case(f"sinusoidal/{name}", {"dim": dim, **params}, {"positions": positions}, flagged, comment, kind, tier)
+    return Case(f"sinusoidal/{name}", {"dim": dim, **params}, {"positions": positions}, comment, kind, tier)
 
 
 def _sequence(name: str, comment: str, *calls: tuple[dict[str, Any], Any]) -> Case:
     """Return a case of several calls of sinusoidal."""
     steps = tuple(Step(params, {"positions": positions}) for params, positions in calls)
-    return Case(f"sinusoidal/sequence/{name}", flags=("sinusoidal-state",), comment=comment, kind="sequence", steps=steps)
+    return Case(f"sinusoidal/sequence/{name}", comment=comment, kind="sequence", steps=steps)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("interleaved/small", "layout exponent", (0, 1, 5), 8, tier="smoke", layout="interleaved"),
-        _case("interleaved/far", "far", FAR, 10, layout="interleaved"),
-        _case("interleaved/rows", "ids base", OFFSETS, 6, "(B, T)", layout="interleaved", base=500.0),
-        _case("interleaved/transformer", "true-size exponent", (0, 1, 7, 63, 511), 512, "the paper's base model",
-              layout="interleaved"),
-        _case("interleaved/endpoint", "endpoint", NEAR, 20, layout="interleaved", endpoint=True),
-        _case("interleaved/scalar", "ids", 77, 14, "a position without axes", layout="interleaved"),
-        _case("sin-cos/small", "layout exponent", UNSORTED, 6, layout="sin_cos"),
-        _case("sin-cos/far", "far base", FAR, 12, layout="sin_cos", base=1e6),
-        _case("sin-cos/tensor2tensor", "true-size endpoint", (0, 1, 7, 63, 255), 512, layout="sin_cos", endpoint=True),
-        _case("sin-cos/whisper", "true-size endpoint", (0, 1, 2, 7, 1499), 384, "Whisper tiny: 1500 rows", layout="sin_cos",
-              endpoint=True),
-        _case("sin-cos/endpoint-base", "endpoint base", NEAR, 48, layout="sin_cos", endpoint=True, base=500.0),
-        _case("sin-cos/rows", "ids", ((9, 8, 7, 300), (1, 1, 2, 0)), 20, layout="sin_cos", base=2e4),
-        _case("cos-sin/small", "layout exponent", (0, 1, 5, 2), 6, layout="cos_sin"),
-        _case("cos-sin/timesteps", "fraction layout", (0.5, 1.25, 999.5, 20.0, 7.75), 20, "diffusion timesteps",
-              layout="cos_sin"),
-        _case("cos-sin/timesteps-endpoint", "fraction endpoint", (999.5, 0.125, 3.0), 48, layout="cos_sin", endpoint=True),
-        _case("cos-sin/base", "base exponent", NEAR, 14, layout="cos_sin", base=1e6),
-        _case("positions/negative", "negative", (-1, -7, 3, -300), 10, layout="interleaved"),
-        _case("positions/negative-halves", "negative", (-2, 0, -63, -4096, 1), 12, layout="sin_cos"),
-        _case("positions/fraction", "fraction", (0.5, 2.75, 63.25), 10, layout="interleaved"),
-        _case("positions/one", "ids", (2049,), 6, layout="interleaved"),
-        _case("positions/empty", "empty", np.zeros(0, dtype=np.int64), 6, layout="sin_cos"),
-        _case("positions/one-pair", "exponent", (0, 1, 40), 2, "the one frequency is 1", layout="cos_sin"),
+        _case("interleaved/small", (0, 1, 5), 8, tier="smoke", layout="interleaved"),
+        _case("interleaved/far", FAR, 10, layout="interleaved"),
+        _case("interleaved/rows", OFFSETS, 6, "(B, T)", layout="interleaved", base=500.0),
+        _case("interleaved/transformer", (0, 1, 7, 63, 511), 512, "the paper's base model", layout="interleaved"),
+        _case("interleaved/endpoint", NEAR, 20, layout="interleaved", endpoint=True),
+        _case("interleaved/scalar", 77, 14, "a position without axes", layout="interleaved"),
+        _case("sin-cos/small", UNSORTED, 6, layout="sin_cos"),
+        _case("sin-cos/far", FAR, 12, layout="sin_cos", base=1e6),
+        _case("sin-cos/tensor2tensor", (0, 1, 7, 63, 255), 512, layout="sin_cos", endpoint=True),
+        _case("sin-cos/whisper", (0, 1, 2, 7, 1499), 384, "Whisper tiny: 1500 rows", layout="sin_cos", endpoint=True),
+        _case("sin-cos/endpoint-base", NEAR, 48, layout="sin_cos", endpoint=True, base=500.0),
+        _case("sin-cos/rows", ((9, 8, 7, 300), (1, 1, 2, 0)), 20, layout="sin_cos", base=2e4),
+        _case("cos-sin/small", (0, 1, 5, 2), 6, layout="cos_sin"),
+        _case("cos-sin/timesteps", (0.5, 1.25, 999.5, 20.0, 7.75), 20, "diffusion timesteps", layout="cos_sin"),
+        _case("cos-sin/timesteps-endpoint", (999.5, 0.125, 3.0), 48, layout="cos_sin", endpoint=True),
+        _case("cos-sin/base", NEAR, 14, layout="cos_sin", base=1e6),
+        _case("positions/negative", (-1, -7, 3, -300), 10, layout="interleaved"),
+        _case("positions/negative-halves", (-2, 0, -63, -4096, 1), 12, layout="sin_cos"),
+        _case("positions/fraction", (0.5, 2.75, 63.25), 10, layout="interleaved"),
+        _case("positions/one", (2049,), 6, layout="interleaved"),
+        _case("positions/empty", np.zeros(0, dtype=np.int64), 6, layout="sin_cos"),
+        _case("positions/one-pair", (0, 1, 40), 2, "the one frequency is 1", layout="cos_sin"),
         _sequence("short-after-long", "a long call, a short one, a long one",
                   *(({"dim": 10, "layout": "interleaved"}, tuple(range(n))) for n in (21, 3, 21))),
         _sequence("offset", "the same number of positions, elsewhere; then another width",
                   ({"dim": 6, "layout": "sin_cos"}, NEAR), ({"dim": 6, "layout": "sin_cos"}, (7, 8, 9, 10, 11)),
                   ({"dim": 8, "layout": "sin_cos"}, NEAR)),
-        _case("odd/m2m", "odd endpoint", NEAR, 7, layout="sin_cos", endpoint=True, odd="zeros"),
-        _case("odd/diffusers", "odd fraction", (999.5, 20.25, 3.0), 11, layout="cos_sin", odd="zeros", base=500.0),
-        _case("odd/zeros-interleaved", "odd", UNSORTED, 5, layout="interleaved", odd="zeros"),
-        _case("odd/zeros-three", "odd", (0, 1, 40), 3, "one pair and a column of zeros", layout="sin_cos", odd="zeros"),
-        _case("odd/positional-encodings", "odd exponent", NEAR, 9, layout="interleaved", odd="truncated"),
-        _case("odd/truncated-far", "odd far", FAR, 5, layout="interleaved", odd="truncated", base=1e6),
-        _case("odd/truncated-halves", "odd layout", OFFSETS, 7, layout="sin_cos", odd="truncated"),
-        _case("odd/truncated-cos-sin", "odd layout", (0, 2, 9), 5, "the last sine is cut", layout="cos_sin", odd="truncated"),
-        _case("odd/truncated-endpoint", "odd endpoint", NEAR, 13, layout="interleaved", endpoint=True, odd="truncated"),
-        _case("odd/roformer", "odd exponent", NEAR, 5, layout="sin_cos", odd="extra_sine"),
-        _case("odd/roformer-far", "odd far", FAR, 15, layout="sin_cos", odd="extra_sine", base=2e4),
-        _case("odd/keras-hub", "odd exponent", (0, 1, 7, 63, 511), 33, layout="interleaved", odd="extra_sine"),
-        _case("odd/extra-sine-cos-sin", "odd layout", UNSORTED, 7, "cosines, then one more sine", layout="cos_sin",
-              odd="extra_sine"),
-        _case("odd/extra-sine-endpoint", "odd endpoint", (0, 1, 500), 9, layout="sin_cos", endpoint=True, odd="extra_sine"),
-        _case("odd/even", "odd", (0, 3, 70), 10, "without effect", layout="sin_cos", odd="extra_sine"),
-        _case("odd/empty", "odd empty", np.zeros((2, 0), dtype=np.int64), 5, layout="sin_cos", odd="zeros"),
-        _case("scale/mlx", "scale endpoint", NEAR, 18, "sqrt(2/18)", layout="sin_cos", endpoint=True, scale=0.3333333333333333),
-        _case("scale/x-transformers", "scale", (0, 1, 511, 2049), 20, layout="sin_cos", scale=20**-0.5),
-        _case("scale/interleaved", "scale fraction", (0.5, 2.75, 63.25), 12, layout="interleaved", scale=2.5),
-        _case("scale/odd", "scale odd", OFFSETS, 9, layout="cos_sin", odd="zeros", scale=8.0),
-        _case("refused/odd-word", "refuse odd", (0, 1, 5), 7, "no such rule", kind="reject", layout="sin_cos", odd="pad"),
-        _case("refused/scale", "refuse scale", (0, 1, 5), 6, "zero would erase", kind="reject", layout="sin_cos", scale=0.0),
-        _case("refused/odd-endpoint-three", "refuse odd", (0, 1, 5), 3, "d/2 - 1 divides by zero", kind="reject",
+        _case("odd/m2m", NEAR, 7, layout="sin_cos", endpoint=True, odd="zeros"),
+        _case("odd/diffusers", (999.5, 20.25, 3.0), 11, layout="cos_sin", odd="zeros", base=500.0),
+        _case("odd/zeros-interleaved", UNSORTED, 5, layout="interleaved", odd="zeros"),
+        _case("odd/zeros-three", (0, 1, 40), 3, "one pair and a column of zeros", layout="sin_cos", odd="zeros"),
+        _case("odd/positional-encodings", NEAR, 9, layout="interleaved", odd="truncated"),
+        _case("odd/truncated-far", FAR, 5, layout="interleaved", odd="truncated", base=1e6),
+        _case("odd/truncated-halves", OFFSETS, 7, layout="sin_cos", odd="truncated"),
+        _case("odd/truncated-cos-sin", (0, 2, 9), 5, "the last sine is cut", layout="cos_sin", odd="truncated"),
+        _case("odd/truncated-endpoint", NEAR, 13, layout="interleaved", endpoint=True, odd="truncated"),
+        _case("odd/roformer", NEAR, 5, layout="sin_cos", odd="extra_sine"),
+        _case("odd/roformer-far", FAR, 15, layout="sin_cos", odd="extra_sine", base=2e4),
+        _case("odd/keras-hub", (0, 1, 7, 63, 511), 33, layout="interleaved", odd="extra_sine"),
+        _case("odd/extra-sine-cos-sin", UNSORTED, 7, "cosines, then one more sine", layout="cos_sin", odd="extra_sine"),
+        _case("odd/extra-sine-endpoint", (0, 1, 500), 9, layout="sin_cos", endpoint=True, odd="extra_sine"),
+        _case("odd/even", (0, 3, 70), 10, "without effect", layout="sin_cos", odd="extra_sine"),
+        _case("odd/empty", np.zeros((2, 0), dtype=np.int64), 5, layout="sin_cos", odd="zeros"),
+        _case("scale/mlx", NEAR, 18, "sqrt(2/18)", layout="sin_cos", endpoint=True, scale=0.3333333333333333),
+        _case("scale/x-transformers", (0, 1, 511, 2049), 20, layout="sin_cos", scale=20**-0.5),
+        _case("scale/interleaved", (0.5, 2.75, 63.25), 12, layout="interleaved", scale=2.5),
+        _case("scale/odd", OFFSETS, 9, layout="cos_sin", odd="zeros", scale=8.0),
+        _case("refused/odd-word", (0, 1, 5), 7, "no such rule", kind="reject", layout="sin_cos", odd="pad"),
+        _case("refused/scale", (0, 1, 5), 6, "zero would erase", kind="reject", layout="sin_cos", scale=0.0),
+        _case("refused/odd-endpoint-three", (0, 1, 5), 3, "d/2 - 1 divides by zero", kind="reject",
               layout="sin_cos", endpoint=True, odd="zeros"),
-        _case("refused/odd", "refuse", (0, 1, 5), 7, "libraries pad, slice or add a sine", kind="reject", layout="sin_cos"),
-        _case("refused/layout", "refuse", (0, 1, 5), 6, "no such layout", kind="reject", layout="concat"),
-        _case("refused/endpoint-pair", "refuse", (0, 1, 5), 2, "d/2 - 1 divides by zero", kind="reject", layout="sin_cos",
-              endpoint=True),
+        _case("refused/odd", (0, 1, 5), 7, "libraries pad, slice or add a sine", kind="reject", layout="sin_cos"),
+        _case("refused/layout", (0, 1, 5), 6, "no such layout", kind="reject", layout="concat"),
+        _case("refused/endpoint-pair", (0, 1, 5), 2, "d/2 - 1 divides by zero", kind="reject", layout="sin_cos", endpoint=True),
         *places("sinusoidal", "positions", USUAL),
     )  # fmt: skip
 

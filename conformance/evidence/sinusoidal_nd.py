@@ -4,24 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.absolute import FAR
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, deviations_of, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, FRACTIONS, FROM_ZERO
-
-FLAGS = {
-    "sinusoidal-nd-order": Flag("rows and columns exchanged, which square grids hide", "transformers #41380, torchtitan #4244"),
-    "sinusoidal-nd-layout": Flag("sines and cosines of a block in another order"),
-    "sinusoidal-nd-phases": Flag("the sines of all axes before all cosines, or the reverse"),
-    "sinusoidal-nd-width": Flag("the exponent divided by the whole width, not the block's, or blocks of equal widths"),
-    "sinusoidal-nd-base": Flag("always base 10000, or never an endpoint"),
-    "sinusoidal-nd-ids": Flag("coordinates counted from 0, or truncated to integers"),
-    "sinusoidal-nd-far": Flag("coordinates in half precision"),
-    "sinusoidal-nd-true-size": Flag("a model's own widths and coordinates not reproduced"),
-    "sinusoidal-nd-empty": Flag("no cells: a crash or a wrong shape"),
-    "sinusoidal-nd-refuse": Flag("widths or axes that do not fit accepted"),
-}
 
 USUAL: dict[str, Any] = {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"}
 GAPS = ("positions-4096-at-0",)
@@ -36,57 +23,55 @@ SIN, COS, NEAR, TIMM = (
     {"layout": layout, "phases": phases}
     for layout, phases in (("sin_cos", "axis"), ("cos_sin", "axis"), ("interleaved", "axis"), ("sin_cos", "outer"))
 )
-_nd = cases_of("sinusoidal_nd", "sinusoidal-nd-")
-_nd_form = cases_of("sinusoidal_nd")
+_nd = cases_of("sinusoidal_nd")
 
 
 def _case(
-    name: str, flags: str, positions: Any, widths: list[int], params: dict[str, Any], comment: str = "", **rest: Any
+    name: str, positions: Any, widths: list[int], params: dict[str, Any], comment: str = "", **rest: Any
 ) -> Case:  # fmt: skip
-    make = _nd_form if name.startswith("forms/") else _nd
-    return make(name, flags, {"widths": widths, **params}, {"positions": positions}, comment, **rest)
+    return _nd(name, {"widths": widths, **params}, {"positions": positions}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("sin-cos/small", "order layout", ((1, 0, 4), (3, 5, 0)), [4, 4], SIN, tier="smoke"),
-        _case("sin-cos/grid", "order ids", GRID, [6, 6], SIN, "a grid of 2 by 3"),
-        _case("sin-cos/unequal", "width order", SCATTERED, [4, 10], SIN),
-        _case("sin-cos/mae", "true-size order", ((0, 13, 7), (13, 2, 0)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
-        _case("sin-cos/sd3", "true-size ids", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [768, 768],
+        _case("sin-cos/small", ((1, 0, 4), (3, 5, 0)), [4, 4], SIN, tier="smoke"),
+        _case("sin-cos/grid", GRID, [6, 6], SIN, "a grid of 2 by 3"),
+        _case("sin-cos/unequal", SCATTERED, [4, 10], SIN),
+        _case("sin-cos/mae", ((0, 13, 7), (13, 2, 0)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
+        _case("sin-cos/sd3", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [768, 768],
               SIN, "coordinates of a window, scaled"),
-        _case("sin-cos/cogvideox", "true-size width order", VIDEO, [480, 720, 720], SIN, "frame, column, row"),
-        _case("sin-cos/fraction", "ids", SCALED, [8, 6], SIN),
-        _case("sin-cos/far", "far", (FAR, FAR[::-1]), [6, 4], SIN),
-        _case("sin-cos/base", "base width", SCATTERED, [6, 8], {**SIN, "base": 500.0}),
-        _case("sin-cos/endpoint", "base", SCATTERED, [8, 6], {**SIN, "endpoint": True}, "vit-pytorch"),
-        _case("sin-cos/endpoint-base", "base", SCATTERED, [4, 10], {**SIN, "endpoint": True, "base": 100.0}),
-        _case("sin-cos/one-axis", "width", (SCATTERED[0],), [6], SIN),
-        _case("sin-cos/one-pair", "width", VIDEO, [2, 2, 2], SIN, "every frequency is 1"),
-        _case("cos-sin/small", "layout order", SCATTERED, [6, 4], COS),
-        _case("cos-sin/three", "layout width", VIDEO, [4, 6, 8], COS),
-        _case("interleaved/small", "layout order", SCATTERED, [6, 4], NEAR),
-        _case("interleaved/three", "layout width order", VIDEO, [4, 4, 6], NEAR, "as positional-encodings' grids"),
-        _case("interleaved/one-axis", "layout", (SCATTERED[0],), [8], NEAR),
-        _case("outer/small", "phases order", SCATTERED, [6, 6], TIMM, "timm"),
-        _case("outer/unequal", "phases width", SCATTERED, [4, 10], TIMM),
-        _case("outer/timm", "true-size phases order", ((0, 13, 7), (13, 2, 0)), [192, 192], TIMM, "14 by 14 patches of ViT-S"),
-        _case("outer/cos-sin", "phases layout", VIDEO, [4, 6, 8], {**COS, "phases": "outer"}),
-        _case("outer/cos-sin-grid", "phases layout", GRID, [8, 8], {**COS, "phases": "outer", "base": 2e4}),
-        _case("rows/pairs", "ids order", (((3, 4), (0, 7)), ((5, 1), (2, 6))), [4, 6], SIN, "(B, T)"),
-        _case("rows/scalar", "order", (3, 8), [4, 6], SIN, "one cell, without axes"),
-        _case("empty/none", "empty", np.zeros((2, 0), dtype=np.int64), [4, 6], SIN),
-        _case("empty/rows", "empty", np.zeros((3, 2, 0), dtype=np.int64), [4, 2, 6], TIMM),
-        _case("forms/strided", "non-contiguous", (((3, 8, 1), (0, 5, 2)), ((4, 8, 0), (7, 1, 9))), [4, 6], SIN),
-        _case("forms/strided-vector", "non-contiguous", SCATTERED, [6, 4], NEAR),
-        _case("forms/expanded", "broadcast-view", ((SCATTERED[0],) * 2, (SCATTERED[1],) * 2), [4, 6], SIN),
-        _case("forms/batch-one", "batch-one", ((SCATTERED[0],), (SCATTERED[1],)), [4, 6], SIN),
-        _case("forms/length-one", "length-one batch-one", (((8,),), ((3,),)), [4, 6], SIN),
-        _case("refused/axes", "refuse", GRID, [4, 4, 4], SIN, "two coordinates for three widths", kind="reject"),
-        _case("refused/odd", "refuse width", GRID, [4, 5], SIN, kind="reject"),
-        _case("refused/outer", "refuse phases", GRID, [4, 4], {**NEAR, "phases": "outer"}, kind="reject"),
-        _case("refused/endpoint", "refuse", GRID, [4, 2], {**SIN, "endpoint": True}, "d/2 - 1 divides by zero", kind="reject"),
+        _case("sin-cos/cogvideox", VIDEO, [480, 720, 720], SIN, "frame, column, row"),
+        _case("sin-cos/fraction", SCALED, [8, 6], SIN),
+        _case("sin-cos/far", (FAR, FAR[::-1]), [6, 4], SIN),
+        _case("sin-cos/base", SCATTERED, [6, 8], {**SIN, "base": 500.0}),
+        _case("sin-cos/endpoint", SCATTERED, [8, 6], {**SIN, "endpoint": True}, "vit-pytorch"),
+        _case("sin-cos/endpoint-base", SCATTERED, [4, 10], {**SIN, "endpoint": True, "base": 100.0}),
+        _case("sin-cos/one-axis", (SCATTERED[0],), [6], SIN),
+        _case("sin-cos/one-pair", VIDEO, [2, 2, 2], SIN, "every frequency is 1"),
+        _case("cos-sin/small", SCATTERED, [6, 4], COS),
+        _case("cos-sin/three", VIDEO, [4, 6, 8], COS),
+        _case("interleaved/small", SCATTERED, [6, 4], NEAR),
+        _case("interleaved/three", VIDEO, [4, 4, 6], NEAR, "as positional-encodings' grids"),
+        _case("interleaved/one-axis", (SCATTERED[0],), [8], NEAR),
+        _case("outer/small", SCATTERED, [6, 6], TIMM, "timm"),
+        _case("outer/unequal", SCATTERED, [4, 10], TIMM),
+        _case("outer/timm", ((0, 13, 7), (13, 2, 0)), [192, 192], TIMM, "14 by 14 patches of ViT-S"),
+        _case("outer/cos-sin", VIDEO, [4, 6, 8], {**COS, "phases": "outer"}),
+        _case("outer/cos-sin-grid", GRID, [8, 8], {**COS, "phases": "outer", "base": 2e4}),
+        _case("rows/pairs", (((3, 4), (0, 7)), ((5, 1), (2, 6))), [4, 6], SIN, "(B, T)"),
+        _case("rows/scalar", (3, 8), [4, 6], SIN, "one cell, without axes"),
+        _case("empty/none", np.zeros((2, 0), dtype=np.int64), [4, 6], SIN),
+        _case("empty/rows", np.zeros((3, 2, 0), dtype=np.int64), [4, 2, 6], TIMM),
+        _case("forms/strided", (((3, 8, 1), (0, 5, 2)), ((4, 8, 0), (7, 1, 9))), [4, 6], SIN, form="non-contiguous"),
+        _case("forms/strided-vector", SCATTERED, [6, 4], NEAR, form="non-contiguous"),
+        _case("forms/expanded", ((SCATTERED[0],) * 2, (SCATTERED[1],) * 2), [4, 6], SIN, form="broadcast-view"),
+        _case("forms/batch-one", ((SCATTERED[0],), (SCATTERED[1],)), [4, 6], SIN),
+        _case("forms/length-one", (((8,),), ((3,),)), [4, 6], SIN),
+        _case("refused/axes", GRID, [4, 4, 4], SIN, "two coordinates for three widths", kind="reject"),
+        _case("refused/odd", GRID, [4, 5], SIN, kind="reject"),
+        _case("refused/outer", GRID, [4, 4], {**NEAR, "phases": "outer"}, kind="reject"),
+        _case("refused/endpoint", GRID, [4, 2], {**SIN, "endpoint": True}, "d/2 - 1 divides by zero", kind="reject"),
     )  # fmt: skip
 
 

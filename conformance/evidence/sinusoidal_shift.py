@@ -4,55 +4,45 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.absolute import FAR
 from .tools.case import cases_of
 from .tools.deviation import after, always, argument, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, FRACTIONS, INTEGERS
 
-FLAGS = {
-    "sinusoidal-shift-sign": Flag("the transpose, which goes back where it should go on"),
-    "sinusoidal-shift-layout": Flag("sines and cosines in other columns than the layout's"),
-    "sinusoidal-shift-frequency": Flag("other frequencies than those of the sinusoid"),
-    "sinusoidal-shift-offsets": Flag("offsets truncated, without their sign, or in half precision"),
-    "sinusoidal-shift-true-size": Flag("the paper's width not reproduced"),
-    "sinusoidal-shift-empty": Flag("no offsets: a crash or a wrong shape"),
-    "sinusoidal-shift-refuse": Flag("a width without such a map accepted"),
-}
-
 USUAL: dict[str, Any] = {"dim": 4, "layout": "sin_cos"}
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 16, "layout": "sin_cos"},)
 KERNEL_SIZES: dict[str, Any] = {}
 
-_shift = cases_of("sinusoidal_shift", "sinusoidal-shift-")
+_shift = cases_of("sinusoidal_shift")
 
 
-def _case(name: str, flags: str, offsets: Any, dim: int, layout: str, comment: str = "", **rest: Any) -> Case:
+def _case(name: str, offsets: Any, dim: int, layout: str, comment: str = "", **rest: Any) -> Case:
     kept = {key: rest.pop(key) for key in ("base", "endpoint") if key in rest}
-    return _shift(name, flags, {"dim": dim, "layout": layout, **kept}, {"offsets": offsets}, comment, **rest)
+    return _shift(name, {"dim": dim, "layout": layout, **kept}, {"offsets": offsets}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("interleaved/small", "sign layout", (2, 1, 5), 6, "interleaved", tier="smoke"),
-        _case("interleaved/transformer", "true-size frequency", (3, 40), 64, "interleaved", "a head's width"),
-        _case("interleaved/far", "offsets frequency", FAR[4:], 4, "interleaved"),
-        _case("interleaved/endpoint", "frequency", (1, 7), 8, "interleaved", endpoint=True),
-        _case("sin-cos/small", "sign layout", (1, 4), 6, "sin_cos"),
-        _case("sin-cos/negative", "sign offsets", (-1, -300, 2), 4, "sin_cos", "back"),
-        _case("sin-cos/fraction", "offsets", (0.5, 2.75), 6, "sin_cos"),
-        _case("sin-cos/base", "frequency", (3, 20), 10, "sin_cos", base=500.0),
-        _case("sin-cos/endpoint", "frequency", (3, 20), 6, "sin_cos", endpoint=True, base=2e4),
-        _case("cos-sin/small", "sign layout", (1, 9, 0), 8, "cos_sin"),
-        _case("cos-sin/scalar", "layout", 7, 6, "cos_sin", "one offset, without axes"),
-        _case("cos-sin/one-pair", "sign", (1, 40), 2, "cos_sin"),
-        _case("rows/pairs", "offsets", ((1, 2, 3), (7, 0, 300)), 4, "interleaved"),
-        _case("empty/none", "empty", np.zeros(0, dtype=np.int64), 6, "sin_cos"),
-        _case("empty/rows", "empty", np.zeros((2, 0), dtype=np.int64), 4, "interleaved"),
-        _case("refused/odd", "refuse", (0, 1, 5), 7, "sin_cos", "a sine without its cosine", kind="reject"),
-        _case("refused/endpoint", "refuse", (0, 1, 5), 2, "sin_cos", "d/2 - 1 divides by zero", kind="reject", endpoint=True),
+        _case("interleaved/small", (2, 1, 5), 6, "interleaved", tier="smoke"),
+        _case("interleaved/transformer", (3, 40), 64, "interleaved", "a head's width"),
+        _case("interleaved/far", FAR[4:], 4, "interleaved"),
+        _case("interleaved/endpoint", (1, 7), 8, "interleaved", endpoint=True),
+        _case("sin-cos/small", (1, 4), 6, "sin_cos"),
+        _case("sin-cos/negative", (-1, -300, 2), 4, "sin_cos", "back"),
+        _case("sin-cos/fraction", (0.5, 2.75), 6, "sin_cos"),
+        _case("sin-cos/base", (3, 20), 10, "sin_cos", base=500.0),
+        _case("sin-cos/endpoint", (3, 20), 6, "sin_cos", endpoint=True, base=2e4),
+        _case("cos-sin/small", (1, 9, 0), 8, "cos_sin"),
+        _case("cos-sin/scalar", 7, 6, "cos_sin", "one offset, without axes"),
+        _case("cos-sin/one-pair", (1, 40), 2, "cos_sin"),
+        _case("rows/pairs", ((1, 2, 3), (7, 0, 300)), 4, "interleaved"),
+        _case("empty/none", np.zeros(0, dtype=np.int64), 6, "sin_cos"),
+        _case("empty/rows", np.zeros((2, 0), dtype=np.int64), 4, "interleaved"),
+        _case("refused/odd", (0, 1, 5), 7, "sin_cos", "a sine without its cosine", kind="reject"),
+        _case("refused/endpoint", (0, 1, 5), 2, "sin_cos", "d/2 - 1 divides by zero", kind="reject", endpoint=True),
         *places("sinusoidal_shift", "offsets", {"dim": 4, "layout": "interleaved"}),
     )
 

@@ -4,35 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
-from .tools.forms import form
+from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "stick_breaking"
-FLAGS = {
-    "stick-order": Flag("the farthest key takes its share first"),
-    "stick-own": Flag("the key's own remainder counted, or the next key's not"),
-    "stick-softmax": Flag("a softmax in place of, or on top of, the shares"),
-    "stick-mask": Flag("masked keys take a share"),
-    "stick-remainder": Flag("the remainder lost, or that of another query"),
-    "stick-small": Flag("products that underflow, or logarithms of 0"),
-    "stick-rows": Flag("row 0's logits used for every row of the batch"),
-    "stick-bits": Flag("logits of 24 bits, or their sums, narrowed on the way"),
-    "stick-decode": Flag("a decode row that is not the row of the whole"),
-    "stick-true-size": Flag("a model's own number of heads not reproduced"),
-    "stick-many": Flag("sums over many keys that lose their last digits"),
-    "stick-empty": Flag("no query: a crash or a wrong shape"),
-    "stick-refuse": Flag("a mask of numbers accepted"),
-}
 USUAL: dict[str, Any] = {}
 LEFT_OUT = ("again/small-values",)  # a share of logits near 0 is that of 0
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
-_cases = cases_of(OP, "stick-")
+_cases = cases_of(OP)
 
 
 def _before(queries: int, keys: int, own: bool = False) -> Any:
@@ -47,16 +32,16 @@ def _inputs(
 
 
 def _case(
-    name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "", *, bits: int = 8, by: float = 0.5,
+    name: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "", *, bits: int = 8, by: float = 0.5,
     own: bool = False, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of stick_breaking, of keys before the query unless another mask is given."""
     inputs = _inputs(name, lead, queries, keys, bits, by, own) | rest.pop("given", {})
-    return _cases(name if "/" in name else f"before/{name}", flags, {}, inputs, comment, **rest)
+    return _cases(name if "/" in name else f"before/{name}", {}, inputs, comment, **rest)
 
 
-def _form(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "") -> Case:
-    return form(OP, name, flags, _inputs(name, lead, queries, keys, own=True), {}, comment)
+def _form(name: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "", form: str = "") -> Case:
+    return form_case(OP, name, _inputs(name, lead, queries, keys, own=True), {}, comment, form=form)
 
 
 def _steps() -> tuple[Step, ...]:
@@ -65,54 +50,52 @@ def _steps() -> tuple[Step, ...]:
     return Step({}, first), Step({}, {"logits": logits[:, 4:], "mask": _before(1, 5)})
 
 
-def _gradient(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, own: bool = True) -> Case:
+def _gradient(name: str, lead: tuple[int, ...], queries: int, keys: int, own: bool = True, view: str = "") -> Case:
     inputs = _inputs(f"gradient {name}", lead, queries, keys, own=own)
-    return gradient(OP, name, flags, inputs, {"weights": (*lead, queries, keys), "remainder": (*lead, queries)})
+    outputs = {"weights": (*lead, queries, keys), "remainder": (*lead, queries)}
+    return gradient(OP, name, inputs, outputs, view=view)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("small", "order own softmax remainder", (), 3, 4, tier="smoke"),
-        _case("whole", "order mask remainder", (2,), 5, 5, "the first query sees no key: its remainder is 1"),
-        _case("last-queries", "own mask", (3,), 2, 7, "the last two of seven"),
-        _case("rows-and-heads", "rows mask", (2, 3), 3, 5, "(B, H, Q, K)"),
-        _case("rows", "rows order", (3,), 2, 4),
-        _case("24-bits", "bits own", (2,), 3, 6, bits=24),
-        _case("24-bits-large", "bits small", (2,), 2, 6, bits=24, by=3.0),
-        _case("32-heads", "true-size order", (32,), 1, 16),
-        _case("open", "small remainder", (), 1, 8, "every key takes nearly all that is left", by=4.0,
+        _case("small", (), 3, 4, tier="smoke"),
+        _case("whole", (2,), 5, 5, "the first query sees no key: its remainder is 1"),
+        _case("last-queries", (3,), 2, 7, "the last two of seven"),
+        _case("rows-and-heads", (2, 3), 3, 5, "(B, H, Q, K)"),
+        _case("rows", (3,), 2, 4),
+        _case("24-bits", (2,), 3, 6, bits=24),
+        _case("24-bits-large", (2,), 2, 6, bits=24, by=3.0),
+        _case("32-heads", (32,), 1, 16),
+        _case("open", (), 1, 8, "every key takes nearly all that is left", by=4.0,
               given={"logits": np.abs(reals("stick open", 1, 8)) * 4 + 8}),
-        _case("closed", "small softmax", (), 2, 8, "no key takes much",
-              given={"logits": -np.abs(reals("stick closed", 2, 8)) - 12}),
-        _case("300-keys", "many small", (), 1, 300),
-        _case("500-keys", "many bits", (2,), 1, 500, bits=24, given={"logits": reals("stick 500", 2, 1, 500, bits=24) - 5}),
-        _case("one-query", "decode order", (3,), 1, 6, "the last row of the whole"),
-        _case("one-query-heads", "decode rows", (2, 2), 1, 5),
-        _case("no-query", "empty", (2,), 0, 3),
-        _case("no-row-of-a-batch", "empty", (0,), 2, 3),
-        _case("no-heads", "empty", (2, 0), 1, 3),
-        _case("own/small", "own mask order", (), 3, 4, "the query's own key too", own=True),
-        _case("own/whole", "own remainder", (2,), 4, 4, own=True),
-        _case("own/one-key", "remainder own", (2,), 1, 1, own=True),
-        _case("mask/holes", "mask own", (2,), 3, 6, "masked keys between others",
+        _case("closed", (), 2, 8, "no key takes much", given={"logits": -np.abs(reals("stick closed", 2, 8)) - 12}),
+        _case("300-keys", (), 1, 300),
+        _case("500-keys", (2,), 1, 500, bits=24, given={"logits": reals("stick 500", 2, 1, 500, bits=24) - 5}),
+        _case("one-query", (3,), 1, 6, "the last row of the whole"),
+        _case("one-query-heads", (2, 2), 1, 5),
+        _case("no-query", (2,), 0, 3),
+        _case("no-row-of-a-batch", (0,), 2, 3),
+        _case("no-heads", (2, 0), 1, 3),
+        _case("own/small", (), 3, 4, "the query's own key too", own=True),
+        _case("own/whole", (2,), 4, 4, own=True),
+        _case("own/one-key", (2,), 1, 1, own=True),
+        _case("mask/holes", (2,), 3, 6, "masked keys between others",
               given={"mask": np.asarray([[[1, 0, 1, 1, 0, 1]], [[1, 1, 0, 0, 1, 1]]]).astype(bool)}),
-        _case("mask/all", "mask order", (2,), 4, 4, "every key is allowed", given={"mask": np.ones((1, 1), dtype=bool)}),
-        _form("strided", "non-contiguous", (2, 3), 3, 5),
-        _form("strided-flat", "non-contiguous", (2,), 2, 4),
-        _form("expanded", "broadcast-view", (-3, 2), 2, 4, "one row stands for a batch of three"),
-        _form("batch-one", "batch-one", (1, 2), 3, 4),
-        _form("length-one", "length-one", (2,), 1, 1),
-        _form("one-of-many", "length-one", (3,), 1, 5),
-        Case(f"{OP}/sequence/decode", flags=("stick-decode", "stick-order"), kind="sequence",
-             comment="prefill, then a decode row", steps=_steps()),
-        _case("refused/mask", "refuse", (), 2, 3, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
-        _case("refused/shape", "refuse", (), 2, 3, "the mask does not fit", kind="reject",
-              given={"mask": np.ones((2, 4), dtype=bool)}),
-        _gradient("small", "term softmax", (), 3, 4),
-        _gradient("before", "term unused", (), 3, 4, own=False),
-        _gradient("rows", "softmax offsets", (2,), 2, 3),
-        _gradient("strided", "non-contiguous term", (2,), 2, 3),
+        _case("mask/all", (2,), 4, 4, "every key is allowed", given={"mask": np.ones((1, 1), dtype=bool)}),
+        _form("strided", (2, 3), 3, 5, form="non-contiguous"),
+        _form("strided-flat", (2,), 2, 4, form="non-contiguous"),
+        _form("expanded", (-3, 2), 2, 4, "one row stands for a batch of three", form="broadcast-view"),
+        _form("batch-one", (1, 2), 3, 4),
+        _form("length-one", (2,), 1, 1),
+        _form("one-of-many", (3,), 1, 5),
+        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then a decode row", steps=_steps()),
+        _case("refused/mask", (), 2, 3, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
+        _case("refused/shape", (), 2, 3, "the mask does not fit", kind="reject", given={"mask": np.ones((2, 4), dtype=bool)}),
+        _gradient("small", (), 3, 4),
+        _gradient("before", (), 3, 4, own=False),
+        _gradient("rows", (2,), 2, 3),
+        _gradient("strided", (2,), 2, 3, view="non-contiguous"),
     )  # fmt: skip
 
 

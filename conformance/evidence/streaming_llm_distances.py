@@ -17,12 +17,11 @@ METHOD = Method(
     {"sinks": 2, "window": 4, "counting": "with_query"}, {"sinks": 3, "window": 7, "counting": "without_query"},
     {"sinks": 1, "window": 1, "counting": "with_query"}, {"sinks": 4, "window": 2000, "counting": "without_query"},
     ({"sinks": -1, "window": 4, "counting": "with_query"}, {"sinks": 2, "window": 0, "counting": "with_query"}),
-    " sinks counting", " window sinks counting", STREAMED, more=(
-        Score("full-with-query", "counting sinks", FULL, {"sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, ROTARY,
-              "a cache fills"),
-        Score("full-without-query", "counting sinks", FULL, {"sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
+    STREAMED, more=(
+        Score("full-with-query", FULL, {"sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, ROTARY, "a cache fills"),
+        Score("full-without-query", FULL, {"sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
               ROTARY, "a cache fills"),
-        Score("no-sinks", "sinks plain", SMALL, {"sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
+        Score("no-sinks", SMALL, {"sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
               "nothing is placed otherwise"),
     ),
 )  # fmt: skip

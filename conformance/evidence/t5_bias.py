@@ -5,7 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS, last_of_keys
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
@@ -13,14 +13,6 @@ from .tools.forms import pairs
 from .tools.hints import LAST_QUERIES, WEIGHT_CONVERTER
 from .tools.numbers import floats, reals
 from .tools.omissions import ONE_PAIR, VIEWS
-
-FLAGS = {
-    "t5-heads": Flag("the table reshaped where it is transposed"),
-    "t5-downcast": Flag("a table of 24-bit numbers narrowed on the way"),
-    "t5-ids": Flag("counts from 0 in place of the caller's positions", "text-to-text-transfer-transformer #325"),
-    "t5-rows": Flag("row 0's positions used for every row of the batch"),
-    "t5-decode": Flag("a decode row that is not the row of the whole", "text-to-text-transfer-transformer #415"),
-}
 
 USUAL: dict[str, Any] = BUCKETS
 SIZES: dict[str, Any] = {"N": 16}
@@ -30,14 +22,14 @@ EVERY_SIZE = True
 
 
 def _case(
-    name: str, flags: str, q_positions: Any, k_positions: Any, table: tuple[int, int], comment: str = "", *,
+    name: str, q_positions: Any, k_positions: Any, table: tuple[int, int], comment: str = "", *,
     bits: int = 8,
     kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of t5_bias with a table of this shape."""
     table_of = floats(*table, seed=crc32(name.encode()), bits=bits)
     inputs = {"q_positions": q_positions, "k_positions": k_positions, "table": table_of}
-    return Case(f"t5_bias/{name}", params, inputs, tuple(f"t5-{flag}" for flag in flags.split()), comment, kind, tier)
+    return Case(f"t5_bias/{name}", params, inputs, comment, kind, tier)
 
 
 def _bias_steps(heads: int, *calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
@@ -52,38 +44,34 @@ KEYS = (0, 1, 2, 3, 7, 12, 30, 50, 90, 200, 1000)
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("bidirectional/small", "sign direction heads", (0, 2, 9), (0, 1, 2, 7), (32, 2), tier="smoke",
-              bidirectional=True),
-        _case("bidirectional/t5", "true-size heads log", (0, 40, 300), KEYS, (32, 12), "T5 base: 12 heads", bidirectional=True),
-        _case("bidirectional/24-bits", "downcast log clamp", (10, 150, 2049), KEYS, (32, 5), bits=24, bidirectional=True),
-        _case("bidirectional/rows", "rows ids", Q_OFFSETS, K_OFFSETS, (32, 5), bidirectional=True),
-        _case("causal/small", "sign direction heads", (0, 2, 9), (0, 1, 2, 7), (32, 5), bidirectional=False),
-        _case("causal/t5", "true-size heads log clamp", (40, 300, 1000), KEYS, (32, 12), bidirectional=False),
-        _case("causal/24-bits", "downcast log", (60, 95, 400), (1, 2, 20, 37, 44, 58, 59), (32, 6), bits=24,
-              bidirectional=False),
-        _case("causal/rows", "rows ids", Q_OFFSETS, K_OFFSETS, (32, 6), bidirectional=False),
-        _case("settings/16-77", "num-buckets max-distance", (0, 60), KEYS, (16, 3), bidirectional=True, max_distance=77),
-        _case("settings/20-50", "num-buckets max-distance", (30, 55, 5), KEYS, (20, 7), bidirectional=False, max_distance=50),
-        _case("settings/40-1000", "num-buckets max-distance", (500, 3), KEYS, (40, 5), bits=24, bidirectional=True,
-              max_distance=1000),
-        _case("settings/32-64", "max-distance", (70, 33), KEYS, (32, 3), bidirectional=False, max_distance=64),
-        _case("decode/one-query", "decode ids", (90,), KEYS, (32, 6), bidirectional=False),
-        _case("decode/one-query-bidirectional", "decode ids", (13,), KEYS, (32, 3), bidirectional=True),
-        _case("decode/one-head", "heads", (7, 3), (0, 4, 30), (32, 1), bidirectional=True),
-        _case("decode/negative", "ids sign", (-3, 0), (-40, -4, 2), (32, 5), bidirectional=True),
-        _case("decode/no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), (32, 5), bidirectional=True),
-        Case("t5_bias/sequence/decode", flags=("t5-decode",), comment="prefill, then one token after another", kind="sequence",
+        _case("bidirectional/small", (0, 2, 9), (0, 1, 2, 7), (32, 2), tier="smoke", bidirectional=True),
+        _case("bidirectional/t5", (0, 40, 300), KEYS, (32, 12), "T5 base: 12 heads", bidirectional=True),
+        _case("bidirectional/24-bits", (10, 150, 2049), KEYS, (32, 5), bits=24, bidirectional=True),
+        _case("bidirectional/rows", Q_OFFSETS, K_OFFSETS, (32, 5), bidirectional=True),
+        _case("causal/small", (0, 2, 9), (0, 1, 2, 7), (32, 5), bidirectional=False),
+        _case("causal/t5", (40, 300, 1000), KEYS, (32, 12), bidirectional=False),
+        _case("causal/24-bits", (60, 95, 400), (1, 2, 20, 37, 44, 58, 59), (32, 6), bits=24, bidirectional=False),
+        _case("causal/rows", Q_OFFSETS, K_OFFSETS, (32, 6), bidirectional=False),
+        _case("settings/16-77", (0, 60), KEYS, (16, 3), bidirectional=True, max_distance=77),
+        _case("settings/20-50", (30, 55, 5), KEYS, (20, 7), bidirectional=False, max_distance=50),
+        _case("settings/40-1000", (500, 3), KEYS, (40, 5), bits=24, bidirectional=True, max_distance=1000),
+        _case("settings/32-64", (70, 33), KEYS, (32, 3), bidirectional=False, max_distance=64),
+        _case("decode/one-query", (90,), KEYS, (32, 6), bidirectional=False),
+        _case("decode/one-query-bidirectional", (13,), KEYS, (32, 3), bidirectional=True),
+        _case("decode/one-head", (7, 3), (0, 4, 30), (32, 1), bidirectional=True),
+        _case("decode/negative", (-3, 0), (-40, -4, 2), (32, 5), bidirectional=True),
+        _case("decode/no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), (32, 5), bidirectional=True),
+        Case("t5_bias/sequence/decode", comment="prefill, then one token after another", kind="sequence",
              steps=_bias_steps(5, (range(4), range(4)), ((4,), range(5)), ((5,), range(6)), bidirectional=False)),
-        _case("refused/odd", "refuse", (0, 2), (0, 1, 2), (31, 5), "half the buckets for each side", kind="reject",
-              bidirectional=True),
+        _case("refused/odd", (0, 2), (0, 1, 2), (31, 5), "half the buckets for each side", kind="reject", bidirectional=True),
         *pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
-        gradient("t5_bias", "bidirectional", "repeat unused",
+        gradient("t5_bias", "bidirectional",
                  {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7), "table": reals("t5", 16, 2)}, {"out": (2, 3, 4)},
                  bidirectional=True, max_distance=20),
-        gradient("t5_bias", "causal", "repeat unused",
+        gradient("t5_bias", "causal",
                  {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41), "table": reals("t5 causal", 12, 3)},
                  {"out": (3, 2, 5)}, bidirectional=False, max_distance=50),
-        gradient("t5_bias", "rows", "repeat offsets",
+        gradient("t5_bias", "rows",
                  {"q_positions": ((4, 6), (260, 261)), "k_positions": ((0, 2, 5), (262, 260, 250)),
                  "table": reals("t5 rows", 8, 2)}, {"out": (2, 2, 2, 3)}, bidirectional=True, max_distance=12),
     )  # fmt: skip

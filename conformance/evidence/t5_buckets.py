@@ -5,17 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS
 from .tools.case import Make
 from .tools.deviation import Function, Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
 from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
-
-FLAGS = {
-    "t5-half-precision": Flag("distances held in bfloat16 before they are sorted into buckets"),
-}
 
 USUAL: dict[str, Any] = BUCKETS
 OTHER_VALUES = {"max_distance": 40}
@@ -47,7 +43,6 @@ BEYOND = (-1048575, -65537, -2049, -1000, 1000, 4097, 131071)
 
 def _case(
     name: str,
-    flags: str,
     relative_positions: Any,
     comment: str = "",
     *,
@@ -56,39 +51,34 @@ def _case(
     **params: Any,
 ) -> Case:
     """Return a case of t5_buckets."""
-    flagged = tuple(f"t5-{flag}" for flag in flags.split())
-    return Case(f"t5_buckets/{name}", params, {"relative_positions": relative_positions}, flagged, comment, kind, tier)
+    return Case(f"t5_buckets/{name}", params, {"relative_positions": relative_positions}, comment, kind, tier)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("bidirectional/small", "sign direction", (-9, -1, 0, 1, 2, 40), tier="smoke", bidirectional=True),
-        _case("bidirectional/close", "direction sign log", CLOSE, bidirectional=True),
-        _case("bidirectional/t5", "true-size log clamp", EDGES + SPARSE, bidirectional=True),
-        _case("bidirectional/beyond", "clamp", BEYOND, bidirectional=True),
-        _case("causal/close", "direction sign log", CLOSE, bidirectional=False),
-        _case("causal/t5", "true-size log clamp", EDGES + SPARSE, bidirectional=False),
-        _case("causal/beyond", "clamp direction", BEYOND, bidirectional=False),
-        _case("settings/16-77", "num-buckets max-distance", SPARSE, bidirectional=True, num_buckets=16, max_distance=77),
-        _case("settings/40-1000", "num-buckets max-distance", SPARSE + BEYOND, bidirectional=True, num_buckets=40,
-              max_distance=1000),
-        _case("settings/64-256", "num-buckets max-distance", SPARSE, bidirectional=False, num_buckets=64, max_distance=256),
-        _case("settings/20-50", "num-buckets max-distance log", CLOSE + BEYOND, bidirectional=True, num_buckets=20,
-              max_distance=50),
-        _case("settings/64-5000", "half-precision max-distance", (-399, -754, -1029, -1205, -2265, -3641, 5),
+        _case("bidirectional/small", (-9, -1, 0, 1, 2, 40), tier="smoke", bidirectional=True),
+        _case("bidirectional/close", CLOSE, bidirectional=True),
+        _case("bidirectional/t5", EDGES + SPARSE, bidirectional=True),
+        _case("bidirectional/beyond", BEYOND, bidirectional=True),
+        _case("causal/close", CLOSE, bidirectional=False),
+        _case("causal/t5", EDGES + SPARSE, bidirectional=False),
+        _case("causal/beyond", BEYOND, bidirectional=False),
+        _case("settings/16-77", SPARSE, bidirectional=True, num_buckets=16, max_distance=77),
+        _case("settings/40-1000", SPARSE + BEYOND, bidirectional=True, num_buckets=40, max_distance=1000),
+        _case("settings/64-256", SPARSE, bidirectional=False, num_buckets=64, max_distance=256),
+        _case("settings/20-50", CLOSE + BEYOND, bidirectional=True, num_buckets=20, max_distance=50),
+        _case("settings/64-5000", (-399, -754, -1029, -1205, -2265, -3641, 5),
               "bfloat16 moves each across a threshold", bidirectional=False, num_buckets=64, max_distance=5000),
-        _case("settings/128-5000", "half-precision num-buckets", (291, -469, 549, -1030, 1413, -2266, 3643),
+        _case("settings/128-5000", (291, -469, 549, -1030, 1413, -2266, 3643),
               "bfloat16 moves each across a threshold", bidirectional=True, num_buckets=128, max_distance=5000),
-        _case("settings/32-64", "max-distance", SPARSE, bidirectional=False, num_buckets=32, max_distance=64),
-        _case("settings/7-30", "num-buckets", CLOSE, "an odd number, one side", bidirectional=False, num_buckets=7,
-              max_distance=30),
-        _case("shapes/matrix", "sign log", ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300)), bidirectional=True),
-        _case("shapes/scalar", "log", -50, bidirectional=False),
-        _case("shapes/empty", "empty", np.zeros(0, dtype=np.int64), bidirectional=True),
-        _case("refused/odd", "refuse", (-1, 0, 1), "half the buckets for each side", kind="reject", bidirectional=True,
-              num_buckets=31),
-        _case("refused/near", "refuse", (-1, 0, 1), "max_distance leaves the logarithmic half empty", kind="reject",
+        _case("settings/32-64", SPARSE, bidirectional=False, num_buckets=32, max_distance=64),
+        _case("settings/7-30", CLOSE, "an odd number, one side", bidirectional=False, num_buckets=7, max_distance=30),
+        _case("shapes/matrix", ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300)), bidirectional=True),
+        _case("shapes/scalar", -50, bidirectional=False),
+        _case("shapes/empty", np.zeros(0, dtype=np.int64), bidirectional=True),
+        _case("refused/odd", (-1, 0, 1), "half the buckets for each side", kind="reject", bidirectional=True, num_buckets=31),
+        _case("refused/near", (-1, 0, 1), "max_distance leaves the logarithmic half empty", kind="reject",
               bidirectional=False, max_distance=16),
         *places("t5_buckets", "relative_positions", BUCKETS),
     )  # fmt: skip
@@ -96,7 +86,7 @@ def cases() -> tuple[Case, ...]:
 
 def more(make: Make) -> Iterator[Case]:
     """Yield a sequence in which rows are added."""
-    yield make.several("rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
+    yield make.several("rows", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
 
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."

@@ -4,26 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.absolute import FAR
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, EACH_ROW, FRACTIONS, INTEGERS
-
-FLAGS = {
-    "timestep-flip": Flag("sines first where cosines are, or the reverse", "diffusers #1369"),
-    "timestep-shift": Flag("the exponent divided by h where it is h - 1, or the reverse", "hojonathanho/diffusion #15"),
-    "timestep-scale": Flag("timesteps multiplied by 1000 twice, or not at all"),
-    "timestep-odd": Flag("the column of zeros of an odd width in another place, or left out"),
-    "timestep-period": Flag("the longest period always 10000"),
-    "timestep-fraction": Flag("fractional timesteps truncated or rounded"),
-    "timestep-half": Flag("timesteps or their multiples in half precision: 2049 is no float16"),
-    "timestep-true-size": Flag("a model's own width and options not reproduced"),
-    "timestep-rows": Flag("the first timestep used for the whole batch"),
-    "timestep-empty": Flag("no timesteps: a crash or a wrong shape"),
-    "timestep-refuse": Flag("options accepted with which an exponent is divided by zero"),
-}
 
 USUAL: dict[str, Any] = {"dim": 7, "flip": True, "shift": 0, "scale": 2.5}
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 320, "flip": True, "shift": 0, "scale": 1.0},)
@@ -35,47 +21,46 @@ FLUX = {"flip": True, "shift": 0, "scale": 1000.0}
 ERNIE = {"flip": False, "shift": 0, "scale": 1.0}
 STEPS = (999.5, 0.25, 37, 500)
 UNIT = (0.5, 0.03125, 1, 0.998046875)
-_timestep = cases_of("timestep", "timestep-")
+_timestep = cases_of("timestep")
 
 
 def _case(
-    name: str, flags: str, timesteps: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any
+    name: str, timesteps: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any
 ) -> Case:  # fmt: skip
-    return _timestep(name, flags, {"dim": dim, **params}, {"timesteps": timesteps}, comment, **rest)
+    return _timestep(name, {"dim": dim, **params}, {"timesteps": timesteps}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("ddpm/small", "shift flip", (7, 0, 500), 6, DDPM, tier="smoke"),
-        _case("ddpm/fraction", "shift fraction", STEPS, 12, DDPM),
-        _case("ddpm/odd", "odd shift flip", STEPS, 7, DDPM),
-        _case("ddpm/true-size", "true-size shift", (0, 1, 257, 999), 128, DDPM, "the authors' CIFAR10 model"),
-        _case("ddpm/one-beyond", "shift", (3, 900), 4, DDPM, "h - 1 is 1: frequencies 1 and 1/P"),
-        _case("guided/small", "flip fraction", STEPS, 6, GUIDED),
-        _case("guided/odd", "odd flip", STEPS, 9, GUIDED, "zeros after the flip"),
-        _case("guided/far", "half", FAR, 10, GUIDED),
-        _case("guided/true-size", "true-size flip", (0, 1.5, 981, 999), 256, GUIDED, "DiT and SD3"),
-        _case("guided/rows", "rows", ((1, 20, 981), (0.5, 7, 300)), 14, GUIDED, "(B, T): a timestep for every token"),
-        _case("guided/scalar", "rows", 77, 10, GUIDED, "a timestep without axes"),
-        _case("guided/period", "period", STEPS, 12, {**GUIDED, "max_period": 500.0}),
-        _case("guided/shift", "shift flip", (3, 41.5, 800), 20, {**GUIDED, "shift": 1}),
-        _case("guided/one-pair", "odd flip", (2, 0.75), 3, GUIDED, "one frequency, and zeros"),
-        _case("flux/small", "scale flip", UNIT, 6, FLUX),
-        _case("flux/24-bits", "scale half", (0.3333333432674408, 0.8999999761581421, 0.0009999999310821295), 10, FLUX),
-        _case("flux/true-size", "true-size scale", (0.75, 0.99609375, 0.0625), 256, FLUX, "Qwen-Image and AuraFlow"),
-        _case("flux/odd", "odd scale", UNIT, 11, FLUX),
-        _case("flux/period", "period scale", UNIT, 8, {**FLUX, "max_period": 2e4}),
-        _case("ernie/small", "flip shift", (3, 250, 999.5, 1), 10, ERNIE),
-        _case("ernie/odd", "odd flip", (20, 1), 5, ERNIE),
-        _case("ernie/far", "half scale", FAR, 6, {**ERNIE, "scale": 0.5}),
-        _case("empty/none", "empty", np.zeros(0, dtype=np.int64), 6, GUIDED),
-        _case("empty/odd", "empty odd", np.zeros((2, 0), dtype=np.int64), 7, DDPM),
-        _case("refused/one-pair", "refuse", (0, 1, 5), 2, DDPM, "h - 1 divides by zero", kind="reject"),
-        _case("refused/one-pair-odd", "refuse odd", (0, 1, 5), 3, DDPM, "h - 1 divides by zero", kind="reject"),
-        _case("refused/one-column", "refuse odd", (0, 1, 5), 1, GUIDED, "there is no frequency", kind="reject"),
-        _case("refused/scale", "refuse scale", (0, 1, 5), 6, {**GUIDED, "scale": 0.0}, "all rows would be equal",
-              kind="reject"),
+        _case("ddpm/small", (7, 0, 500), 6, DDPM, tier="smoke"),
+        _case("ddpm/fraction", STEPS, 12, DDPM),
+        _case("ddpm/odd", STEPS, 7, DDPM),
+        _case("ddpm/true-size", (0, 1, 257, 999), 128, DDPM, "the authors' CIFAR10 model"),
+        _case("ddpm/one-beyond", (3, 900), 4, DDPM, "h - 1 is 1: frequencies 1 and 1/P"),
+        _case("guided/small", STEPS, 6, GUIDED),
+        _case("guided/odd", STEPS, 9, GUIDED, "zeros after the flip"),
+        _case("guided/far", FAR, 10, GUIDED),
+        _case("guided/true-size", (0, 1.5, 981, 999), 256, GUIDED, "DiT and SD3"),
+        _case("guided/rows", ((1, 20, 981), (0.5, 7, 300)), 14, GUIDED, "(B, T): a timestep for every token"),
+        _case("guided/scalar", 77, 10, GUIDED, "a timestep without axes"),
+        _case("guided/period", STEPS, 12, {**GUIDED, "max_period": 500.0}),
+        _case("guided/shift", (3, 41.5, 800), 20, {**GUIDED, "shift": 1}),
+        _case("guided/one-pair", (2, 0.75), 3, GUIDED, "one frequency, and zeros"),
+        _case("flux/small", UNIT, 6, FLUX),
+        _case("flux/24-bits", (0.3333333432674408, 0.8999999761581421, 0.0009999999310821295), 10, FLUX),
+        _case("flux/true-size", (0.75, 0.99609375, 0.0625), 256, FLUX, "Qwen-Image and AuraFlow"),
+        _case("flux/odd", UNIT, 11, FLUX),
+        _case("flux/period", UNIT, 8, {**FLUX, "max_period": 2e4}),
+        _case("ernie/small", (3, 250, 999.5, 1), 10, ERNIE),
+        _case("ernie/odd", (20, 1), 5, ERNIE),
+        _case("ernie/far", FAR, 6, {**ERNIE, "scale": 0.5}),
+        _case("empty/none", np.zeros(0, dtype=np.int64), 6, GUIDED),
+        _case("empty/odd", np.zeros((2, 0), dtype=np.int64), 7, DDPM),
+        _case("refused/one-pair", (0, 1, 5), 2, DDPM, "h - 1 divides by zero", kind="reject"),
+        _case("refused/one-pair-odd", (0, 1, 5), 3, DDPM, "h - 1 divides by zero", kind="reject"),
+        _case("refused/one-column", (0, 1, 5), 1, GUIDED, "there is no frequency", kind="reject"),
+        _case("refused/scale", (0, 1, 5), 6, {**GUIDED, "scale": 0.0}, "all rows would be equal", kind="reject"),
         *places("timestep", "timesteps", {"dim": 6, **DDPM}),
     )  # fmt: skip
 

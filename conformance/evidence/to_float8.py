@@ -7,31 +7,13 @@ import numpy as np
 
 from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed, option
 from .tools.hints import ROUND_ONCE
 from .tools.numbers import reals
 
 OP = "to_float8"
-FLAGS = {
-    "float8-scale": Flag(
-        "the scale multiplied where it divides, ignored, or applied twice", "vllm-project/vllm-xpu-kernels #475, sglang #34765"
-    ),
-    "float8-heads": Flag("another head's scale, or one scale where each head has its own"),
-    "float8-saturation": Flag(
-        "NaN or infinity beyond the range, or another range", "sglang #30900, #40581, vllm-project/vllm-xpu-kernels #475"
-    ),
-    "float8-ties": Flag("bits cut off, or halves rounded up", "sglang #40581"),
-    "float8-twice": Flag("numbers near the middle rounded to half precision first"),
-    "float8-subnormal": Flag("numbers below the smallest normal one lost"),
-    "float8-zero": Flag("NaN where a number below 0 becomes 0"),
-    "float8-format": Flag("another format's numbers"),
-    "float8-downcast": Flag("numbers of 24 bits, or scales, narrowed on the way"),
-    "float8-true-size": Flag("the rows of a model stored otherwise"),
-    "float8-empty": Flag("no tokens or channels: a crash or a wrong shape"),
-    "float8-refuse": Flag("scales that do not fit the heads broadcast, or an unknown option accepted"),
-}
 
 USUAL: dict[str, Any] = {"format": "e4m3fn", "direction": "divide"}
 SIZES: dict[str, Any] = {"H": 3, "D": 5}
@@ -43,8 +25,7 @@ KERNEL_SIZES: dict[str, Any] = {"H": 3, "D": 64}
 OTHER_VALUES: dict[str, Any] = {"format": "e5m2", "direction": "multiply"}
 LEFT_OUT = ("again/large-values", "again/small-values")  # they saturate or are 0, in whatever dtype
 
-_make = cases_of(OP, "float8-")
-_form = cases_of(OP)
+_make = cases_of(OP)
 
 TIES = {  # halfway between two numbers, normal and subnormal, the last one beyond the range
     "e4m3fn": (17.0, 19.0, -21.0, 1.0625, -1.1875, 0.0390625, 3 * 2.0**-10, -(2.0**-10), 5 * 2.0**-10, 200.0, -408.0, 464.0),
@@ -61,15 +42,14 @@ SMALL = {  # multiples of a quarter of the smallest subnormal, up to the smalles
 
 
 def _case(
-    name: str, flags: str, x: Any, scale: Any, comment: str = "", *, format: str = "e4m3fn",
+    name: str, x: Any, scale: Any, comment: str = "", *, format: str = "e4m3fn",
     direction: str = "divide", bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of numbers, or of a shape, and of scales."""
     if isinstance(x, tuple) and all(isinstance(n, int) for n in x):
         x = reals(f"float8 {name} x", *x, bits=bits)
     inputs = {"x": np.asarray(x, dtype=np.float64), "scale": np.asarray(scale, dtype=np.float64)}
-    make = _form if name.startswith("forms/") else _make
-    return make(name, flags, {"format": format, "direction": direction}, inputs, comment, **rest)
+    return _make(name, {"format": format, "direction": direction}, inputs, comment, **rest)
 
 
 def _rows(numbers: Any, heads: int) -> Real:
@@ -93,56 +73,54 @@ def _of_format(name: str) -> tuple[Case, ...]:
     f: dict[str, Any] = {"format": name}
     unit = 2.0**-2
     return (
-        _case(f"{name}/ties", "ties subnormal", _rows(TIES[name], 2), [1.0], **f),
-        _case(f"{name}/ties-scaled", "ties scale heads", _rows(TIES[name], 3) / 2, [0.5, 0.5, 0.25], **f),
-        _case(f"{name}/ties-multiplied", "ties scale", _rows(TIES[name], 2) * unit, [4.0], direction="multiply", **f),
-        _case(f"{name}/near-ties", "twice downcast ties", _near(name), [1.0], bits=24, **f),
-        _case(f"{name}/near-ties-scaled", "twice downcast", _near(name)[:, :, ::-1] * unit, [unit, unit], bits=24, **f),
-        _case(f"{name}/beyond", "saturation format", _rows(BEYOND[name], 3), [1.0], **f),
-        _case(f"{name}/beyond-scaled", "saturation heads", _rows(BEYOND[name], 2) * unit, [unit, unit / 2], **f),
-        _case(f"{name}/beyond-multiplied", "saturation scale", (3, 2, 5), [64.0, 2.0**14], direction="multiply", **f),
-        _case(f"{name}/subnormal", "subnormal zero", _rows(SMALL[name], 2), [1.0], **f),
-        _case(f"{name}/subnormal-scaled", "subnormal zero scale", _rows(SMALL[name], 3) / 4, [0.25, 0.25, 0.125], **f),
-        _case(f"{name}/small", "zero subnormal", (2, 2, 7), [2.0**10, 2.0**17], "many become 0", **f),
-        _case(f"{name}/inexact", "downcast heads", (3, 3, 8), _scales(3), "quotients that float32 does not hold", bits=24, **f),
-        _case(f"{name}/inexact-multiplied", "downcast scale", (3, 2, 9), _scales(2) * 16, direction="multiply", bits=24, **f),
+        _case(f"{name}/ties", _rows(TIES[name], 2), [1.0], **f),
+        _case(f"{name}/ties-scaled", _rows(TIES[name], 3) / 2, [0.5, 0.5, 0.25], **f),
+        _case(f"{name}/ties-multiplied", _rows(TIES[name], 2) * unit, [4.0], direction="multiply", **f),
+        _case(f"{name}/near-ties", _near(name), [1.0], bits=24, **f),
+        _case(f"{name}/near-ties-scaled", _near(name)[:, :, ::-1] * unit, [unit, unit], bits=24, **f),
+        _case(f"{name}/beyond", _rows(BEYOND[name], 3), [1.0], **f),
+        _case(f"{name}/beyond-scaled", _rows(BEYOND[name], 2) * unit, [unit, unit / 2], **f),
+        _case(f"{name}/beyond-multiplied", (3, 2, 5), [64.0, 2.0**14], direction="multiply", **f),
+        _case(f"{name}/subnormal", _rows(SMALL[name], 2), [1.0], **f),
+        _case(f"{name}/subnormal-scaled", _rows(SMALL[name], 3) / 4, [0.25, 0.25, 0.125], **f),
+        _case(f"{name}/small", (2, 2, 7), [2.0**10, 2.0**17], "many become 0", **f),
+        _case(f"{name}/inexact", (3, 3, 8), _scales(3), "quotients that float32 does not hold", bits=24, **f),
+        _case(f"{name}/inexact-multiplied", (3, 2, 9), _scales(2) * 16, direction="multiply", bits=24, **f),
     )
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("plain/small", "scale format", (2, 1, 6), [0.5], tier="smoke"),
-        _case("plain/scale-without-axes", "scale", (2, 3, 4), 0.25),
-        _case("plain/scale-without-axes-multiplied", "scale format", (3, 2, 5), 0.375, format="e5m2",
-              direction="multiply"),
-        _case("plain/heads", "heads scale", (4, 3, 5), [0.25, 1.0, 0.0625]),
-        _case("plain/heads-multiplied", "heads format", (3, 5, 4), [4.0, 1.0, 16.0, 2.0, 0.5], format="e5m2",
-              direction="multiply"),
-        _case("plain/batch", "heads downcast", (2, 3, 2, 4), _scales(2), "(batch, tokens, heads, channels)", bits=24),
-        _case("plain/no-tokens", "heads scale", (4, 6), [0.5, 2.0, 0.125, 1.0], "(heads, channels)"),
-        _case("plain/as-many-heads-as-tokens", "heads", (4, 4, 3), [0.125, 2.0, 0.5, 1.0], format="e5m2"),
+        _case("plain/small", (2, 1, 6), [0.5], tier="smoke"),
+        _case("plain/scale-without-axes", (2, 3, 4), 0.25),
+        _case("plain/scale-without-axes-multiplied", (3, 2, 5), 0.375, format="e5m2", direction="multiply"),
+        _case("plain/heads", (4, 3, 5), [0.25, 1.0, 0.0625]),
+        _case("plain/heads-multiplied", (3, 5, 4), [4.0, 1.0, 16.0, 2.0, 0.5], format="e5m2", direction="multiply"),
+        _case("plain/batch", (2, 3, 2, 4), _scales(2), "(batch, tokens, heads, channels)", bits=24),
+        _case("plain/no-tokens", (4, 6), [0.5, 2.0, 0.125, 1.0], "(heads, channels)"),
+        _case("plain/as-many-heads-as-tokens", (4, 4, 3), [0.125, 2.0, 0.5, 1.0], format="e5m2"),
         *_of_format("e4m3fn"),
         *_of_format("e5m2"),
-        _case("models/values-128", "true-size scale", (1, 2, 128), [0.0234375], "heads of 128 channels, one scale"),
-        _case("models/heads-64", "true-size heads", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
-        _case("models/mla", "true-size format", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
+        _case("models/values-128", (1, 2, 128), [0.0234375], "heads of 128 channels, one scale"),
+        _case("models/heads-64", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
+        _case("models/mla", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
               direction="multiply", format="e5m2"),
-        _case("empty/tokens", "empty", (0, 2, 4), [0.5, 1.0]),
-        _case("empty/channels", "empty", (2, 3, 0), [0.5], format="e5m2"),
-        _case("empty/channels-of-a-head", "empty", (3, 1, 0), [2.0], direction="multiply"),
-        _case("forms/strided", "non-contiguous", (4, 3, 6), [0.5, 0.25, 1.0]),
-        _case("forms/strided-channels", "non-contiguous", (3, 2, 10), [0.375], format="e5m2"),
-        _case("forms/expanded", "broadcast-view", (-3, 2, 5), [0.5, 0.125]),
-        _case("forms/batch-one", "batch-one", (1, 3, 2, 4), [0.25, 1.5]),
-        _case("forms/one-token", "length-one", (1, 2, 5), [0.75, 1.25]),
-        _case("forms/one-channel", "length-one", (3, 2, 1), [0.5, 2.0], format="e5m2", direction="multiply"),
-        _case("forms/length-zero", "length-zero", (2, 0, 3, 4), [0.5, 2.0, 0.25]),
-        _case("refused/heads", "refuse", (2, 3, 4), [0.5, 1.0], "two scales for three heads", kind="reject"),
-        _case("refused/channels", "refuse", (2, 3, 4), [0.5, 1.0, 2.0, 4.0], "a scale for each channel", kind="reject"),
-        _case("refused/tokens", "refuse", (2, 3, 4), [[[0.5]], [[1.0]]], "a scale for each token", kind="reject"),
-        _case("refused/format", "refuse", (2, 3, 4), [0.5], "e4m3fnuz is another format", format="e4m3fnuz", kind="reject"),
-        _case("refused/direction", "refuse", (2, 3, 4), [0.5], direction="inverse", kind="reject"),
+        _case("empty/tokens", (0, 2, 4), [0.5, 1.0]),
+        _case("empty/channels", (2, 3, 0), [0.5], format="e5m2"),
+        _case("empty/channels-of-a-head", (3, 1, 0), [2.0], direction="multiply"),
+        _case("forms/strided", (4, 3, 6), [0.5, 0.25, 1.0], form="non-contiguous"),
+        _case("forms/strided-channels", (3, 2, 10), [0.375], format="e5m2", form="non-contiguous"),
+        _case("forms/expanded", (-3, 2, 5), [0.5, 0.125], form="broadcast-view"),
+        _case("forms/batch-one", (1, 3, 2, 4), [0.25, 1.5]),
+        _case("forms/one-token", (1, 2, 5), [0.75, 1.25]),
+        _case("forms/one-channel", (3, 2, 1), [0.5, 2.0], format="e5m2", direction="multiply"),
+        _case("forms/length-zero", (2, 0, 3, 4), [0.5, 2.0, 0.25]),
+        _case("refused/heads", (2, 3, 4), [0.5, 1.0], "two scales for three heads", kind="reject"),
+        _case("refused/channels", (2, 3, 4), [0.5, 1.0, 2.0, 4.0], "a scale for each channel", kind="reject"),
+        _case("refused/tokens", (2, 3, 4), [[[0.5]], [[1.0]]], "a scale for each token", kind="reject"),
+        _case("refused/format", (2, 3, 4), [0.5], "e4m3fnuz is another format", format="e4m3fnuz", kind="reject"),
+        _case("refused/direction", (2, 3, 4), [0.5], direction="inverse", kind="reject"),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
@@ -14,23 +14,6 @@ from .tools.numbers import reals
 from .tools.omissions import ONE_PAIR
 
 OP = "transformer_xl_scores"
-FLAGS = {
-    "xl-sign": Flag("R(key - query): the sines have the wrong sign", "speechbrain/speechbrain #3073"),
-    "xl-future": Flag("keys after the query given other keys' distances, since R lacks them", "espnet #2684, wenet #1611"),
-    "xl-biases": Flag("u and v exchanged, added once, or left out"),
-    "xl-heads": Flag("r_weight reshaped to another order of heads and channels"),
-    "xl-layout": Flag("sines and cosines in another order", "ports of Conformer with Transformer-XL's R"),
-    "xl-frequencies": Flag("the last frequency or the base of another library", "Gemma 3n's 1/b at the last pair"),
-    "xl-clamp": Flag("a clamp that is ignored, on one side, or one off"),
-    "xl-ids": Flag("both counted from 0 where the queries are the last", "TransformerEngine #1046"),
-    "xl-rows": Flag("row 0's positions used for every row of the batch"),
-    "xl-far": Flag("distances held in bfloat16 or float16", "R made in the dtype of the model"),
-    "xl-downcast": Flag("24-bit queries, keys or weights narrowed on the way"),
-    "xl-decode": Flag("a decode row that is not the row of the whole"),
-    "xl-true-size": Flag("a model's own lengths not reproduced"),
-    "xl-empty": Flag("no query: a crash or a wrong shape"),
-    "xl-refuse": Flag("a weight or a bias that does not fit accepted"),
-}
 
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 WAY = 0
@@ -46,8 +29,7 @@ FAR = ((131071, 2050, 300), (0, 131060, 257, 1000, 2049))
 ROWS = (((4, 5, 6), (260, 261, 262)), ((0, 2, 3, 5, 9), (262, 256, 261, 259, 260)))
 IN_HEADS = tuple(np.asarray(p)[:, None].tolist() for p in ROWS)
 
-_case = cases_of(OP, "xl-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _arrays(
@@ -66,17 +48,16 @@ def _arrays(
 
 
 def _scores(
-    name: str, flags: str, params: dict[str, Any], places: Places, *, lead: tuple[int, ...] = (), heads: int = 2,
+    name: str, params: dict[str, Any], places: Places, *, lead: tuple[int, ...] = (), heads: int = 2,
     lanes: int = 3, width: int = 4, biases: str = "uv", bits: int = 8, comment: str = "", **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case."""
-    make = _form if name.startswith("forms/") else _case
-    return make(name, flags, params, _arrays(name, lead, heads, lanes, width, places, biases, bits), comment, **rest)
+    return _case(name, params, _arrays(name, lead, heads, lanes, width, places, biases, bits), comment, **rest)
 
 
-def _gradient(name: str, flags: str, params: dict[str, Any], places: Places, biases: str = "uv") -> Case:
+def _gradient(name: str, params: dict[str, Any], places: Places, biases: str = "uv") -> Case:
     shape = (2, *(np.shape(p)[-1] for p in places))
-    return gradient(OP, name, flags, _arrays(name, (), 2, 2, 4, places, biases), {"out": shape}, **params)
+    return gradient(OP, name, _arrays(name, (), 2, 2, 4, places, biases), {"out": shape}, **params)
 
 
 def _steps(*calls: Places) -> Iterator[Step]:
@@ -92,60 +73,59 @@ def _steps(*calls: Places) -> Iterator[Step]:
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _scores("sin-cos/small", "sign layout biases", XL, NEAR, tier="smoke"),
-        _scores("sin-cos/both-sides", "sign future heads", XL, WHOLE, heads=3, lanes=5, width=6),
-        _scores("sin-cos/unsorted", "ids sign biases", XL, UNSORTED, lead=(2,), lanes=4),
-        _scores("sin-cos/xlnet", "true-size ids", XL, (range(126, 129), range(129)), heads=1, lanes=4, width=8,
+        _scores("sin-cos/small", XL, NEAR, tier="smoke"),
+        _scores("sin-cos/both-sides", XL, WHOLE, heads=3, lanes=5, width=6),
+        _scores("sin-cos/unsorted", XL, UNSORTED, lead=(2,), lanes=4),
+        _scores("sin-cos/xlnet", XL, (range(126, 129), range(129)), heads=1, lanes=4, width=8,
                 comment="three queries after a memory of 126"),
-        _scores("sin-cos/24-bits", "downcast biases", XL, UNSORTED, lanes=6, width=6, bits=24),
-        _scores("sin-cos/53-bits", "downcast heads", XL, NEAR, heads=3, bits=53),
-        _scores("sin-cos/far", "far sign", XL, FAR, width=6),
-        _scores("sin-cos/rows", "rows ids", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
-        _scores("sin-cos/base", "frequencies layout", XL | {"base": 500.0}, UNSORTED, width=8),
-        _scores("sin-cos/one-head", "heads biases", XL, NEAR, heads=1, lanes=7),
-        _scores("sin-cos/plain", "biases ids", XL, NEAR, biases="", comment="neither u nor v"),
-        _scores("interleaved/small", "layout sign biases", CONFORMER, NEAR, lanes=4, width=6),
-        _scores("interleaved/conformer", "true-size future layout", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
+        _scores("sin-cos/24-bits", XL, UNSORTED, lanes=6, width=6, bits=24),
+        _scores("sin-cos/53-bits", XL, NEAR, heads=3, bits=53),
+        _scores("sin-cos/far", XL, FAR, width=6),
+        _scores("sin-cos/rows", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
+        _scores("sin-cos/base", XL | {"base": 500.0}, UNSORTED, width=8),
+        _scores("sin-cos/one-head", XL, NEAR, heads=1, lanes=7),
+        _scores("sin-cos/plain", XL, NEAR, biases="", comment="neither u nor v"),
+        _scores("interleaved/small", CONFORMER, NEAR, lanes=4, width=6),
+        _scores("interleaved/conformer", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
                 width=8, comment="65 frames see each other"),
-        _scores("interleaved/keys-257", "true-size ids", CONFORMER, ((256, 128), range(257)), heads=1, lanes=4, width=8),
-        _scores("interleaved/both-sides", "future sign layout", CONFORMER, WHOLE, lead=(2,), heads=3),
-        _scores("interleaved/24-bits", "downcast layout", CONFORMER, UNSORTED, lanes=5, width=8, bits=24),
-        _scores("interleaved/far", "far layout", CONFORMER, FAR, width=8),
-        _scores("interleaved/content", "biases heads", CONFORMER, NEAR, heads=3, biases="u", comment="u alone"),
-        _scores("interleaved/distance", "biases heads", CONFORMER, NEAR, heads=3, biases="v", comment="v alone"),
-        _scores("interleaved/base", "frequencies layout", CONFORMER | {"base": 31.0}, WHOLE, width=6),
-        _scores("endpoint/gemma", "frequencies true-size", GEMMA, (range(12, 15), range(24)), lanes=4, width=8, biases="",
+        _scores("interleaved/keys-257", CONFORMER, ((256, 128), range(257)), heads=1, lanes=4, width=8),
+        _scores("interleaved/both-sides", CONFORMER, WHOLE, lead=(2,), heads=3),
+        _scores("interleaved/24-bits", CONFORMER, UNSORTED, lanes=5, width=8, bits=24),
+        _scores("interleaved/far", CONFORMER, FAR, width=8),
+        _scores("interleaved/content", CONFORMER, NEAR, heads=3, biases="u", comment="u alone"),
+        _scores("interleaved/distance", CONFORMER, NEAR, heads=3, biases="v", comment="v alone"),
+        _scores("interleaved/base", CONFORMER | {"base": 31.0}, WHOLE, width=6),
+        _scores("endpoint/gemma", GEMMA, (range(12, 15), range(24)), lanes=4, width=8, biases="",
                 comment="three queries of a chunk of 12 and their 24 keys"),
-        _scores("endpoint/small", "frequencies sign", GEMMA, UNSORTED, width=6, biases=""),
-        _scores("endpoint/interleaved", "frequencies layout", CONFORMER | {"endpoint": True}, NEAR, width=4),
-        _scores("clamp/memory", "clamp sign", XL | {"clamp": 3}, (range(5, 8), range(8)), heads=1),
-        _scores("clamp/both-sides", "clamp future", XL | {"clamp": 2}, (range(6), range(6)), width=6),
-        _scores("clamp/one", "clamp layout", CONFORMER | {"clamp": 1}, UNSORTED),
-        _scores("clamp/far", "clamp far", XL | {"clamp": 400}, FAR, width=8),
-        _scores("decode/one-query", "decode ids", XL, ((6,), range(7))),
-        _scores("decode/one-query-interleaved", "decode ids", CONFORMER, ((257,), (256, 257, 255, 250)), width=6),
-        _scores("decode/negative", "ids sign", CONFORMER, ((-5, -1), (-7, -3, -2, 0, 1)), heads=3,
+        _scores("endpoint/small", GEMMA, UNSORTED, width=6, biases=""),
+        _scores("endpoint/interleaved", CONFORMER | {"endpoint": True}, NEAR, width=4),
+        _scores("clamp/memory", XL | {"clamp": 3}, (range(5, 8), range(8)), heads=1),
+        _scores("clamp/both-sides", XL | {"clamp": 2}, (range(6), range(6)), width=6),
+        _scores("clamp/one", CONFORMER | {"clamp": 1}, UNSORTED),
+        _scores("clamp/far", XL | {"clamp": 400}, FAR, width=8),
+        _scores("decode/one-query", XL, ((6,), range(7))),
+        _scores("decode/one-query-interleaved", CONFORMER, ((257,), (256, 257, 255, 250)), width=6),
+        _scores("decode/negative", CONFORMER, ((-5, -1), (-7, -3, -2, 0, 1)), heads=3,
                 comment="XLNet's backward half negates positions"),
-        _case("decode/no-query", "empty", XL, _arrays("no-query", (2,), 2, 3, 4, (np.zeros(0, dtype=np.int64), (0, 1)))),
-        Case(f"{OP}/sequence/decode", flags=("xl-decode", "xl-ids"), comment="a row of the whole, then elsewhere",
+        _case("decode/no-query", XL, _arrays("no-query", (2,), 2, 3, 4, (np.zeros(0, dtype=np.int64), (0, 1)))),
+        Case(f"{OP}/sequence/decode", comment="a row of the whole, then elsewhere",
              kind="sequence", steps=tuple(_steps(WHOLE, ((4,), range(5)), ((5, 6, 7), (9, 5, 7, 6))))),
-        _scores("forms/strided", "non-contiguous", XL, UNSORTED, lead=(2,), heads=3),
-        _scores("forms/strided-rows", "non-contiguous", CONFORMER, IN_HEADS, lead=(2,)),
-        _scores("forms/expanded", "broadcast-view", XL, UNSORTED, lead=(-3,)),
-        _scores("forms/batch-one", "batch-one", CONFORMER, UNSORTED, lead=(1,), heads=3),
-        _scores("forms/length-one", "length-one", XL, ((5,), (4,)), lead=(2,), comment="one query and one key"),
-        _scores("forms/one-key", "length-one", XL, ((1, 6, 4, 0), (5,))),
-        _case("refused/odd", "refuse", XL, _arrays("odd", (), 2, 3, 5, NEAR), "an odd width", kind="reject"),
-        _case("refused/heads", "refuse", XL, _arrays("q", (), 2, 3, 4, NEAR) | {"r_weight": reals("r", 4, 3, 2)},
+        _scores("forms/strided", XL, UNSORTED, lead=(2,), heads=3, form="non-contiguous"),
+        _scores("forms/strided-rows", CONFORMER, IN_HEADS, lead=(2,), form="non-contiguous"),
+        _scores("forms/expanded", XL, UNSORTED, lead=(-3,), form="broadcast-view"),
+        _scores("forms/batch-one", CONFORMER, UNSORTED, lead=(1,), heads=3),
+        _scores("forms/length-one", XL, ((5,), (4,)), lead=(2,), comment="one query and one key"),
+        _scores("forms/one-key", XL, ((1, 6, 4, 0), (5,))),
+        _case("refused/odd", XL, _arrays("odd", (), 2, 3, 5, NEAR), "an odd width", kind="reject"),
+        _case("refused/heads", XL, _arrays("q", (), 2, 3, 4, NEAR) | {"r_weight": reals("r", 4, 3, 2)},
               "(d, D, H) in place of (d, H, D)", kind="reject"),
-        _case("refused/layout", "refuse", {"layout": "cos_sin"}, _arrays("word", (), 2, 3, 4, NEAR), "no such layout",
+        _case("refused/layout", {"layout": "cos_sin"}, _arrays("word", (), 2, 3, 4, NEAR), "no such layout", kind="reject"),
+        _case("refused/endpoint", GEMMA, _arrays("pair", (), 2, 3, 2, NEAR, ""), "one pair has no last frequency",
               kind="reject"),
-        _case("refused/endpoint", "refuse", GEMMA, _arrays("pair", (), 2, 3, 2, NEAR, ""), "one pair has no last frequency",
-              kind="reject"),
-        _gradient("sin-cos", "term", XL, ((3, 1), (0, 2, 9))),
-        _gradient("interleaved", "term repeat", CONFORMER, ((7, 0, 2), (1, 2)), "v"),
-        _gradient("clamp", "term clip", XL | {"clamp": 2}, ((7, 0), (1, 2, 8)), "u"),
-        _gradient("endpoint", "term bits", GEMMA, ((4, 5), (5, 3, 0)), ""),
+        _gradient("sin-cos", XL, ((3, 1), (0, 2, 9))),
+        _gradient("interleaved", CONFORMER, ((7, 0, 2), (1, 2)), "v"),
+        _gradient("clamp", XL | {"clamp": 2}, ((7, 0), (1, 2, 8)), "u"),
+        _gradient("endpoint", GEMMA, ((4, 5), (5, 3, 0)), ""),
     )  # fmt: skip
 
 

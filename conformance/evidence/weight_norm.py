@@ -4,33 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.deviation import Function, Wrap, argument, deviations_of
 from .tools.numbers import reals
-
-FLAGS = {
-    "weight-norm-axis": Flag("the norm along the first axis, PyTorch's default, or over all entries", "transformers #11617"),
-    "weight-norm-length": Flag("lengths left out, or not divided by those of the directions"),
-    "weight-norm-downcast": Flag("24-bit numbers narrowed on the way, or a norm rounded to half precision"),
-    "weight-norm-true-size": Flag("a model's number of taps not reproduced"),
-    "weight-norm-zero": Flag("NaN where a direction is 0"),
-    "weight-norm-empty": Flag("no weights: a crash or a wrong shape"),
-    "weight-norm-refuse": Flag("lengths that do not fit accepted, or broadcast"),
-    "weight-norm-gradient": Flag("a gradient without the part through the norm"),
-}
 
 USUAL: dict[str, Any] = {"axis": 2}
 SIZES: dict[str, Any] = {"o": 4, "c": 2}
 KERNEL: tuple[dict[str, Any], ...] = ({"axis": 2}, {"axis": 0})
 KERNEL_SIZES: dict[str, Any] = {"o": 96, "c": 24, "k": 130}
 
-_norm = cases_of("weight_norm", "weight-norm-")
-_norm_form = cases_of("weight_norm")
+_norm = cases_of("weight_norm")
 
 
 def _case(
-    name: str, flags: str, v: tuple[int, int, int], axis: int, comment: str = "", *, bits: int = 8, zero: int | None = None,
+    name: str, v: tuple[int, int, int], axis: int, comment: str = "", *, bits: int = 8, zero: int | None = None,
     **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of directions of a shape, those of index `zero` along the axis being 0."""
@@ -38,43 +26,40 @@ def _case(
     directions = reals(f"norm {name} v", *v, bits=bits)
     if zero is not None:
         directions.swapaxes(0, axis)[zero] = 0.0
-    make = _norm_form if name.startswith("forms/") else _norm
-    return make(
-        name, flags, {"axis": axis}, {"v": directions, "g": reals(f"norm {name} g", *lengths, bits=bits)}, comment, **rest
-    )
+    return _norm(name, {"axis": axis}, {"v": directions, "g": reals(f"norm {name} g", *lengths, bits=bits)}, comment, **rest)
 
 
 def _norm_refused(name: str, v: tuple[int, ...], g: tuple[int, ...], axis: int, comment: str) -> Case:
     inputs = {"v": reals(f"norm {name} v", *v), "g": reals(f"norm {name} g", *g)}
-    return _norm(f"refused/{name}", "refuse", {"axis": axis}, inputs, comment, kind="reject")
+    return _norm(f"refused/{name}", {"axis": axis}, inputs, comment, kind="reject")
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("taps/small", "axis length", (4, 2, 3), 2, tier="smoke"),
-        _case("taps/24-bits", "downcast length", (6, 3, 5), 2, bits=24),
-        _case("taps/one", "length axis", (4, 3, 1), 2, "one tap"),
-        _case("taps/wav2vec2", "true-size axis", (6, 3, 128), 2, "128 taps; fewer channels"),
-        _case("taps/data2vec", "true-size length", (4, 5, 19), 2, "19 taps"),
-        _case("taps/zero", "zero", (4, 2, 3), 2, "all weights of one tap", zero=1),
-        _case("outputs/small", "axis length", (4, 2, 3), 0, "PyTorch's default"),
-        _case("outputs/24-bits", "downcast axis", (5, 2, 4), 0, bits=24),
-        _case("outputs/zero", "zero axis", (3, 2, 5), 0, "all weights of one channel", zero=2),
-        _case("inputs/small", "axis length", (4, 5, 3), 1),
-        _case("inputs/24-bits", "downcast axis", (2, 6, 3), 1, bits=24),
-        _case("empty/taps", "empty", (4, 2, 0), 2),
-        _case("empty/outputs", "empty", (0, 2, 3), 2),
-        _case("forms/strided", "non-contiguous", (4, 3, 5), 2),
-        _case("forms/strided-outputs", "non-contiguous", (5, 2, 6), 0),
-        _case("forms/length-one", "length-one", (1, 1, 1), 2, "one weight: its sign and the length"),
-        _case("forms/length-one-outputs", "length-one", (1, 1, 4), 0),
+        _case("taps/small", (4, 2, 3), 2, tier="smoke"),
+        _case("taps/24-bits", (6, 3, 5), 2, bits=24),
+        _case("taps/one", (4, 3, 1), 2, "one tap"),
+        _case("taps/wav2vec2", (6, 3, 128), 2, "128 taps; fewer channels"),
+        _case("taps/data2vec", (4, 5, 19), 2, "19 taps"),
+        _case("taps/zero", (4, 2, 3), 2, "all weights of one tap", zero=1),
+        _case("outputs/small", (4, 2, 3), 0, "PyTorch's default"),
+        _case("outputs/24-bits", (5, 2, 4), 0, bits=24),
+        _case("outputs/zero", (3, 2, 5), 0, "all weights of one channel", zero=2),
+        _case("inputs/small", (4, 5, 3), 1),
+        _case("inputs/24-bits", (2, 6, 3), 1, bits=24),
+        _case("empty/taps", (4, 2, 0), 2),
+        _case("empty/outputs", (0, 2, 3), 2),
+        _case("forms/strided", (4, 3, 5), 2, form="non-contiguous"),
+        _case("forms/strided-outputs", (5, 2, 6), 0, form="non-contiguous"),
+        _case("forms/length-one", (1, 1, 1), 2, "one weight: its sign and the length"),
+        _case("forms/length-one-outputs", (1, 1, 4), 0),
         _norm_refused("lengths", (4, 2, 3), (4, 1, 1), 2, "a length for each channel, where each tap has one"),
         _norm_refused("vector", (4, 2, 3), (3,), 2, "a length has all three axes"),
         _norm_refused("axis", (4, 2, 3), (4, 2, 3), 3, "there are three axes"),
         _norm_refused("four-axes", (4, 1, 3, 3), (1, 1, 1, 3), 2, "weights of a convolution over frames have three axes"),
-        _case("gradient/taps", "gradient", (2, 1, 3), 2, kind="vjp", cotangents={"out": reals("norm taps", 2, 1, 3) / 2}),
-        _case("gradient/outputs", "gradient downcast", (2, 2, 2), 0, bits=24, kind="vjp",
+        _case("gradient/taps", (2, 1, 3), 2, kind="vjp", cotangents={"out": reals("norm taps", 2, 1, 3) / 2}),
+        _case("gradient/outputs", (2, 2, 2), 0, bits=24, kind="vjp",
               cotangents={"out": reals("norm outputs", 2, 2, 2, bits=24) / 2}),
     )  # fmt: skip
 

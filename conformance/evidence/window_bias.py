@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, always, argument, deviations_of, narrowed, option
@@ -12,18 +12,6 @@ from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVER
 from .tools.numbers import reals
 
 OP = "window_bias"
-FLAGS = {
-    "window-bias-sign": Flag("key minus query for query minus key, or the reverse", "MaxViT's convention"),
-    "window-bias-stride": Flag("height for width in the stride of rows, which square windows hide"),
-    "window-bias-axes": Flag("cells counted column by column"),
-    "window-bias-frames": Flag("the strides of three axes", "nnFormer"),
-    "window-bias-class": Flag("rows of the class token exchanged, or at the front", "ports of BEiT"),
-    "window-bias-rows": Flag("the table read from another row"),
-    "window-bias-heads": Flag("the table reshaped where it is transposed"),
-    "window-bias-downcast": Flag("a table of 24-bit numbers narrowed on the way"),
-    "window-bias-true-size": Flag("a model's own window not reproduced"),
-    "window-bias-refuse": Flag("a table of another window accepted, or an unknown word"),
-}
 
 FORWARD: dict[str, Any] = {"order": "query_minus_key", "class_token": False}
 BACKWARD: dict[str, Any] = {"order": "key_minus_query", "class_token": False}
@@ -31,8 +19,7 @@ CLASS: dict[str, Any] = {"order": "query_minus_key", "class_token": True}
 USUAL: dict[str, Any] = {"depth": 1, "height": 2, "width": 3, **FORWARD}
 KERNEL: tuple[dict[str, Any], ...] = ({"depth": 1, "height": 12, "width": 7, **FORWARD},)
 
-_case = cases_of(OP, "window-bias-")
-_form = cases_of(OP)
+_case = cases_of(OP)
 
 
 def _table(name: str, window: tuple[int, ...], heads: int, class_token: bool, bits: int = 8) -> Any:
@@ -47,53 +34,50 @@ def _sizes(window: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _bias(
-    name: str, flags: str, window: tuple[int, ...], heads: int, params: dict[str, Any], bits: int = 8, comment: str = "",
+    name: str, window: tuple[int, ...], heads: int, params: dict[str, Any], bits: int = 8, comment: str = "",
     **rest: Any,
 ) -> Case:  # fmt: skip
-    make = _form if name.startswith("forms/") else _case
     table = _table(name, window, heads, params["class_token"], bits)
-    return make(name, flags, {**_sizes(window), **params}, {"table": table}, comment, **rest)
+    return _case(name, {**_sizes(window), **params}, {"table": table}, comment, **rest)
 
 
 def _gradient(name: str, window: tuple[int, ...], heads: int, params: dict[str, Any], bits: int = 8) -> Case:
     cells = int(np.prod(window)) + params["class_token"]
     table = _table("gradient" + name, window, heads, params["class_token"], bits)
     out: dict[str, tuple[int, ...]] = {"out": (heads, cells, cells)}
-    return gradient(OP, name, "repeat", {"table": table}, out, bits=bits, **_sizes(window), **params)
+    return gradient(OP, name, {"table": table}, out, bits=bits, **_sizes(window), **params)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _bias("plane/small", "sign stride rows", (2, 3), 2, FORWARD, tier="smoke"),
-        _bias("plane/tall", "stride axes", (4, 2), 3, FORWARD),
-        _bias("plane/swin", "true-size heads", (7, 7), 3, FORWARD, comment="Swin: windows of 7 by 7, 3 heads"),
-        _bias("plane/24-bits", "downcast heads", (3, 2), 5, FORWARD, 24),
-        _bias("plane/row", "axes rows", (1, 5), 2, FORWARD, comment="one row"),
-        _bias("plane/column", "axes stride", (5, 1), 2, FORWARD),
-        _bias("plane/cells-129", "true-size rows", (3, 43), 1, FORWARD, comment="129 cells"),
-        _bias("plane/heads", "heads sign", (2, 2), 33, FORWARD, comment="33 heads"),
-        _bias("reversed/small", "sign axes", (3, 2), 4, BACKWARD),
-        _bias("reversed/maxvit", "true-size sign", (8, 7), 2, BACKWARD),
-        _bias("reversed/24-bits", "downcast sign", (2, 4), 3, BACKWARD, 24),
-        _bias("reversed/frames", "frames sign", (2, 3, 2), 2, BACKWARD),
-        _bias("class/small", "class sign", (2, 3), 3, CLASS),
-        _bias("class/beit", "true-size class", (14, 14), 1, CLASS, comment="BEiT: 14 by 14 patches and the class token"),
-        _bias("class/cells-257", "true-size class", (16, 16), 1, CLASS, comment="257 tokens"),
-        _bias("class/24-bits", "downcast class", (2, 2), 4, CLASS, 24),
-        _bias("class/reversed", "class sign", (2, 4), 2, {**BACKWARD, "class_token": True}),
-        _bias("class/one-cell", "class rows", (1, 1), 2, CLASS),
-        _bias("frames/small", "frames axes", (2, 2, 3), 3, FORWARD),
-        _bias("frames/video-swin", "true-size frames", (8, 3, 3), 1, FORWARD, comment="8 frames; fewer cells"),
-        _bias("frames/long", "frames stride", (5, 1, 2), 2, FORWARD),
-        _bias("frames/class", "frames class", (2, 1, 3), 2, CLASS),
-        _bias("forms/strided", "non-contiguous", (2, 3), 4, FORWARD),
-        _bias("forms/strided-class", "non-contiguous", (3, 1), 3, CLASS),
-        _bias("refused/rows", "refuse", (2, 3), 2, {**FORWARD, "height": 3}, comment="a table of another window",
-              kind="reject"),
-        _bias("refused/class", "refuse", (2, 3), 2, FORWARD | {"depth": 2}, comment="too few rows for two frames",
-              kind="reject"),
-        _bias("refused/order", "refuse", (2, 3), 2, {**FORWARD, "order": "signed"}, comment="no such order", kind="reject"),
+        _bias("plane/small", (2, 3), 2, FORWARD, tier="smoke"),
+        _bias("plane/tall", (4, 2), 3, FORWARD),
+        _bias("plane/swin", (7, 7), 3, FORWARD, comment="Swin: windows of 7 by 7, 3 heads"),
+        _bias("plane/24-bits", (3, 2), 5, FORWARD, 24),
+        _bias("plane/row", (1, 5), 2, FORWARD, comment="one row"),
+        _bias("plane/column", (5, 1), 2, FORWARD),
+        _bias("plane/cells-129", (3, 43), 1, FORWARD, comment="129 cells"),
+        _bias("plane/heads", (2, 2), 33, FORWARD, comment="33 heads"),
+        _bias("reversed/small", (3, 2), 4, BACKWARD),
+        _bias("reversed/maxvit", (8, 7), 2, BACKWARD),
+        _bias("reversed/24-bits", (2, 4), 3, BACKWARD, 24),
+        _bias("reversed/frames", (2, 3, 2), 2, BACKWARD),
+        _bias("class/small", (2, 3), 3, CLASS),
+        _bias("class/beit", (14, 14), 1, CLASS, comment="BEiT: 14 by 14 patches and the class token"),
+        _bias("class/cells-257", (16, 16), 1, CLASS, comment="257 tokens"),
+        _bias("class/24-bits", (2, 2), 4, CLASS, 24),
+        _bias("class/reversed", (2, 4), 2, {**BACKWARD, "class_token": True}),
+        _bias("class/one-cell", (1, 1), 2, CLASS),
+        _bias("frames/small", (2, 2, 3), 3, FORWARD),
+        _bias("frames/video-swin", (8, 3, 3), 1, FORWARD, comment="8 frames; fewer cells"),
+        _bias("frames/long", (5, 1, 2), 2, FORWARD),
+        _bias("frames/class", (2, 1, 3), 2, CLASS),
+        _bias("forms/strided", (2, 3), 4, FORWARD, form="non-contiguous"),
+        _bias("forms/strided-class", (3, 1), 3, CLASS, form="non-contiguous"),
+        _bias("refused/rows", (2, 3), 2, {**FORWARD, "height": 3}, comment="a table of another window", kind="reject"),
+        _bias("refused/class", (2, 3), 2, FORWARD | {"depth": 2}, comment="too few rows for two frames", kind="reject"),
+        _bias("refused/order", (2, 3), 2, {**FORWARD, "order": "signed"}, comment="no such order", kind="reject"),
         _gradient("plane", (2, 3), 2, FORWARD),
         _gradient("class", (2, 1), 3, CLASS, 24),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed
@@ -13,26 +13,13 @@ from .tools.hints import NEGATIVE_INDICES
 from .tools.numbers import reals
 
 OP = "write_cache"
-FLAGS = {
-    "cache-slots": Flag(
-        "rows written in the order of tokens, one slot off, or into another page", "ROCm/aiter #3492, #3640, #4312"
-    ),
-    "cache-skip": Flag("slot -1 taken for the last slot or the first, or all after it not written", "vLLM #43810"),
-    "cache-kept": Flag("slots that no token has cleared or overwritten"),
-    "cache-part": Flag("some heads, tokens or channels not written", "sgl-project/sglang #22868"),
-    "cache-downcast": Flag("rows rounded on the way, or something added to them"),
-    "cache-true-size": Flag("a server's page of 16 or 64 slots, or a row of MLA, written otherwise"),
-    "cache-empty": Flag("no tokens, or none that is written: a crash, or another cache"),
-    "cache-refuse": Flag("slots, heads or channels that do not fit accepted", "vLLM #13922"),
-}
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 31, "B": 7, "H": 2, "D": 3}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "H": 3, "D": 64}
 
-_cache = cases_of(OP, "cache-")
-_form = cases_of(OP)
+_cache = cases_of(OP)
 
 
 def _inputs(name: str, cache: tuple[int, ...], slots: Any, bits: int = 8, rows: tuple[int, ...] | None = None) -> Any:
@@ -46,56 +33,55 @@ def _inputs(name: str, cache: tuple[int, ...], slots: Any, bits: int = 8, rows: 
 
 
 def _case(
-    name: str, flags: str, cache: tuple[int, ...], slots: Any, comment: str = "", *, bits: int = 8,
+    name: str, cache: tuple[int, ...], slots: Any, comment: str = "", *, bits: int = 8,
     rows: tuple[int, ...] | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
-    make = _form if name.startswith("forms/") else _cache
-    return make(name, flags, {}, _inputs(name, cache, slots, bits, rows), comment, **rest)
+    return _cache(name, {}, _inputs(name, cache, slots, bits, rows), comment, **rest)
 
 
-def _gradient(name: str, flags: str, cache: tuple[int, ...], slots: Any, *, bits: int = 8) -> Case:
-    return gradient(OP, name, flags, _inputs(f"gradient {name}", cache, slots, bits), {"out": cache}, bits=bits)
+def _gradient(name: str, cache: tuple[int, ...], slots: Any, *, bits: int = 8, view: str = "") -> Case:
+    return gradient(OP, name, _inputs(f"gradient {name}", cache, slots, bits), {"out": cache}, bits=bits, view=view)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     decode = (35, 18, 3, 52, 64)  # one token of each of five sequences
     return (
-        _case("pages/small", "slots kept", (3, 4, 2, 3), (5, 0, 11, 7), tier="smoke"),
-        _case("pages/24-bits", "downcast slots", (4, 3, 2, 5), (10, 2, 3, 1, 7), bits=24),
-        _case("pages/53-bits", "downcast kept", (2, 5, 1, 4), (9, 4, 3), bits=53),
-        _case("pages/in-order", "slots kept", (4, 3, 2, 2), (3, 4, 5, 6, 7), "a prompt from the second page on"),
-        _case("pages/backwards", "slots part", (3, 5, 3, 2), (14, 12, 10, 8, 6, 4)),
-        _case("pages/one-slot", "slots part", (6, 1, 2, 3), (4, 0, 5), "pages of one slot"),
-        _case("pages/one-page", "slots kept", (1, 7, 2, 3), (6, 1, 3), "a contiguous cache of one sequence"),
-        _case("pages/contiguous", "slots kept", (3, 10, 2, 4), (7, 17, 27), "a token at place 7 of each of three sequences"),
-        _case("skip/middle", "skip slots", (3, 4, 2, 3), (5, -1, 0, -1, 9)),
-        _case("skip/first", "skip part", (2, 5, 3, 2), (-1, -1, 8, 2)),
-        _case("skip/last", "skip kept", (3, 3, 1, 5), (4, 1, 6, -1, -1), "padding of a captured graph"),
-        _case("skip/last-slot", "skip slots", (3, 4, 2, 3), (11, -1, 2), "the last slot is written too"),
-        _case("skip/first-slot", "skip slots", (3, 4, 2, 3), (6, 0, -1), "the first slot is written too"),
-        _case("skip/all", "skip empty", (2, 3, 2, 3), (-1, -1, -1)),
-        _case("heads/five", "part slots", (2, 3, 5, 2), (4, 1, 0)),
-        _case("heads/one", "part kept", (4, 2, 1, 6), (7, 2, 4, -1)),
-        _case("heads/as-many-as-tokens", "part slots", (3, 3, 4, 5), (8, 0, 5, 3), "tokens and heads could be exchanged"),
-        _case("models/pages-of-16", "true-size slots", (5, 16, 2, 8), decode, "vLLM's pages; narrower"),
-        _case("models/pages-of-64", "true-size slots", (2, 64, 1, 6), (63, 64, 127, 1, -1), "FlashMLA's pages; narrower"),
-        _case("models/mla", "true-size part", (3, 4, 1, 576), (9, 3), "512 channels of the latent vector and 64 that rotate"),
-        _case("models/head-128", "true-size part", (2, 4, 3, 128), (6, 1, -1), bits=24),
-        _case("empty/tokens", "empty kept", (2, 3, 2, 4), ()),
-        _case("empty/channels", "empty", (2, 3, 2, 0), (4, 1)),
-        _case("empty/pages", "empty", (0, 4, 2, 3), (-1, -1), "no pages yet"),
-        _case("forms/strided", "non-contiguous", (3, 4, 2, 5), (2, 9, -1, 4)),
-        _case("forms/strided-heads", "non-contiguous", (2, 3, 4, 6), (5, 0, 3)),
-        _case("forms/one-token", "length-one", (2, 3, 2, 4), (4,)),
-        _case("forms/one-token-first", "length-one", (3, 2, 1, 1), (0,)),
-        _case("refused/heads", "refuse", (2, 3, 2, 4), (4, 1), "one head would broadcast", rows=(2, 1, 4), kind="reject"),
-        _case("refused/slots", "refuse", (2, 3, 2, 4), (4, 1), "three rows, two slots", rows=(3, 2, 4), kind="reject"),
-        _case("refused/three-axes", "refuse", (6, 2, 4), (4, 1), "a cache without pages", rows=(2, 2, 4), kind="reject"),
-        _gradient("pages", "unused term", (2, 2, 1, 2), (3, 0)),
-        _gradient("skip", "unused term", (2, 3, 2, 1), (4, -1, 1)),
-        _gradient("24-bits", "bits unused", (3, 1, 1, 3), (2, -1), bits=24),
-        _gradient("strided", "non-contiguous unused", (2, 2, 2, 2), (1, 2, -1)),
+        _case("pages/small", (3, 4, 2, 3), (5, 0, 11, 7), tier="smoke"),
+        _case("pages/24-bits", (4, 3, 2, 5), (10, 2, 3, 1, 7), bits=24),
+        _case("pages/53-bits", (2, 5, 1, 4), (9, 4, 3), bits=53),
+        _case("pages/in-order", (4, 3, 2, 2), (3, 4, 5, 6, 7), "a prompt from the second page on"),
+        _case("pages/backwards", (3, 5, 3, 2), (14, 12, 10, 8, 6, 4)),
+        _case("pages/one-slot", (6, 1, 2, 3), (4, 0, 5), "pages of one slot"),
+        _case("pages/one-page", (1, 7, 2, 3), (6, 1, 3), "a contiguous cache of one sequence"),
+        _case("pages/contiguous", (3, 10, 2, 4), (7, 17, 27), "a token at place 7 of each of three sequences"),
+        _case("skip/middle", (3, 4, 2, 3), (5, -1, 0, -1, 9)),
+        _case("skip/first", (2, 5, 3, 2), (-1, -1, 8, 2)),
+        _case("skip/last", (3, 3, 1, 5), (4, 1, 6, -1, -1), "padding of a captured graph"),
+        _case("skip/last-slot", (3, 4, 2, 3), (11, -1, 2), "the last slot is written too"),
+        _case("skip/first-slot", (3, 4, 2, 3), (6, 0, -1), "the first slot is written too"),
+        _case("skip/all", (2, 3, 2, 3), (-1, -1, -1)),
+        _case("heads/five", (2, 3, 5, 2), (4, 1, 0)),
+        _case("heads/one", (4, 2, 1, 6), (7, 2, 4, -1)),
+        _case("heads/as-many-as-tokens", (3, 3, 4, 5), (8, 0, 5, 3), "tokens and heads could be exchanged"),
+        _case("models/pages-of-16", (5, 16, 2, 8), decode, "vLLM's pages; narrower"),
+        _case("models/pages-of-64", (2, 64, 1, 6), (63, 64, 127, 1, -1), "FlashMLA's pages; narrower"),
+        _case("models/mla", (3, 4, 1, 576), (9, 3), "512 channels of the latent vector and 64 that rotate"),
+        _case("models/head-128", (2, 4, 3, 128), (6, 1, -1), bits=24),
+        _case("empty/tokens", (2, 3, 2, 4), ()),
+        _case("empty/channels", (2, 3, 2, 0), (4, 1)),
+        _case("empty/pages", (0, 4, 2, 3), (-1, -1), "no pages yet"),
+        _case("forms/strided", (3, 4, 2, 5), (2, 9, -1, 4), form="non-contiguous"),
+        _case("forms/strided-heads", (2, 3, 4, 6), (5, 0, 3), form="non-contiguous"),
+        _case("forms/one-token", (2, 3, 2, 4), (4,)),
+        _case("forms/one-token-first", (3, 2, 1, 1), (0,)),
+        _case("refused/heads", (2, 3, 2, 4), (4, 1), "one head would broadcast", rows=(2, 1, 4), kind="reject"),
+        _case("refused/slots", (2, 3, 2, 4), (4, 1), "three rows, two slots", rows=(3, 2, 4), kind="reject"),
+        _case("refused/three-axes", (6, 2, 4), (4, 1), "a cache without pages", rows=(2, 2, 4), kind="reject"),
+        _gradient("pages", (2, 2, 1, 2), (3, 0)),
+        _gradient("skip", (2, 3, 2, 1), (4, -1, 1)),
+        _gradient("24-bits", (3, 1, 1, 3), (2, -1), bits=24),
+        _gradient("strided", (2, 2, 2, 2), (1, 2, -1), view="non-contiguous"),
     )  # fmt: skip
 
 

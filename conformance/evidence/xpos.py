@@ -7,7 +7,7 @@ import numpy as np
 
 import posref
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.rotary import BASE, BESIDE, BEYOND, FROM_AFAR, HALFWAY, NEAR, OFFSETS, ROLE, ROLES, ROTARY, UNSORTED, rotations
 from .tools.case import sequence
 from .tools.cotangents import gradient
@@ -15,10 +15,6 @@ from .tools.deviation import Function, Real, deviations_of
 from .tools.hints import SCALES
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, VIEWS
-
-FLAGS = {
-    "xpos-tail": Flag("channels that do not rotate scaled"),
-}
 
 USUAL: dict[str, Any] = {**ROTARY, **ROLE}
 LEFT_OUT = (*VIEWS, *FRACTIONAL, "again/no-tokens", "again/one-token")
@@ -29,12 +25,12 @@ KERNEL: tuple[dict[str, Any], ...] = (
 
 
 def _case(
-    name: str, flags: str, shape: tuple[int, ...], positions: Any, role: str, layout: str, comment: str = "", *,
+    name: str, shape: tuple[int, ...], positions: Any, role: str, layout: str, comment: str = "", *,
     bits: int = 8, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     params = {"base": BASE, "centre": 160, "role": role, "layout": layout, **params}
     inputs = {"x": floats(*shape, seed=seed_of("xpos" + name), bits=bits), "positions": positions}
-    return Case(f"xpos/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"xpos/{name}", params, inputs, comment, kind, tier)
 
 
 def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
@@ -42,22 +38,18 @@ def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
     group = layout.replace("_", "-")
     tier = "smoke" if layout == "interleaved" else "core"
     by_row, by_token = np.asarray(OFFSETS)[:, None].tolist(), np.asarray(OFFSETS)[1:, :, None].tolist()
-    yield _case(
-        f"{group}/small", "layout sign xpos-role", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0, tier=tier
-    )
-    yield _case(f"{group}/far", "far-position table-end quantised-angle", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
-    yield _case(f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED, role, layout,
+    yield _case(f"{group}/small", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0, tier=tier)
+    yield _case(f"{group}/far", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
+    yield _case(f"{group}/unsorted", (2, 3, 5, 12), UNSORTED, role, layout,
                 base=5e5, centre=5, scale_base=48.0)  # fmt: skip
-    yield _case(
-        f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 6), by_row, other, layout, centre=131, base=1e6
-    )
-    yield _case(f"{group}/24-bits", "downcast half-precision xpos-precision", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout,
+    yield _case(f"{group}/rows", (3, 2, 5, 6), by_row, other, layout, centre=131, base=1e6)
+    yield _case(f"{group}/24-bits", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout,
                 bits=24, centre=300)  # fmt: skip
-    yield _case(f"{group}/tokens-first", "token-axis rank every-head", (2, 5, 3, 8), by_token, other, layout, base=2500.0)
-    yield _case(f"{group}/decode", "decode row-offsets xpos-centre", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role,
+    yield _case(f"{group}/tokens-first", (2, 5, 3, 8), by_token, other, layout, base=2500.0)
+    yield _case(f"{group}/decode", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role,
                 layout, centre=1024)  # fmt: skip
-    yield _case(f"{group}/partial", "partial partial-tail xpos-tail", (5, 17), NEAR, other, layout, rotary_dim=10, bits=24)
-    yield _case(f"{group}/partial-heads", "partial xpos-tail every-head", (2, 3, 2, 18), (9, 40), role, layout, rotary_dim=12)
+    yield _case(f"{group}/partial", (5, 17), NEAR, other, layout, rotary_dim=10, bits=24)
+    yield _case(f"{group}/partial-heads", (2, 3, 2, 18), (9, 40), role, layout, rotary_dim=12)
 
 
 def cases() -> tuple[Case, ...]:
@@ -66,46 +58,44 @@ def cases() -> tuple[Case, ...]:
         *_layout("half", "query", "key"),
         *_layout("interleaved", "query", "key"),
         *_layout("interleaved_to_half", "key", "query"),
-        _case("shapes/vector", "rank decode", (6,), 5, "key", "half"),
-        _case("shapes/three-axes", "rank odd-size", (5, 3, 20), (1, 6, 4), "query", "half", centre=4, scale_base=10.0),
-        _case("shapes/single-head", "single-head", (2, 1, 5, 12), UNSORTED, "key", "half"),
-        _case("shapes/single-head-interleaved", "single-head", (3, 1, 2, 6), (4, 11), "query", "interleaved"),
-        _case("shapes/odd-rows", "odd-size aliasing", (3, 14), (3, 1, 4), "query", "interleaved", bits=24),
-        _case("shapes/one-pair", "odd-size", (3, 2), (0, 1, 40), "key", "half"),
-        _case("shapes/no-token", "empty", (2, 3, 0, 8), np.zeros(0, dtype=np.int64), "key", "half"),
-        _case("positions/negative", "negative sign", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), "query", "half"),
-        _case("positions/negative-interleaved", "negative sign", (3, 5, 10), (-7, -1, -4096, 5, -300), "key", "interleaved",
-              scale_base=1024.0),
-        _case("positions/fractional", "fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), "query", "half"),
-        _case("positions/fractional-key", "fractional", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), "key", "interleaved"),
-        _case("positions/chunk", "position-ids", (2, 5, 8), (100, 101, 102, 103, 104), "key", "half", centre=102),
-        _case("positions/far-centre", "xpos-range far-position", (3, 4, 6), BEYOND, "key", "half", **BESIDE),
-        _case("positions/far-centre-query", "xpos-range far-position", (5, 6), (1048575, 1048577, 1048321, 1048580, 1048576),
+        _case("shapes/vector", (6,), 5, "key", "half"),
+        _case("shapes/three-axes", (5, 3, 20), (1, 6, 4), "query", "half", centre=4, scale_base=10.0),
+        _case("shapes/single-head", (2, 1, 5, 12), UNSORTED, "key", "half"),
+        _case("shapes/single-head-interleaved", (3, 1, 2, 6), (4, 11), "query", "interleaved"),
+        _case("shapes/odd-rows", (3, 14), (3, 1, 4), "query", "interleaved", bits=24),
+        _case("shapes/one-pair", (3, 2), (0, 1, 40), "key", "half"),
+        _case("shapes/no-token", (2, 3, 0, 8), np.zeros(0, dtype=np.int64), "key", "half"),
+        _case("positions/negative", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), "query", "half"),
+        _case("positions/negative-interleaved", (3, 5, 10), (-7, -1, -4096, 5, -300), "key", "interleaved", scale_base=1024.0),
+        _case("positions/fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), "query", "half"),
+        _case("positions/fractional-key", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), "key", "interleaved"),
+        _case("positions/chunk", (2, 5, 8), (100, 101, 102, 103, 104), "key", "half", centre=102),
+        _case("positions/far-centre", (3, 4, 6), BEYOND, "key", "half", **BESIDE),
+        _case("positions/far-centre-query", (5, 6), (1048575, 1048577, 1048321, 1048580, 1048576),
               "query", "interleaved", centre=1048576, scale_base=65536.0),
-        _case("options/odd", "xpos-rounded xpos-centre", (5, 12), (0, 1, 2, 3, 4), "key", "interleaved", centre=2,
-              scale_base=8.0),
-        _case("options/gamma", "xpos-base xpos-zeta", (5, 10), NEAR, "query", "interleaved", gamma=1.25, base=500.0),
-        _case("options/gamma-small", "xpos-base xpos-zeta", (3, 6), (1, 300, 80), "key", "half", gamma=0.125, centre=100),
-        _case("options/base", "base exponent", (3, 5, 18), NEAR, "query", "interleaved", bits=24, base=150000.0),
-        _case("models/lex", "true-size xpos-role", (3, 64), (1, 512, 1023), "query", "interleaved", centre=512),
-        _case("models/lex-key", "true-size xpos-role", (2, 64), (7, 1023), "key", "interleaved", centre=512),
-        _case("refused/role", "refuse-option", (3, 8), (0, 1, 2), "both", "half", kind="reject"),
-        _case("refused/layout", "refuse-option", (3, 8), (0, 1, 2), "key", "neox", kind="reject"),
-        _case("refused/rotary-dim", "refuse-width", (3, 8), (0, 1, 2), "key", "half", kind="reject", rotary_dim=5),
-        _case("refused/positions", "refuse-positions", (2, 3, 4, 8), ((0, 1, 2, 3), (4, 5, 6, 7)), "key", "half",
+        _case("options/odd", (5, 12), (0, 1, 2, 3, 4), "key", "interleaved", centre=2, scale_base=8.0),
+        _case("options/gamma", (5, 10), NEAR, "query", "interleaved", gamma=1.25, base=500.0),
+        _case("options/gamma-small", (3, 6), (1, 300, 80), "key", "half", gamma=0.125, centre=100),
+        _case("options/base", (3, 5, 18), NEAR, "query", "interleaved", bits=24, base=150000.0),
+        _case("models/lex", (3, 64), (1, 512, 1023), "query", "interleaved", centre=512),
+        _case("models/lex-key", (2, 64), (7, 1023), "key", "interleaved", centre=512),
+        _case("refused/role", (3, 8), (0, 1, 2), "both", "half", kind="reject"),
+        _case("refused/layout", (3, 8), (0, 1, 2), "key", "neox", kind="reject"),
+        _case("refused/rotary-dim", (3, 8), (0, 1, 2), "key", "half", kind="reject", rotary_dim=5),
+        _case("refused/positions", (2, 3, 4, 8), ((0, 1, 2, 3), (4, 5, 6, 7)), "key", "half",
               "(B, T) for (B, H, T, D)", kind="reject"),
-        _case("refused/centre", "refuse-option", (3, 8), (0, 1, 2), "key", "half", kind="reject", centre=-3),
-        *(sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, tokens, a next prompt",
+        _case("refused/centre", (3, 8), (0, 1, 2), "key", "half", kind="reject", centre=-3),
+        *(sequence(f"xpos/sequence/decode-{role}", "a prompt, tokens, a next prompt",
           tuple(Step({"base": BASE, "layout": "interleaved", "role": role, "centre": 4, "scale_base": 32.0},
           {"x": floats(len(p), 12, seed=i), "positions": p})
           for i, p in enumerate(((0, 1, 2, 3, 4, 5, 6), (7,), (9,), (100, 101, 102, 103, 104, 105, 106))))) for role in ROLES),
         *rotations("xpos", **ROLE),
-        *(gradient("xpos", name, flags, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
+        *(gradient("xpos", name, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
           layout=layout, base=10000.0, **params)
-          for name, flags, shape, positions, role, layout, params in (("query", "sign layout gain", (2, 3, 8), (0, 4, 9),
+          for name, shape, positions, role, layout, params in (("query", (2, 3, 8), (0, 4, 9),
           "query", "half", {"centre": 4, "scale_base": 16.0}),
-          ("key", "sign layout gain", (3, 6), (100, 260, 7), "key", "interleaved", {"centre": 130}),
-          ("partial", "tail gain", (2, 7), (3, 11), "key", "interleaved_to_half",
+          ("key", (3, 6), (100, 260, 7), "key", "interleaved", {"centre": 130}),
+          ("partial", (2, 7), (3, 11), "key", "interleaved_to_half",
           {"centre": 1, "rotary_dim": 4, "gamma": 1.5}),)),
     )  # fmt: skip
 

@@ -19,27 +19,24 @@ KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "role": "query", "centre": 204
 
 
 def _case(
-    name: str, flags: str, dim: int, positions: Any, role: str, comment: str = "", *, kind: str = "value",
+    name: str, dim: int, positions: Any, role: str, comment: str = "", *, kind: str = "value",
     tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     params = {"dim": dim, "role": role, **params}
-    return Case(f"xpos_scales/{name}", params, {"positions": positions}, tuple(flags.split()), comment, kind, tier)
+    return Case(f"xpos_scales/{name}", params, {"positions": positions}, comment, kind, tier)
 
 
 def _of_role(role: str) -> Iterator[Case]:
     """Yield what the scales of queries and those of keys are asked."""
-    yield _case(
-        f"{role}/small", "xpos-role xpos-zeta", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core", centre=160
-    )
-    yield _case(f"{role}/far", "far-position table-end xpos-base", 6, FROM_AFAR, role, **HALFWAY)
-    yield _case(f"{role}/far-centre", "xpos-range far-position xpos-precision", 10, BEYOND, role, **BESIDE)
-    yield _case(f"{role}/unsorted", "position-ids xpos-precision", 12, UNSORTED, role, centre=300, scale_base=100.0)
-    yield _case(f"{role}/rows", "row-offsets xpos-centre", 6, OFFSETS, role, centre=130, scale_base=48.0)
-    yield _case(f"{role}/negative", "negative xpos-base", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
-    yield _case(f"{role}/fractional", "fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
+    yield _case(f"{role}/small", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core", centre=160)
+    yield _case(f"{role}/far", 6, FROM_AFAR, role, **HALFWAY)
+    yield _case(f"{role}/far-centre", 10, BEYOND, role, **BESIDE)
+    yield _case(f"{role}/unsorted", 12, UNSORTED, role, centre=300, scale_base=100.0)
+    yield _case(f"{role}/rows", 6, OFFSETS, role, centre=130, scale_base=48.0)
+    yield _case(f"{role}/negative", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
+    yield _case(f"{role}/fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
     yield _case(
         f"{role}/odd",
-        "xpos-rounded xpos-centre",
         10,
         (0, 1, 2, 3, 4),
         role,
@@ -47,24 +44,23 @@ def _of_role(role: str) -> Iterator[Case]:
         centre=2,
         scale_base=20.0,
     )
-    yield _case(f"{role}/gamma", "xpos-base xpos-zeta", 14, (0, 100, 900), role, centre=500, gamma=0.1)
-    yield _case(f"{role}/one-pair", "xpos-zeta odd-size", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
-    yield _case(f"{role}/one-token", "decode", 8, (257,), role, centre=1)
-    yield _case(f"{role}/no-token", "empty", 8, np.zeros(0, dtype=np.int64), role, centre=1)
+    yield _case(f"{role}/gamma", 14, (0, 100, 900), role, centre=500, gamma=0.1)
+    yield _case(f"{role}/one-pair", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
+    yield _case(f"{role}/one-token", 8, (257,), role, centre=1)
+    yield _case(f"{role}/no-token", 8, np.zeros(0, dtype=np.int64), role, centre=1)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *(case for role in ROLES for case in _of_role(role)),
-        _case("models/lex", "true-size xpos-role", 64, (0, 1, 512, 1023), "query", centre=512),
-        _case("refused/role", "refuse-option", 8, (0, 1), "value", kind="reject", centre=0),
-        _case("refused/dim", "refuse-width", 7, (0, 1), "key", kind="reject", centre=0),
-        _case("refused/centre", "refuse-option", 8, (0, 1), "key", "a position, not a share", kind="reject", centre=-1),
-        _case("refused/gamma", "refuse-option", 8, (0, 1), "key", "the first scale is 0 to a power", kind="reject", centre=0,
-              gamma=0.0),
-        _case("refused/scale-base", "refuse-option", 8, (0, 1), "key", kind="reject", centre=0, scale_base=0.0),
-        sequence("xpos_scales/sequence/decode", "xpos-centre decode", "a prompt, a token after it, and one far on",
+        _case("models/lex", 64, (0, 1, 512, 1023), "query", centre=512),
+        _case("refused/role", 8, (0, 1), "value", kind="reject", centre=0),
+        _case("refused/dim", 7, (0, 1), "key", kind="reject", centre=0),
+        _case("refused/centre", 8, (0, 1), "key", "a position, not a share", kind="reject", centre=-1),
+        _case("refused/gamma", 8, (0, 1), "key", "the first scale is 0 to a power", kind="reject", centre=0, gamma=0.0),
+        _case("refused/scale-base", 8, (0, 1), "key", kind="reject", centre=0, scale_base=0.0),
+        sequence("xpos_scales/sequence/decode", "a prompt, a token after it, and one far on",
                  tuple(Step({"dim": 6, "role": "key", "centre": 3, "scale_base": 40.0}, {"positions": positions})
                  for positions in ((0, 1, 2, 3, 4, 5, 6), (7,), (107,)))),
         *places("xpos_scales", "positions", USUAL),

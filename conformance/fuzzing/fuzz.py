@@ -21,7 +21,7 @@ from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
-from ..model import FUZZ, Case
+from ..model import Case
 from ..proof.build import write_suite
 from ..reports.terminal import plain
 from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Task, case_id, plan_of, written
@@ -123,7 +123,7 @@ def fuzz(
             findings = _run(cluster.plan(wanted), seed, examples, until, cluster.search, cluster.workers)
     if findings.finds and output is not None:
         by_op = {name: [_case(find, seed) for find in findings.finds if find.op == name] for name in REGISTRY}
-        write_suite(output, by_op, FUZZ)
+        write_suite(output, by_op)
         findings.folder = output
     return findings
 
@@ -168,7 +168,7 @@ def _run(plan: Plan, seed: int, examples: int | None, until: float | None, searc
 def _case(find: Find, seed: int) -> Case:
     comment = f"posref fuzz --seed {seed}: draw {find.draw} in {find.dtype}, shrunk"
     name = case_id(find.op, seed, find.dtype)
-    return Case(name, find.call.params, find.call.inputs, ("fuzz",), comment)
+    return Case(name, find.call.params, find.call.inputs, comment)
 
 
 def show(findings: Findings, console: Console) -> None:

@@ -107,7 +107,7 @@ def case_of(name: str, dtype: str, drawn: Call) -> LoadedCase:
     held = askable(op, drawn.inputs, expected)
     dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
     call = replace(drawn, expected=expected, intermediates=mid, widths=widths)
-    case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))
+    case = LoadedCase(name, op, "value", "core", "", dtypes, (call,))
     if not case_run.asked_in(case, dtype):
         reason = f"says nothing in {dtype}" if dtype in held else f"out of the range of {dtype}"
         raise NotJudged(reason)

@@ -229,13 +229,12 @@ def evidence(name: str, like: Encoding) -> str:
 from typing import Any
 
 from .every.drawn_cases import drawn_cases_of
-from .tools import Case, Flag, after, deviations_of
+from .tools import Case, after, deviations_of
 
 OP = __name__.rpartition(".")[2]
-FLAGS = {{"{prefix}refuse": Flag("TO DO: what is accepted and must be refused")}}
 # TO DO: the lines below are those of {like.name}: make them true.
 {options}
-_case, _deviation = drawn_cases_of(OP, "{prefix}"), deviations_of(OP)
+_case, _deviation = drawn_cases_of(OP), deviations_of(OP)
 
 
 def cases() -> tuple[Case, ...]:
@@ -252,7 +251,7 @@ def _wrong(out: Any, *args: Any, **options: Any) -> Any:
 
 
 DEVIATIONS = (
-    # TO DO: the mistakes that people make, each with a flag whose cases catch it.
+    # TO DO: the mistakes that people make, each caught by two cases or more.
     _deviation("{prefix}sign", "TO DO: what is wrong, in a sentence", after(_wrong),
                hint="TO DO: what to look at in the code."),
 )  # fmt: skip
@@ -265,18 +264,18 @@ def _cases(like: Encoding) -> Iterator[str]:
     given = ""
     if getattr(evidence, "USUAL", {}) is None:  # then each case says its options
         given = next((f", {_source(case.params)}" for case in evidence.cases() if _is_literal(case.params)), "")
-    yield f'_case("small", "sign"{given}, tier="smoke")'
-    yield f'_case("24-bits", "sign"{given}, bits=24)'
+    yield f'_case("small"{given}, tier="smoke")'
+    yield f'_case("24-bits"{given}, bits=24)'
     if {"*B", "*R", "*P"} & axes:
-        yield f'_case("forms/strided", "non-contiguous"{given}, R=(2,), rows=True)'
+        yield f'_case("forms/strided"{given}, form="non-contiguous", R=(2,), rows=True)'
     for letter, name in {"T": "token", "Q": "query", "K": "key"}.items():
         if letter in axes:
-            yield f'_case("forms/one-{name}", "length-one"{given}, {letter}=1)'
+            yield f'_case("forms/one-{name}"{given}, {letter}=1)'
     if like.returns == "real" and any(axes.kind in ("real", "wide") for axes in like.arrays.values()):
-        yield f'_case("small", "term"{given}, kind="vjp")'
-        yield f'_case("24-bits", "term bits"{given}, kind="vjp", bits=24)'
+        yield f'_case("small"{given}, kind="vjp")'
+        yield f'_case("24-bits"{given}, kind="vjp", bits=24)'
     said = '"TO DO: give what is refused, and say why"'
-    yield f'_case("refused/TO-DO", "refuse"{given or ", {}"}, {{}}, {said}, kind="reject")'
+    yield f'_case("refused/TO-DO"{given or ", {}"}, {{}}, {said}, kind="reject")'
 
 
 def _is_literal(value: Any) -> bool:

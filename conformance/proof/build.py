@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,8 @@ from posref.spec import REGISTRY
 from ..accuracy import BASE, OF_DTYPE, UNIT
 from ..calls import differentiable, to_json
 from ..errors import BuildError, TargetError, VectorError, no_operation
-from ..evidence.catalogue import all_cases, all_flags, cases_of, groups
-from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedCase, LoadedGroup
+from ..evidence.catalogue import all_cases, cases_of, groups, mistakes
+from ..model import FORMS, STATES, Arrays, Case, LoadedCase, LoadedGroup
 from ..suite import safe_files, tensors
 from ..suite.reader import document, load_group, load_manifest
 from ..suite.safe_files import SUITE_FILE, whole_directory
@@ -145,13 +145,12 @@ def _products(
     wanted: Mapping[str, list[Case]], jobs: int | None, store: Store | None
 ) -> Iterator[Iterator[tuple[str, Product, bool]]]:
     """Yield an iterator over groups in order of their sources, each with its files and whether it was proved now."""
-    flags = all_flags()
-    keys = {name: store.key(cases, flags) for name, cases in wanted.items()} if store else {}
+    keys = {name: store.key(cases) for name, cases in wanted.items()} if store else {}
     found = {name: product for name, key in keys.items() if store and (product := store.get(key))}
     again = drawn(list(found))
-    tasks = {name: (cases, frozenset(flags)) for name, cases in wanted.items() if name not in found or name in again}
+    tasks = {name: (cases,) for name, cases in wanted.items() if name not in found or name in again}
     # what is stored is proved in workers, by code that they load after the store has looked at it
-    count = workers.fitting(jobs, sum(len(cases) for cases, _ in tasks.values()), here=store is None)
+    count = workers.fitting(jobs, sum(len(cases) for (cases,) in tasks.values()), here=store is None)
 
     def merged(proofs: Iterator[Product]) -> Iterator[tuple[str, Product, bool]]:
         for name in wanted:
@@ -179,9 +178,9 @@ def drawn(names: Sequence[str]) -> frozenset[str]:
     return frozenset(SystemRandom().sample(names, math.ceil(len(names) * AGAIN)))
 
 
-def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:
+def product_of(cases: Sequence[Case]) -> Product:
     """Return the proved files of a group, and its smoke cases."""
-    group = build_group(cases, flags)
+    group = build_group(cases)
     return Product(group_files(group), smoke_of(group))
 
 
@@ -193,19 +192,16 @@ def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[
     order = {name: place for place, name in enumerate(known)}
     names = sorted(entries, key=lambda name: order.get(name, len(order)))
     cases = [case for name in names for case in smoke.get(name, ())]
-    _finish(root, [entries[name] for name in names], cases, all_flags())
+    _finish(root, [entries[name] for name in names], cases, mistakes())
 
 
-def build_group(
-    cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2, prove: Prover = proved
-) -> ProvedGroup:
-    """Return a group's manifest and proved tensors; its cases must name `flags` that exist, by default those of the sources."""
+def build_group(cases: Sequence[Case], *, witnesses: int = 2, prove: Prover = proved) -> ProvedGroup:
+    """Return a group's manifest and proved tensors; `BuildError` for a form or a state that no code knows."""
     first = cases[0]
-    flags = all_flags() if flags is None else flags
     for case in cases:
-        unknown = {name for name in case.flags if name not in flags and name not in OWN}
-        if unknown or not case.flags:
-            msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
+        unknown = {*case.flags} - {*FORMS, *STATES}
+        if unknown:
+            msg = f"{case.id}: form and state must be of {FORMS + STATES}; got {', '.join(sorted(unknown))}."
             raise BuildError(msg)
     record = REGISTRY[first.op]
     calls = [call for case in cases for call in case.calls if case.kind != "reject"]
@@ -260,7 +256,7 @@ def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str,
     expected, mid, widths = group.prove(case.op, arrays, params)
     entry = _entry(name, params, arrays, expected, group)
     entry["intermediates"] = _store(group.data, f"{name}/mid", mid)
-    return entry | {"dtypes": _keep(name, widths, askable(case.op, arrays, expected, case.flags), group)}
+    return entry | {"dtypes": _keep(name, widths, askable(case.op, arrays, expected, case.form), group)}
 
 
 def _gradients(case: Case, name: str, group: ProvedGroup) -> dict[str, Any]:
@@ -408,8 +404,8 @@ def golden_suite(
             msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
             raise TargetError(msg) from error
         require_room("golden_suite", shapes)
-        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide(inputs), tuple(GOLDEN)))
-    write_suite(Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
+        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide(inputs)))
+    write_suite(Path(directory), by_op, Effort(jobs=jobs, minutes=minutes))
     return Path(directory)
 
 
@@ -423,9 +419,8 @@ def require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def write_suite(
-    directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
-    show: Show | None = None,
-) -> None:  # fmt: skip
+    directory: Path, by_op: Mapping[str, list[Case]], effort: Effort | None = None, show: Show | None = None
+) -> None:
     """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
     spent = effort or Effort(minutes=math.inf)
 
@@ -437,13 +432,13 @@ def write_suite(
         made = (build_group(cases, witnesses=spent.witnesses, prove=prove) for cases in by_op.values() if cases)
         entries = [write_group(new, group) for group in made]
         copy_static(STATIC, new, own=old)
-        _finish(new, entries, [], flags)
+        _finish(new, entries, [], {})
 
 
-def _finish(root: Path, entries: Sequence[Mapping[str, Any]], smoke: Sequence[Any], flags: Mapping[str, Flag]) -> None:
+def _finish(root: Path, entries: Sequence[Mapping[str, Any]], smoke: Sequence[Any], flags: Mapping[str, Any]) -> None:
     """Write what speaks of all groups of a suite."""
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
-    write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
+    write_json(root / "flags.json", flags)
     finish(root, entries)
 
 

@@ -158,11 +158,11 @@ def sensitivity(
     return {"trig": moved} if moved else {}
 
 
-def askable(op: str, inputs: Arrays, expected: Arrays, flags: tuple[str, ...] = ()) -> list[str]:
+def askable(op: str, inputs: Arrays, expected: Arrays, form: str = "") -> list[str]:
     """Return the dtypes that hold every real input exactly and every output within their range."""
     kept = []
     for dtype in OF_DTYPE:
-        holds = all(representable(v, given_dtype(op, n, dtype, flags)) for n, v in inputs.items() if v.dtype.kind == "f")
+        holds = all(representable(v, given_dtype(op, n, dtype, form)) for n, v in inputs.items() if v.dtype.kind == "f")
         values = [v for v in expected.values() if v.dtype.kind == "f"]
         if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
             values += [v for n, v in inputs.items() if n in positions_of(op)]

@@ -30,7 +30,7 @@ from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
 from ..calls import PLACED, array_names, from_json, judged_as, parameters_of, positions_of, to_json
 from ..errors import TargetError, shown
 from ..evidence.tools.numbers import floats
-from ..model import GOLDEN, Arrays, Case
+from ..model import Arrays, Case
 from ..suite import tensors
 from ..suite.axes import size_options, within
 from ..suite.safe_files import NAMED_FILE, is_standard_output, loads, read_named, read_object, whole_file
@@ -97,7 +97,7 @@ class Request:
         for option, value in params.items():
             if option in size_options(self.op) and isinstance(value, int):
                 _require(f"--option {option}=", value)
-        return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")
+        return Case(f"{self.op}/golden/call", params, inputs, f"seed {self.seed}")
 
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
@@ -528,7 +528,7 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         from . import build
 
         build.require_room("golden", shapes)
-        build.write_suite(path, {case.op: [case]}, GOLDEN, wanted.effort, show)
+        build.write_suite(path, {case.op: [case]}, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
     if wanted.effort.stages and not mid:

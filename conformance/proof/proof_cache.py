@@ -33,7 +33,7 @@ import posref
 from posref import backends
 
 from ..errors import VectorError
-from ..model import Case, Flag
+from ..model import Case
 from ..suite import safe_files, schemas
 
 CODE = Path(__file__).parents[1]
@@ -153,10 +153,9 @@ class Store:
         self.identity = identity()
         self.secret = _secret(folder)
 
-    def key(self, cases: Sequence[Case], flags: Mapping[str, Flag]) -> str:
-        """Return the key of a group: of its cases, the flags that they name, and all that proves them."""
-        named = {name: flags.get(name) for case in cases for name in case.flags}
-        return hashlib.sha256(json.dumps([self.identity, _told(list(cases)), _told(named)]).encode()).hexdigest()
+    def key(self, cases: Sequence[Case]) -> str:
+        """Return the key of a group: of its cases, and all that proves them."""
+        return hashlib.sha256(json.dumps([self.identity, _told(list(cases))]).encode()).hexdigest()
 
     def get(self, key: str) -> Product | None:
         """Return what was proved under a key; None if nothing was, or it is not as this user stored it."""

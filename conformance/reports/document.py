@@ -9,9 +9,8 @@ from posref.spec import REGISTRY
 
 from ..accuracy import TRIG
 from ..calls import returns_reals
-from ..model import decides
+from ..model import VIEWS, decides
 from ..targets.base import PROCESSES
-from ..targets.invocation import FORMS
 
 NAMED = 4  # operations named in one line, at most
 
@@ -88,9 +87,9 @@ def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], l
 
 def plainness(case: Mapping[str, Any]) -> tuple[bool, bool, bool, int, int]:
     """Return a key of a case in a report's JSON: one call of values before others, few options, and few values."""
-    forms = not {*FORMS}.isdisjoint(case.get("flags", ()))
+    is_view = not {*VIEWS}.isdisjoint(case.get("flags", ()))
     call = case.get("call", "")
-    return case["kind"] != "value", forms, not case.get("values", 0), call.count("="), case.get("values", 0)
+    return case["kind"] != "value", is_view, not case.get("values", 0), call.count("="), case.get("values", 0)
 
 
 def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:

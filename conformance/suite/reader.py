@@ -17,7 +17,7 @@ from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, 
 from ..accuracy import BASE, UNIT
 from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
-from ..model import Call, LoadedCase, LoadedGroup
+from ..model import FORMS, STATES, Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
 from .axes import places, size_options
 from .safe_files import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT, put_aside
@@ -152,10 +152,11 @@ def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, widths: Width
         op,
         case["kind"],
         case["tier"],
-        tuple(case["flags"]),
         case["comment"],
         tuple(case.get("dtypes", ("float32",))),
         tuple(calls),
+        next((word for word in case["flags"] if word in FORMS), ""),
+        next((word for word in case["flags"] if word in STATES), ""),
     )
 
 

@@ -27,9 +27,6 @@ from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
 from ..errors import Failure, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
 
-FORMS = ("non-contiguous", "broadcast-view")  # flags that say how arrays are made
-OWN_DTYPE = ("float32-tables", "half-tables")  # flags of cosines and sines in another dtype than that of x
-
 
 def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
     """Return the axes but the last along which values do not change, so that a view of one row may stand for all."""
@@ -56,11 +53,9 @@ class InProcess(Protocol):
         """Return the implementation's function for an operation, or None."""
 
 
-def arguments(
-    target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments(target: InProcess, op: str, call: Call, dtype: str, form: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
     """
-    Return the positional and keyword arguments of a call by name, in the implementation's own arrays; `flags` say their form.
+    Return the positional and keyword arguments of a call by name, in the implementation's own arrays, made in a `form`.
 
     Raises
     ------
@@ -68,7 +63,7 @@ def arguments(
         If the implementation's signature lacks an option that does not have its default value.
     """
     reference = parameters_of(REGISTRY[op].function)
-    arrays = {name: to_array(target, op, name, value, dtype, flags) for name, value in call.inputs.items()}
+    arrays = {name: to_array(target, op, name, value, dtype, form) for name, value in call.inputs.items()}
     values = {**call.params, **arrays}
     positional = {n: values[n] for n, p in reference.items() if p.kind is p.POSITIONAL_ONLY}
     keywords = {n: values[n] for n, p in reference.items() if p.kind is p.KEYWORD_ONLY and n in values}
@@ -87,22 +82,22 @@ def arguments(
     return positional, keywords
 
 
-def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
+def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, form: str = "") -> Any:
     """
-    Return an input in the implementation's arrays, in the form that a case's flags ask for where its library has it.
+    Return an input in the implementation's arrays, in the form of a case where its library has it.
 
     Positions and frequencies are never narrower than float32. Around the values lies memory that is none of theirs, where the
     library can tell whether that was written to.
     """
     backend = target.backend
-    narrow = given_dtype(op, name, dtype, flags) if value.dtype.kind == "f" else None
-    if "broadcast-view" in flags:
+    narrow = given_dtype(op, name, dtype, form) if value.dtype.kind == "f" else None
+    if form == "broadcast-view":
         axes = broadcast_axes(value)
         row = value[tuple(slice(1) if a in axes else slice(None) for a in range(value.ndim))]
         xp = np if backend.name == "numpy" else backend.namespace()  # the namespace of NumPy takes long to load
         return xp.broadcast_to(backend.from_numpy(row, narrow, target.device), value.shape)
     array = backend.from_numpy(value, narrow, target.device)
-    if "non-contiguous" in flags and hasattr(backend, "strided"):
+    if form == "non-contiguous" and hasattr(backend, "strided"):
         return backend.strided(array)
     return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array
 
@@ -224,7 +219,7 @@ def accept(
     dtype: str,
     *,
     asked: bool,
-    flags: tuple[str, ...] = (),
+    form: str = "",
 ) -> npt.NDArray[Any]:
     """
     Return one output, or raise `Failure` unless its shape and dtype are such as the operation, or its gradient, may have.
@@ -259,7 +254,7 @@ def accept(
     if host.dtype.kind != "f" or (free and found in UNIT):
         msg = f"{name} must be real and at least float32; got {found}"
         raise Failure(msg)
-    promoted = found == given_dtype(op, "cos", dtype, flags) == "float32"  # of x and wider tables
+    promoted = found == given_dtype(op, "cos", dtype, form) == "float32"  # of x and wider tables
     if not free and not promoted and found != dtype:
         msg = f"{name} must be {dtype}; got {found}"
         raise Failure(msg)
@@ -273,7 +268,7 @@ def accepted(
     missing = [name for name in call.expected if name not in outputs]
     if missing:
         raise Failure(message or f"returned no {', '.join(missing)}")
-    return {n: accept(case.op, n, *outputs[n], call, dtype, asked=asked, flags=case.flags) for n in call.expected}
+    return {n: accept(case.op, n, *outputs[n], call, dtype, asked=asked, form=case.form) for n in call.expected}
 
 
 def keywords_of(function: Any) -> frozenset[str] | None:
@@ -335,10 +330,10 @@ class ValueCall:
 
     def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str, *, watched: bool = True) -> None:
         self.target, self.case, self.call, self.dtype = target, case, call, dtype
-        self.positional, self.keywords = arguments(target, case.op, call, dtype, case.flags)
+        self.positional, self.keywords = arguments(target, case.op, call, dtype, case.form)
         self.overwritten = self._overwritten()
         self.inputs = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
-        self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.flags) for n, x in call.cotangents.items()}
+        self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.form) for n, x in call.cotangents.items()}
         given = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
         self.watched = {n: array for n, array in given.items() if watched and n != self.overwritten}
         self.before = {n: bits(target.backend.to_numpy(array)) for n, array in self.watched.items()}
@@ -377,9 +372,8 @@ class ValueCall:
         """Return the argument that is overwritten; then it is no view whose rows share memory, where nothing can be written."""
         case, inputs = self.case, self.call.inputs
         name = next((n for n in self.target.in_place if REGISTRY[case.op].result == (f"={n}",) and n in inputs), None)
-        if name is not None and "broadcast-view" in case.flags:
-            plain = tuple(flag for flag in case.flags if flag != "broadcast-view")
-            array = to_array(self.target, case.op, name, inputs[name], self.dtype, plain)
+        if name is not None and case.form == "broadcast-view":
+            array = to_array(self.target, case.op, name, inputs[name], self.dtype)
             (self.positional if name in self.positional else self.keywords)[name] = array
         return name
 

@@ -25,7 +25,6 @@ from ..suite import safe_files, tensors
 from ..suite.reader import load_manifest
 from ..suite.safe_files import EMPTY_TENSOR
 from ..suite.schemas import validator
-from .invocation import FORMS, OWN_DTYPE
 from .limits import BYTES_PER_VALUE, START_REPLY
 
 VERSION = 1
@@ -53,7 +52,7 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str) -> dict[str, Any]:
     message = {
         "cmd": "run", "seq": seq, "case": case.id, "step": step, "op": case.op, "dtype": dtype,
         "params": options(case.op, call.params), "defaults": defaults(case.op, call.params),
-        "inputs": {n: given(case.op, n, v, dtype, case.flags) for n, v in call.inputs.items()},
+        "inputs": {n: given(case.op, n, v, dtype, case.form) for n, v in call.inputs.items()},
         "outputs": outputs(case, call),
     }  # fmt: skip
     cotangents = {n: given(case.op, "", v, dtype) for n, v in call.cotangents.items()}
@@ -62,8 +61,7 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str) -> dict[str, Any]:
 
 def forms(case: LoadedCase) -> dict[str, list[str]]:
     """Return what a request says of the form in which a library with strides should make its arrays, if anything."""
-    wanted = [flag for flag in case.flags if flag in FORMS + OWN_DTYPE]
-    return {"forms": wanted} if wanted else {}
+    return {"forms": [case.form]} if case.form else {}
 
 
 def outputs(case: LoadedCase, call: Call) -> list[str]:
@@ -84,11 +82,11 @@ def defaults(op: str, params: Mapping[str, Any]) -> list[str]:
     return [n for n, p in parameters.items() if n in domains and p.default is not p.empty and n not in params]
 
 
-def given(op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Tensor:
+def given(op: str, name: str, value: npt.NDArray[Any], dtype: str, form: str = "") -> Tensor:
     """Return an input as a tensor, reals rounded to the dtype that it is given in."""
     if value.dtype.kind != "f":
         return encode(value, value.dtype.name)
-    return encode(value, given_dtype(op, name, dtype, flags))
+    return encode(value, given_dtype(op, name, dtype, form))
 
 
 def encode(value: npt.NDArray[Any], dtype: str) -> Tensor:

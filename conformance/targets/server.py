@@ -69,8 +69,9 @@ class Server:
         if function is None or dtype not in self.target.backend.dtypes:
             msg = f"no {op} in {dtype}"
             raise Unsupported(msg)
-        call, forms = _call(request), tuple(request.get("forms", ()))
-        case = LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,))
+        call = _call(request)
+        form = next(iter(request.get("forms", ())), "")
+        case = LoadedCase(request["case"], op, "value", "core", "", (dtype,), (call,), form)
         if request["step"] == 0 and self.asked != (request["case"], dtype):
             self.target.begin(case)
         self.asked = (request["case"], dtype)

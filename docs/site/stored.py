@@ -1,4 +1,4 @@
-"""What the stored vectors say about an operation: the bounds of each accuracy class, and the cases by option and flag."""
+"""What the stored vectors say about an operation: the bounds of each accuracy class, and the cases by option and mistake."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from posref.conformance.accuracy import BASE
-from posref.conformance.evidence.catalogue import all_flags
+from posref.conformance.evidence.catalogue import mistakes
 from posref.conformance.model import LoadedCase
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.spec import REGISTRY, Flag, OneOf
@@ -19,6 +19,9 @@ from posref.spec import REGISTRY, Flag, OneOf
 def cases(op: str) -> tuple[LoadedCase, ...]:
     """Return the core cases of an operation."""
     return tuple(case for group in load_groups(INSTALLED, ops={op}) for case in group.cases)
+
+
+known_mistakes = cache(mistakes)
 
 
 def accuracy(op: str) -> list[str]:
@@ -36,20 +39,20 @@ def accuracy(op: str) -> list[str]:
 
 
 def asked(op: str) -> list[str]:
-    """Return the number of cases, and a list of them by option and flag."""
+    """Return the number of cases, a list of them by option, and how many catch each mistake, as measured."""
     found = cases(op)
-    flags = all_flags()
     kinds = Counter(case.kind for case in found)
     said = ", ".join(f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind])
-    lines = [f"{len(found)} cases check this operation: {said}.", "", ":::{dropdown} Cases by option and flag", ""]
+    lines = [f"{len(found)} cases check this operation: {said}.", "", ":::{dropdown} Cases by option, and what they catch", ""]
     for option, domain in REGISTRY[op].domains.items():
         if isinstance(domain, OneOf | Flag):
             given = [{call.params.get(option) for call in case.calls} for case in found if case.kind != "reject"]
             words = Counter(str(word) for each in given for word in each if word is not None)
             known = [f"`{word}` {number}" for word, number in words.most_common()]
             lines += [f"- {option}: {', '.join(known)}"] if known else []
-    counts = Counter(flag for case in found for flag in case.flags)
-    lines += [f"- {flag} ({number}): {_plain(flags[flag].catches)}" for flag, number in counts.most_common() if flag in flags]
+    caught = {name: said["cases"][op] for name, said in known_mistakes().items() if op in said["cases"]}
+    for name, number in sorted(caught.items(), key=lambda pair: -pair[1]):
+        lines.append(f"- {name} ({number}): {_plain(known_mistakes()[name]['catches'])}")
     return [*lines, "", ":::", ""]
 
 

@@ -12,24 +12,23 @@ from ...model import Case
 from ...suite.axes import alternative, is_star, result_axes
 from ..tools.case import Options, cases_of
 from ..tools.cotangents import gradient
-from ..tools.forms import FLAGS as FORMS
 from .facts import facts_of
 from .made_calls import SIZES, call, shape_of, usual_way
 
 
-def drawn_cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
+def drawn_cases_of(op: str) -> Callable[..., Case]:
     """
     Return what makes cases of one operation, as `cases_of` does, and draws the arrays that are not given.
 
-    ``_case("true-size", "sign far", {"form": "log"}, {"k_positions": (0, 257, 65537)}, H=12, bits=24)`` has the usual options
+    ``_case("true-size", {"form": "log"}, {"k_positions": (0, 257, 65537)}, H=12, bits=24)`` has the usual options
     but one. Its other arrays are drawn within their domains, and have the sizes of the given ones. Sizes are given by letter,
-    and what else `made_calls.call` takes. A name without a group is in group "plain". Flags of `tools.forms` have no prefix.
-    A case of kind "vjp" is in group "gradient", and has the flags of `gradient`.
+    and what else `made_calls.call` takes. A name without a group is in group "plain".
+    A case of kind "vjp" is in group "gradient".
     """
 
     def case(
-        name: str, flags: str, params: Options | None = None, inputs: Options | None = None, comment: str = "", *,
-        kind: str = "value", tier: str = "core", wrt: str = "", **drawn: Any,
+        name: str, params: Options | None = None, inputs: Options | None = None, comment: str = "", *,
+        kind: str = "value", tier: str = "core", wrt: str = "", form: str = "", **drawn: Any,
     ) -> Case:  # fmt: skip
         given = dict(inputs or {})
         options, arrays = call(op, name, facts_of(op).options | dict(params or {}), **_sizes(op, given) | drawn)
@@ -39,10 +38,9 @@ def drawn_cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
             known = {**SIZES, **facts_of(op).sizes, **defaults, **options, **_sizes(op, arrays)}
             shapes = {out: shape_of(result_axes(op, out, usual_way(op)), known, rows=True) for out in REGISTRY[op].outputs}
             bits = drawn.get("bits", 8)
-            return gradient(op, name, flags, arrays, shapes, comment, wrt=wrt, bits=bits, **options)
+            return gradient(op, name, arrays, shapes, comment, wrt=wrt, bits=bits, view=form, **options)
         name = name if "/" in name else f"plain/{name}"
-        flags = " ".join(flag if flag in FORMS else prefix + flag for flag in flags.split())
-        return cases_of(op)(name, flags, options, arrays, comment, kind=kind, tier=tier)
+        return cases_of(op)(name, options, arrays, comment, kind=kind, tier=tier, form=form)
 
     return case
 

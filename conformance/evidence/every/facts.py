@@ -17,7 +17,6 @@ What the evidence of an operation says of its generated calls. Each name may be 
 ``EVERY_SIZE``     True: all sizes of the kernel tier, since many kernels compute the operation; else few
 ``cases()``        the operation's own cases
 ``more(make)``     cases that are made from the axes too, but that do not follow from them: `tools.case.Make`
-``FLAGS``          the flags of its own cases alone, but for names of its mistakes; those of several are in ``evidence/shared``
 ``DEVIATIONS``     the known mistakes of the operation alone
 =================  ==========================================================================================================
 """

@@ -19,31 +19,18 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ...calls import positions_of
-from ...model import Case, Flag
+from ...model import Case
 from ...suite.axes import alternatives, arranged, limits, within
 from .facts import facts_of
 from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 
 GROUP = "kernel"
 MOST = 1000  # positions and words that have no largest one end below it
-FLAGS = {
-    "tile": Flag("a tail of tokens, keys or channels past the last whole tile that is not computed", "flashinfer #2470"),
-    "grid": Flag("rows beyond the 65535 blocks of a grid, or heads beyond a power of two, that are not computed"),
-    "non-contiguous": Flag("strides ignored, or the memory between rows overwritten"),
-    "long": Flag("a table, a buffer or a sum that is too short for thousands of tokens"),
-    "one-token": Flag("one token at an offset handled as if it were the first", "MLX d40e76809, flashinfer #847"),
-    "shuffled": Flag("positions taken for a range where they are not"),
-    "rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
-    "rising": Flag("an online softmax whose running maximum misses the largest logits of later tiles: it overflows"),
-    "wide-head": Flag("head sizes above 128 that a kernel computes in part"),
-    "part-of-head": Flag("a channel's partner found by XOR of lanes, or at half the head, where only a part of it rotates"),
-    "channels": Flag("channels or points beyond the first 64 or 256 that are not computed"),
-}
 Arrays = dict[str, npt.NDArray[Any]]
 Options = Mapping[str, Any]
 Asked = tuple[Options, Arrays]
-Row = tuple[str, str, Callable[[np.random.Generator], Asked]]  # a name, flags, and what makes options and arrays
-Sized = tuple[str, str, tuple[int, ...], str]  # a name, flags, the shape of x, and the form of its positions
+Row = tuple[str, str, Callable[[np.random.Generator], Asked]]  # a name, the form, and what makes options and arrays
+Sized = tuple[str, tuple[int, ...], str]  # a name, the shape of x, and the form of its positions
 
 
 def reals(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float64]:
@@ -52,62 +39,63 @@ def reals(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float64]:
 
 
 ROTARY: tuple[Sized, ...] = (
-    ("tokens-257", "tile non-contiguous", (2, 3, 257, 128), "from 0"),
-    ("rows-65537", "grid", (65537, 1, 64), "rows"),
-    ("tokens-4097", "long", (1, 1, 4097, 64), "from 0"),
-    ("one-token", "one-token", (5, 3, 1, 64), "later"),
-    ("tokens-65", "tile shuffled", (2, 2, 65, 96), "shuffled"),
-    ("lanes-256", "tile wide-head", (1, 2, 33, 256), "later"),
-    ("heads-33", "grid rows", (2, 33, 65, 64), "rows"),
-    ("tokens-31", "tile", (7, 31, 80), "later"),
-    ("tokens-63", "tile", (3, 1, 63, 192), "from 0"),
-    ("tokens-64", "tile", (2, 5, 64, 64), "later"),
-    ("tokens-127", "tile", (127, 112), "from 0"),
-    ("tokens-129", "tile", (5, 129, 160), "later"),
+    ("tokens-257", (2, 3, 257, 128), "from 0"),
+    ("rows-65537", (65537, 1, 64), "rows"),
+    ("tokens-4097", (1, 1, 4097, 64), "from 0"),
+    ("one-token", (5, 3, 1, 64), "later"),
+    ("tokens-65", (2, 2, 65, 96), "shuffled"),
+    ("lanes-256", (1, 2, 33, 256), "later"),
+    ("heads-33", (2, 33, 65, 64), "rows"),
+    ("tokens-31", (7, 31, 80), "later"),
+    ("tokens-63", (3, 1, 63, 192), "from 0"),
+    ("tokens-64", (2, 5, 64, 64), "later"),
+    ("tokens-127", (127, 112), "from 0"),
+    ("tokens-129", (5, 129, 160), "later"),
 )
 PARTS = tuple((part * head // 8, head) for head in (64, 128, 256) for part in (2, 3, 4, 6))  # rotated channels, and all
 FEW_PARTS = ((48, 128), (96, 128))
 FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097")  # of operations that do not ask for every size
-HEADS: tuple[tuple[str, str, tuple[int, int, int, int, int]], ...] = (  # query heads, key heads, queries, keys, lanes
-    ("keys-129", "tile", (6, 2, 129, 129, 80)),
-    ("keys-257", "tile non-contiguous", (2, 2, 257, 257, 64)),
-    ("keys-127", "tile wide-head", (2, 2, 63, 127, 256)),
-    ("heads-33", "grid", (33, 33, 16, 257, 64)),
-    ("keys-4097", "long", (1, 1, 8, 4097, 64)),
-    ("one-query", "one-token", (8, 2, 1, 65, 128)),
-    ("keys-31", "tile", (4, 2, 33, 31, 96)),
-    ("keys-64", "tile", (3, 1, 64, 64, 64)),
-    ("keys-193", "tile rising", (2, 1, 65, 193, 64)),
+HEADS: tuple[tuple[str, tuple[int, int, int, int, int]], ...] = (  # query heads, key heads, queries, keys, lanes
+    ("keys-129", (6, 2, 129, 129, 80)),
+    ("keys-257", (2, 2, 257, 257, 64)),
+    ("keys-127", (2, 2, 63, 127, 256)),
+    ("heads-33", (33, 33, 16, 257, 64)),
+    ("keys-4097", (1, 1, 8, 4097, 64)),
+    ("one-query", (8, 2, 1, 65, 128)),
+    ("keys-31", (4, 2, 33, 31, 96)),
+    ("keys-64", (3, 1, 64, 64, 64)),
+    ("keys-193", (2, 1, 65, 193, 64)),
 )
 FEW_HEADS = ("keys-129", "keys-257", "one-query")
 GRIDS = (  # heads, queries, keys
-    ("keys-4097", "long", (12, 65, 4097)),
-    ("keys-129", "tile", (8, 129, 129)),
-    ("one-query", "one-token grid", (33, 1, 257)),
-    ("keys-257", "tile", (2, 257, 257)),
-    ("keys-769", "long", (8, 65, 769)),
-    ("keys-63", "tile", (5, 33, 63)),
+    ("keys-4097", (12, 65, 4097)),
+    ("keys-129", (8, 129, 129)),
+    ("one-query", (33, 1, 257)),
+    ("keys-257", (2, 257, 257)),
+    ("keys-769", (8, 65, 769)),
+    ("keys-63", (5, 33, 63)),
 )
 IMAGES = (  # images, heads, rows and columns of patches, channels
-    ("patches-129", "tile", (2, 3, 3, 43, 80)),
-    ("patches-257", "tile long", (1, 2, 257, 1, 64)),
-    ("patches-196", "tile", (3, 1, 14, 14, 64)),
-    ("heads-33", "grid", (1, 33, 5, 7, 16)),
-    ("one-patch", "one-token", (5, 2, 1, 1, 96)),
+    ("patches-129", (2, 3, 3, 43, 80)),
+    ("patches-257", (1, 2, 257, 1, 64)),
+    ("patches-196", (3, 1, 14, 14, 64)),
+    ("heads-33", (1, 33, 5, 7, 16)),
+    ("one-patch", (5, 2, 1, 1, 96)),
 )
-WHOLE: tuple[tuple[str, str, dict[str, Any]], ...] = (  # of other kinds, besides their own sizes
-    ("rows-257", "tile channels", {"P": (257,), "T": 257, "R": (2,), "I": 14, "J": 19}),
-    ("batch-1030", "grid rows", {"P": (1030, 3), "T": 3, "R": (1030,), "I": 3, "J": 2}),
-    ("rows-4099", "long", {"P": (4099,), "T": 4099, "R": ()}),
+WHOLE: tuple[tuple[str, dict[str, Any]], ...] = (  # of other kinds, besides their own sizes
+    ("rows-257", {"P": (257,), "T": 257, "R": (2,), "I": 14, "J": 19}),
+    ("batch-1030", {"P": (1030, 3), "T": 3, "R": (1030,), "I": 3, "J": 2}),
+    ("rows-4099", {"P": (4099,), "T": 4099, "R": ()}),
 )
 COLUMNS = (  # positions alone
-    ("tokens-257", "tile", (257,)),
-    ("rows-65537", "grid", (65537,)),
-    ("tokens-129", "tile rows", (3, 129)),
-    ("one-token", "one-token", (1,)),
-    ("tokens-63", "tile", (7, 63)),
+    ("tokens-257", (257,)),
+    ("rows-65537", (65537,)),
+    ("tokens-129", (3, 129)),
+    ("one-token", (1,)),
+    ("tokens-63", (7, 63)),
 )
-ALONE = (("model", "tile", (1,)),)  # where options and tables say all sizes
+ALONE = (("model", (1,)),)  # where options and tables say all sizes
+STRIDED = ("tokens-257", "keys-257")  # of rotations and of queries and keys: the arrays are not contiguous
 
 
 def positions(rng: np.random.Generator, shape: tuple[int, ...], form: str) -> npt.NDArray[np.int64]:
@@ -174,18 +162,23 @@ def _given(op: str) -> list[str]:
     return [name for name, axes in REGISTRY[op].arrays.items() if not axes.optional]
 
 
+def _view(name: str) -> str:
+    """Return the form of a call of this name."""
+    return "non-contiguous" if name in STRIDED else ""
+
+
 # ---- operations that rotate x ----------------------------------------------------------------------------------------------
 def _rotating(op: str) -> Iterator[Row]:
     summed = "skew" in REGISTRY[op].arrays  # each channel is a sum over all of them
     for params in facts_of(op).kernel:
-        for name, flags, shape, form in ROTARY:
+        for name, shape, form in ROTARY:
             if facts_of(op).every_size or name in FEW:
                 x = (*shape[:-1], 16) if summed else shape
-                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
+                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), _view(name), _rotated(op, params, x, form)
         if "rotary_dim" in REGISTRY[op].domains or "cos" in REGISTRY[op].arrays:
             for part, head in PARTS if facts_of(op).every_size else FEW_PARTS:
                 name = f"{params['layout']}-part-{part}-of-{head}"
-                yield name, "part-of-head", _rotated(op, params, (2, 3, 33, head), "later", part)
+                yield name, "", _rotated(op, params, (2, 3, 33, head), "later", part)
 
 
 def _rotated(
@@ -236,9 +229,9 @@ SMALL = {"q": 0.5, "k": 0.5, "weights": 1 / 16}  # so that logits are of the siz
 
 def _attending(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
-        for name, flags, sizes in HEADS:
+        for name, sizes in HEADS:
             if facts_of(op).every_size or name in FEW_HEADS:
-                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _attended(op, params, sizes)
+                yield f"{_word(op, params, 'layout')}-{name}".strip("-"), _view(name), _attended(op, params, sizes)
 
 
 def _attended(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
@@ -272,9 +265,9 @@ def _of_pairs(name: str, queries: int, keys: int) -> npt.NDArray[Any] | None:
 
 def _grid(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
-        for name, flags, sizes in GRIDS:
+        for name, sizes in GRIDS:
             if facts_of(op).every_size or name != "keys-63":
-                yield f"{_word(op, params, 'form', 'sides')}-{name}".strip("-"), flags, _biased(op, params, sizes)
+                yield f"{_word(op, params, 'form', 'sides')}-{name}".strip("-"), "", _biased(op, params, sizes)
 
 
 def _word(op: str, params: Options, *names: str) -> str:
@@ -305,8 +298,8 @@ def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[
 # ---- operations of images --------------------------------------------------------------------------------------------------
 def _imaged(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
-        for name, flags, sizes in IMAGES:
-            yield name, flags, _of_patches(op, params, sizes)
+        for name, sizes in IMAGES:
+            yield name, "", _of_patches(op, params, sizes)
 
 
 def _of_patches(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
@@ -322,8 +315,8 @@ def _of_patches(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[n
 # ---- operations of positions alone -----------------------------------------------------------------------------------------
 def _column(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
-        for name, flags, shape in COLUMNS if positions_of(op) or "inv_freq" in REGISTRY[op].arrays else ALONE:
-            yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _placed(op, params, shape)
+        for name, shape in COLUMNS if positions_of(op) or "inv_freq" in REGISTRY[op].arrays else ALONE:
+            yield f"{_word(op, params, 'layout')}-{name}".strip("-"), "", _placed(op, params, shape)
 
 
 def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
@@ -351,9 +344,9 @@ def _whole(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
         word = _words_apart(params, facts_of(op).kernel)
         several = letters_of & {"P", "T", "R", "B"} and "R" not in (facts_of(op).kernel_sizes or {})
-        for name, flags, sizes in WHOLE if several else [("widths", "channels", {})]:
+        for name, sizes in WHOLE if several else [("widths", {})]:
             if letters_of & {"P", "T"} or name != "rows-4099":
-                yield f"{word}-{name}".strip("-"), flags, _widened(op, params, sizes)
+                yield f"{word}-{name}".strip("-"), "", _widened(op, params, sizes)
 
 
 def _words_apart(params: Options, every: Sequence[Options]) -> str:
@@ -393,11 +386,11 @@ def names(op: str) -> list[str]:
 
 def cases(op: str, only: str | None = None) -> Iterator[Case]:
     """Yield the cases of an operation, or `only` the one of that id. Their arrays are a function of the id."""
-    for name, flags, make in _rows(op):
+    for name, form, make in _rows(op):
         known = f"{op}/{GROUP}/{name}"
         if only in (None, known):
             params, inputs = make(np.random.default_rng(crc32(known.encode())))
-            yield Case(known, params, inputs, tuple(flags.split()), tier=GROUP)
+            yield Case(known, params, inputs, tier=GROUP, form=form)
 
 
 def _rows(op: str) -> Iterator[Row]:

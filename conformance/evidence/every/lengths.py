@@ -23,16 +23,10 @@ from posref.scaling import (
 )  # fmt: skip
 from posref.spec import REGISTRY
 
-from ...model import Case, Flag
+from ...model import Case
 from .facts import facts_of
 from .made_calls import call, has_one_position, is_bounded, letters, shifted, spread
 from .second_cases import rotates_alone, with_scaling
-
-FLAGS = {
-    "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
-    "many-keys": Flag("keys or queries beyond a tile of 32, 64 or 128 dropped, or joined without rescaling"),
-    "distant": Flag("positions cut to 17 bits, or read past a table of 131072 rows", "sglang #10788"),
-}
 
 TWENTY = 2**20
 LISTS = (1.0, 1.5, 4.0), (2.0, 6.0, 16.0)
@@ -64,22 +58,22 @@ def far(count: int) -> npt.NDArray[Any]:
     return np.asarray([FAR[i % len(FAR)] + i // len(FAR) for i in range(count)])
 
 
-def _named(op: str, name: str, flag: str, comment: str = "", params: dict[str, Any] | None = None, **how: Any) -> Case:
+def _named(op: str, name: str, comment: str = "", params: dict[str, Any] | None = None, **how: Any) -> Case:
     options, arrays = call(op, name, params, **how)
-    return Case(f"{op}/{name}", options, arrays, (flag,), comment)
+    return Case(f"{op}/{name}", options, arrays, comment)
 
 
 def _long(op: str) -> Iterator[Case]:
     """Yield calls with more tokens than a tile holds: one head, few lanes."""
     small: dict[str, Any] = {"G": 1, "g": 1, "H": 1}
     if "Q" in letters(op):
-        yield _named(op, "long/keys", "many-keys", places=shifted(0), Q=2, K=257, **small)
-        yield _named(op, "long/queries", "many-keys", places=spread, Q=131, K=3, **small)
+        yield _named(op, "long/keys", places=shifted(0), Q=2, K=257, **small)
+        yield _named(op, "long/queries", places=spread, Q=131, K=3, **small)
         for queries, keys in ((9, 12), (17, 18), (33, 48)):
-            yield _named(op, f"long/{keys}-keys", "many-keys", places=shifted(0), Q=queries, K=keys, **small)
+            yield _named(op, f"long/{keys}-keys", places=shifted(0), Q=queries, K=keys, **small)
     elif {"T", "*P"} & letters(op) and not has_one_position(op):
-        yield _named(op, "long/tokens", "many-tokens", "from 0 on", places=shifted(0), T=131, **small)
-        yield _named(op, "long/no-order", "many-tokens", places=spread, T=193, **small)
+        yield _named(op, "long/tokens", "from 0 on", places=shifted(0), T=131, **small)
+        yield _named(op, "long/no-order", places=spread, T=193, **small)
 
 
 def _distant(op: str) -> Iterator[Case]:
@@ -87,12 +81,12 @@ def _distant(op: str) -> Iterator[Case]:
     if is_bounded(op):
         return
     params = {**facts_of(op).options, "centre": 1000000} if "centre" in REGISTRY[op].domains else None
-    yield _named(op, "distant/plain", "distant", "", params, places=far)
+    yield _named(op, "distant/plain", "", params, places=far)
     if "scaling" in REGISTRY[op].domains:
         for name in SCALINGS if rotates_alone(op) else FEW:
             scaling, options = SCALINGS[name]
             params = {**with_scaling(op), "scaling": scaling, **options}
-            yield _named(op, f"distant/{name}", "distant", "", params, places=far)
+            yield _named(op, f"distant/{name}", "", params, places=far)
 
 
 def possible(op: str) -> Iterator[Case]:

@@ -19,19 +19,10 @@ from posref.spec import REGISTRY
 
 from ...accuracy import BASE
 from ...model import Call, Case, LoadedCase
-from ...model import Flag as Why
 from .for_model import Model
 from .kernel_cases import Arrays, reals
 
 GROUP = "model"
-FLAGS = {
-    "prompt": Why("a model's own options or sizes not reproduced"),
-    "decode": Why("single tokens that are placed by the batch's first, or from 0"),
-    "left-padding": Why("one row's positions used for every row of the batch"),
-    "original-length": Why("the change of frequencies at the original length missed, or made too early"),
-    "longest": Why("a table, or positions in a narrow dtype, that end before the context does"),
-    "still": Why("a layer rotated that must not rotate"),
-}
 PROMPT, BESIDE, PADDED = 257, 64, (0, 3, 40)  # tokens of a prompt, and on each side of a border; padding of three rows
 
 
@@ -40,7 +31,6 @@ class Placement:
     """Where the tokens of one call stand: positions for x of a shape (rows, heads, tokens), in a sequence of a length."""
 
     name: str
-    flag: str
     rows: int
     keys: bool  # asked of the heads of keys, not of queries
     positions: npt.NDArray[np.int64]  # of (tokens,), or (rows, 1, tokens)
@@ -50,19 +40,19 @@ class Placement:
 def places(model: Model) -> Iterator[Placement]:
     """Yield where the tokens of a model's calls stand."""
     short, original, longest = min(PROMPT, model.longest), model.original, model.longest
-    yield Placement("prompt", "prompt", 2, False, np.arange(short), short)
-    yield Placement("prompt-keys", "prompt", 2, True, np.arange(short), short)
+    yield Placement("prompt", 2, False, np.arange(short), short)
+    yield Placement("prompt-keys", 2, True, np.arange(short), short)
     single = sorted({0, 1, original - 1, min(original, longest - 1), longest - 1})
-    yield Placement("decode", "decode", len(single), False, np.asarray(single)[:, None, None], longest)
+    yield Placement("decode", len(single), False, np.asarray(single)[:, None, None], longest)
     count = min(65, model.longest)
     padded = np.maximum(np.arange(count) - np.asarray(PADDED)[:, None, None], 0)
-    yield Placement("left-padding", "left-padding", len(PADDED), False, padded, count)
+    yield Placement("left-padding", len(PADDED), False, padded, count)
     beside = min(BESIDE, original)
     if original < longest:
-        yield Placement("up-to-original", "original-length", 1, True, np.arange(original - beside, original), original)
+        yield Placement("up-to-original", 1, True, np.arange(original - beside, original), original)
         beyond = min(longest, original + beside)
-        yield Placement("beyond-original", "original-length", 1, True, np.arange(original - beside, beyond), beyond)
-    yield Placement("longest", "longest", 1, True, np.arange(longest - min(BESIDE, longest), longest), longest)
+        yield Placement("beyond-original", 1, True, np.arange(original - beside, beyond), beyond)
+    yield Placement("longest", 1, True, np.arange(longest - min(BESIDE, longest), longest), longest)
 
 
 def cases(model: Model, op: str) -> Iterator[Case]:
@@ -74,8 +64,9 @@ def cases(model: Model, op: str) -> Iterator[Case]:
         if not REGISTRY[op].arrays and place.rows > 1:
             continue  # constants depend on the length alone
         rng = np.random.default_rng(crc32(f"{model.name} {name}".encode()))
-        flag = "still" if model.is_still else place.flag
-        yield Case(name, model.arguments(op, place.length), _arrays(model, op, place, rng), (flag,), tier=GROUP)
+        yield Case(
+            name, model.arguments(op, place.length), _arrays(model, op, place, rng), tier=GROUP, state="still" * model.is_still
+        )
 
 
 def still(model: Model) -> Iterator[LoadedCase]:
@@ -85,7 +76,7 @@ def still(model: Model) -> Iterator[LoadedCase]:
         exact = {name: {"out": np.zeros(inputs["x"].shape)} for name in BASE}
         call = Call(case.params, inputs, {"out": inputs["x"]}, widths=exact)
         why = f"layer {model.layer} of {model.name} does not rotate: the result must be x"
-        yield LoadedCase(case.id, case.op, case.kind, GROUP, case.flags, why, ("float64", "float32"), (call,))
+        yield LoadedCase(case.id, case.op, case.kind, GROUP, why, ("float64", "float32"), (call,), state=case.state)
 
 
 def _arrays(model: Model, op: str, place: Placement, rng: np.random.Generator) -> Arrays:

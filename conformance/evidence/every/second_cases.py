@@ -9,27 +9,15 @@ import numpy as np
 from posref.scaling import DynamicNTK, DynamicYaRN, Linear, LongRoPE, NTKMixed, YaRN, YaRNByTurns
 from posref.spec import REGISTRY
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ...suite.axes import alternatives, holds, is_star, names_in
 from .facts import facts_of
 from .made_calls import call, has_one_position, is_bounded, letters, shifted, usual_way
 
-FLAGS = {
-    "again": Flag("a word, a shape or a form of positions that is taken for another one"),
-    "second-view": Flag("a view read as if its values lay one after another, or past its one row"),
-    "grown": Flag("a table or cache made for a short input read past its end, or kept from a longer one", "vllm-ascend #1266"),
-    "other-dtype-first": Flag("a table or cache kept in the dtype of the first call"),
-    "float32-tables": Flag("float32 cosines and sines read as half precision, or rounded to it", "sglang #3134"),
-    "half-tables": Flag("x or the result rounded to the dtype of cosines and sines"),
-    "neutral-factor": Flag("an attention factor of 1 taken for one that is not given"),
-    "part": Flag("a channel's partner at half the head, or found by XOR: right only if all rotate, or a power of two does"),
-    "range": Flag("bfloat16 values that pass through float16: infinite beyond 65504, 0 below 6e-8"),
-}
-
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "expanded": ("second-view broadcast-view", {"alike": True, "R": (3,), "G": 2}),
-    "expanded-once-more": ("second-view broadcast-view", {"alike": True, "R": (2,), "G": 2}),
-    "strided": ("second-view non-contiguous", {"R": (3,)}),
+    "expanded": ("broadcast-view", {"alike": True, "R": (3,), "G": 2}),
+    "expanded-once-more": ("broadcast-view", {"alike": True, "R": (2,), "G": 2}),
+    "strided": ("non-contiguous", {"R": (3,)}),
 }
 EMPTY: dict[str, dict[str, Any]] = {
     "tokens": {"T": 0, "Q": 0, "K": 3},
@@ -42,16 +30,16 @@ EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-def one(op: str, name: str, flags: str = "again", comment: str = "", params: Any = None, **how: Any) -> Case:
+def one(op: str, name: str, comment: str = "", params: Any = None, *, form: str = "", **how: Any) -> Case:
     """Return one call of an operation."""
     options, arrays = call(op, f"again/{name}", params, **how)
-    return Case(f"{op}/again/{name}", options, arrays, tuple(flags.split()), comment)
+    return Case(f"{op}/again/{name}", options, arrays, comment, form=form)
 
 
-def several(op: str, name: str, flags: str, comment: str, *calls: dict[str, Any]) -> Case:
+def several(op: str, name: str, comment: str, *calls: dict[str, Any], state: str = "") -> Case:
     """Return several calls of an operation on one instance."""
     steps = tuple(Step(*call(op, f"again/{name}{k}", **how)) for k, how in enumerate(calls))
-    return Case(f"{op}/again/{name}", flags=tuple(flags.split()), comment=comment, kind="sequence", steps=steps)
+    return Case(f"{op}/again/{name}", comment=comment, kind="sequence", steps=steps, state=state)
 
 
 def _by_rows(op: str) -> int | None:
@@ -84,8 +72,8 @@ def _forms(op: str) -> Iterator[Case]:
     """Yield calls with views, and without tokens, heads or rows."""
     if has_one_position(op):
         return
-    for name, (flags, how) in FORMS.items() if any(is_star(letter) for letter in letters(op)) else ():
-        yield one(op, name, flags, rows=True, way=_by_rows(op), **{"T": 4, "Q": 3} | how)
+    for name, (form, how) in FORMS.items() if any(is_star(letter) for letter in letters(op)) else ():
+        yield one(op, name, form=form, rows=True, way=_by_rows(op), **{"T": 4, "Q": 3} | how)
     known, used = letters(op), letters(op, usual_way(op))
     groups = bool({"H", "G*g"} & used) and _admits(op, {"H": 0, "G": 0})
     batch = bool({"*R", "*B", "*P"} & known)
@@ -100,7 +88,7 @@ def _forms(op: str) -> Iterator[Case]:
     }
     for kind in (kind for kind, there in kinds.items() if there):
         how = EMPTY[kind]
-        yield one(op, f"no-{kind}", "again length-zero", way=_by_rows(op) if "R" in how else None, **how)
+        yield one(op, f"no-{kind}", way=_by_rows(op) if "R" in how else None, **how)
 
 
 def _sequences(op: str) -> Iterator[Case]:
@@ -109,7 +97,7 @@ def _sequences(op: str) -> Iterator[Case]:
     if is_bounded(op):
         near, longer = {**near, "N": 12}, {**longer, "places": shifted(5), "N": 19}
     steps = near, longer, {**near, "T": 5, "Q": 3}, near
-    yield several(op, "grown", "grown", "short, longer than before, short again, as at first", *steps)
+    yield several(op, "grown", "short, longer than before, short again, as at first", *steps)
     if REGISTRY[op].returns == "real":
         same: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}
         comment = "the first call is made in half precision where the implementation states it"
@@ -117,7 +105,7 @@ def _sequences(op: str) -> Iterator[Case]:
         if "base" in options:
             same["params"] = {**options, "base": 20011.0}
             comment += ", with a base that no other case has"
-        yield several(op, "kept-dtype", "other-dtype-first", comment, *(same,) * 2)
+        yield several(op, "kept-dtype", comment, *(same,) * 2, state="other-dtype-first")
 
 
 def _places(op: str) -> Iterator[Case]:
@@ -131,7 +119,7 @@ def _places(op: str) -> Iterator[Case]:
         yield one(op, "fractional-once-more", places=lambda n: 3 + (np.arange(n) * 29 % 31) / 8)
     for letter, name in (("T", "token"), ("Q", "query"), ("K", "key")):
         if letter in letters(op):
-            yield one(op, f"one-{name}", "again length-one", places=shifted(29), **dict[str, Any]({letter: 1}))
+            yield one(op, f"one-{name}", places=shifted(29), **dict[str, Any]({letter: 1}))
     shapes = [axes.shape for axes in REGISTRY[op].arrays.values()]
     if any("|" in shape for shape in shapes) and not {"T", "Q", "*R"} & letters(op, 0) and shapes[0].split()[0] != "A":
         yield one(op, "vector", way=0, places=shifted(6))
@@ -140,15 +128,15 @@ def _places(op: str) -> Iterator[Case]:
 LONG = LongRoPE((1.0, 2.0, 3.0), (2.0, 4.0, 7.0), 9, max_length=36, attention_factor=1.25)
 NEUTRAL = YaRN(4.0, 64, attention_factor=1.0), YaRN(12.0, 500, beta_fast=16, beta_slow=2, attention_factor=1.0)
 MIXED = ("ntk-mixed", "ntk-mixed-mix")
-EXTENDED: dict[str, tuple[str, dict[str, Any]]] = {  # words of records at rope_frequencies, where they differ from another case
-    "neutral-factor": ("neutral-factor", {"scaling": NEUTRAL[0]}),
-    "neutral-factor-betas": ("neutral-factor", {"scaling": NEUTRAL[1]}),
-    "ntk-mixed": ("again", {"scaling": NTKMixed(3.0)}),
-    "ntk-mixed-mix": ("again", {"scaling": NTKMixed(3.0, mix=1.25)}),
-    "yarn-dynamic": ("again", {"scaling": DynamicYaRN(80, beta_slow=2, truncate=False), "length": 300}),
-    "longrope-given": ("again", {"scaling": LONG, "length": 40}),
-    "yarn-turns": ("again", {"scaling": YaRNByTurns(3.0, 200)}),
-    "yarn-turns-factor": ("again", {"scaling": YaRNByTurns(3.0, 200, attention_factor=1.25)}),
+EXTENDED: dict[str, dict[str, Any]] = {  # words of records at rope_frequencies, where they differ from another case
+    "neutral-factor": {"scaling": NEUTRAL[0]},
+    "neutral-factor-betas": {"scaling": NEUTRAL[1]},
+    "ntk-mixed": {"scaling": NTKMixed(3.0)},
+    "ntk-mixed-mix": {"scaling": NTKMixed(3.0, mix=1.25)},
+    "yarn-dynamic": {"scaling": DynamicYaRN(80, beta_slow=2, truncate=False), "length": 300},
+    "longrope-given": {"scaling": LONG, "length": 40},
+    "yarn-turns": {"scaling": YaRNByTurns(3.0, 200)},
+    "yarn-turns-factor": {"scaling": YaRNByTurns(3.0, 200, attention_factor=1.25)},
 }  # fmt: skip
 
 
@@ -172,15 +160,14 @@ def _scaled(op: str) -> Iterator[Case]:
     for number, scaling in enumerate(NEUTRAL):
         layout = ("half", "interleaved")[number]
         name, comment = f"neutral-factor-{layout}", "1 is given, not 0.1 ln s + 1"
-        yield one(op, name, "neutral-factor", comment, {**options, "layout": layout, "scaling": scaling})
+        yield one(op, name, comment, {**options, "layout": layout, "scaling": scaling})
     if "K" in letters(op):
         yield one(op, "mixed-layout", params={**options, "layout": "interleaved_to_half"})
         yield one(op, "linear", params={**options, "scaling": Linear(2.5)})
         yield one(op, "dynamic", params={**options, "scaling": DynamicNTK(3.0, 8), "length": 40})
         return
     for name in list(EXTENDED)[2:] if rotates_alone(op) else MIXED:
-        flags, more = EXTENDED[name]
-        yield one(op, name, flags, params={**options, **more})
+        yield one(op, name, params={**options, **EXTENDED[name]})
 
 
 def _axes(op: str) -> Iterator[Case]:
@@ -198,11 +185,12 @@ def _tables(op: str) -> Iterator[Case]:
     """Yield rotations by tables in another dtype than that of x."""
     if not {"cos", "sin"} <= {*REGISTRY[op].arrays}:
         return
-    for flag, name in (("float32-tables", "float32"), ("half-tables", "half")):
+    for name in ("float32", "half"):
         sizes: dict[str, dict[str, Any]] = {"half": {}, "interleaved": {"R": (2, 3), "T": 4}}
         for layout, own in sizes.items():
             comment = f"cos and sin in {name} precision"
-            yield one(op, f"{name}-tables-{layout}", flag, comment, {**facts_of(op).options, "layout": layout}, **own)
+            options = {**facts_of(op).options, "layout": layout}
+            yield one(op, f"{name}-tables-{layout}", comment, options, form=f"{name}-tables", **own)
 
 
 PARTS = 4, 6, 8, 12  # of 16 channels: a quarter, three eighths, a half and three quarters
@@ -218,7 +206,7 @@ def _parts(op: str) -> Iterator[Case]:
             if "rotary_dim" in REGISTRY[op].domains:
                 options["rotary_dim"] = part
             sizes = {"D": 16, "n": part // 2, "tail": 16 - part, "T": 3, "Q": 2, "K": 3}
-            yield one(op, f"part-{layout}-{part}", "part", f"{part} of 16 channels", options, **sizes)
+            yield one(op, f"part-{layout}-{part}", f"{part} of 16 channels", options, **sizes)
 
 
 def _ranges(op: str) -> Iterator[Case]:
@@ -231,7 +219,7 @@ def _ranges(op: str) -> Iterator[Case]:
     optional = tuple(name for name, axes in arrays.items() if axes.optional)
     for word, scale in (("large", 2.0**17), ("small", 2.0**-30)):
         comment = f"{', '.join(names)} times {scale:g}"
-        case = one(op, f"{word}-values", "range", comment, without=optional, T=3, Q=2, K=3)
+        case = one(op, f"{word}-values", comment, without=optional, T=3, Q=2, K=3)
         yield replace(case, inputs={**case.inputs, **{name: np.asarray(case.inputs[name]) * scale for name in names}})
 
 
@@ -239,13 +227,13 @@ def _frequencies(op: str) -> Iterator[Case]:
     """Yield calls of what makes frequencies, or a table of them, with words of records."""
     domains = REGISTRY[op].domains
     if "scaling" in domains and "layout" not in domains:
-        for name, (flags, options) in EXTENDED.items():
-            yield one(op, name, flags, params={"dim": 6, "base": 10000.0, **options})
+        for name, options in EXTENDED.items():
+            yield one(op, name, params={"dim": 6, "base": 10000.0, **options})
 
 
 def small(op: str) -> Case:
     """Return the smoke case of an operation whose own cases have none."""
-    return Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), ("again",), "in no order", tier="smoke")
+    return Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), "in no order", tier="smoke")
 
 
 def possible(op: str) -> Iterator[Case]:

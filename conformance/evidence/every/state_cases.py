@@ -30,15 +30,11 @@ from posref.spec import REGISTRY, Domain, Integer, Integers, OneOf, Real, Record
 from posref.spec import Flag as Bool
 
 from ...calls import parameters_of
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ...suite.axes import holds
 from .facts import Options, facts_of
 from .made_calls import SIZES, Places, call, has_one_position, letters, shifted
 
-FLAGS = {
-    "one-option": Flag("a cache whose key lacks an option, or a result that is kept from a call with another one"),
-    "one-field": Flag("a cache whose key has the kind of a scaling, and not all of its fields"),
-}
 DYNAMIC = DynamicNTK(3.0, 8)
 SIZED: dict[str, Any] = {"T": 9, "Q": 8, "K": 9}
 WIDE: dict[str, Any] = {"T": 3, "Q": 2, "K": 3, "D": 32, "n": 16}  # so many pairs that every field acts on one
@@ -76,9 +72,7 @@ def possible(op: str) -> Iterator[Case]:
     """Yield the cases of an operation, those that it leaves out too."""
     for option, domain in REGISTRY[op].domains.items():
         given = _given(op, option)
-        yield _changed(
-            op, option.replace("_", "-"), "one-option", given, [{**given, option: _other(op, option, domain, given)}], **SIZED
-        )
+        yield _changed(op, option.replace("_", "-"), given, [{**given, option: _other(op, option, domain, given)}], **SIZED)
     if any(isinstance(domain, Record) for domain in REGISTRY[op].domains.values()):
         yield from _fields(op)
 
@@ -89,7 +83,7 @@ def cases(op: str) -> Iterator[Case]:
 
 
 def _changed(
-    op: str, name: str, flag: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any
+    op: str, name: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any
 ) -> Case:  # fmt: skip
     """Return a case of calls with given options, with others, and with the first again."""
     optional = tuple(argument for argument, axes in REGISTRY[op].arrays.items() if axes.optional)
@@ -97,7 +91,8 @@ def _changed(
     how |= {letter: size for letter, size in given.items() if letter not in REGISTRY[op].domains}
     options = ({n: v for n, v in params.items() if n in REGISTRY[op].domains} for params in (given, *others, given))
     steps = tuple(Step(*call(op, f"alone/{name}", params, **how)) for params in options)
-    return Case(f"{op}/alone/{name}", flags=(flag,), comment=f"{name} alone changes, and back", kind="sequence", steps=steps)
+    comment = f"{name} alone changes, and back"
+    return Case(f"{op}/alone/{name}", comment=comment, kind="sequence", steps=steps, state="one-option")
 
 
 def _fields(op: str) -> Iterator[Case]:
@@ -111,7 +106,7 @@ def _fields(op: str) -> Iterator[Case]:
     for name, record, length, others in RECORDS if alone else OF_ALL:
         options = {**given, "scaling": record} | ({} if length is None else {"length": length})
         changed = [{**options, "scaling": replace(record, **{field: value})} for field, value in others.items()]
-        yield _changed(op, f"scaling-{name}", "one-field", options, changed, 331, **WIDE)
+        yield _changed(op, f"scaling-{name}", options, changed, 331, **WIDE)
 
 
 def _given(op: str, option: str) -> dict[str, Any]:

@@ -1,32 +1,15 @@
-"""Flags, positions, and helpers that rotations over several position axes share."""
+"""Positions and helpers that rotations over several position axes share."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...model import Case, Flag
+from ...model import Case
 from ..tools.deviation import Real
-from ..tools.forms import form
+from ..tools.forms import form_case
 from ..tools.numbers import floats, reals, seed_of
 from .rotary import PLACES
-
-FLAGS = {
-    "axis-order": Flag("time, height and width, or height and width, exchanged"),
-    "axis-map": Flag("sections chunked where they are interleaved, or the reverse"),
-    "axis-tail": Flag("the pairs past the shorter sections given to another axis than time"),
-    "axis-ladder": Flag("one list of frequencies where every axis has its own, or the reverse", "vllm-omni #1784"),
-    "axis-turns": Flag("coordinates from -1 to 1 not multiplied by 2 pi"),
-    "axis-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
-    "refuse-sections": Flag("sections that do not tile the pairs accepted"),
-    "axial-origin": Flag("class or register tokens rotated", "naver-ai/rope-vit"),
-    "mixed-sum": Flag("one axis alone, or axes subtracted, where a pair rotates with the sum of all"),
-    "mixed-order": Flag("coordinates of one axis multiplied by the frequencies of another"),
-    "mixed-heads": Flag("the first head's frequencies used for every head"),
-    "mixed-bits": Flag("learned frequencies narrowed to half precision"),
-    "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
-    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
-}
 
 ARRANGED = {
     "chunked": [1, 3, 2],
@@ -55,22 +38,24 @@ class Placed(NamedTuple):
     """A form of positions of several axes, and the shape of x."""
 
     name: str
-    flags: str
     x: tuple[int, ...]
     positions: Any
     comment: str = ""
+    form: str = ""
 
 
 def placed_forms() -> tuple[Placed, ...]:
     """Return the forms of positions of three axes."""
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
-        Placed("strided", "non-contiguous", (2, 3, 4, 10), rows, "heads before tokens"),
-        Placed("strided-rows", "non-contiguous", (4, 12), np.asarray(PLACES)),
-        Placed("expanded", "broadcast-view", (-2, 4, 10), np.asarray([[row, row] for row in PLACES]), "one row stands for two"),
-        Placed("batch-one", "batch-one", (1, 3, 4, 10), rows[:, :1]),
-        Placed("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
-        Placed("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0), dtype=np.int64)),
+        Placed("strided", (2, 3, 4, 10), rows, "heads before tokens", form="non-contiguous"),
+        Placed("strided-rows", (4, 12), np.asarray(PLACES), form="non-contiguous"),
+        Placed(
+            "expanded", (-2, 4, 10), np.asarray([[row, row] for row in PLACES]), "one row stands for two", form="broadcast-view"
+        ),
+        Placed("batch-one", (1, 3, 4, 10), rows[:, :1]),
+        Placed("length-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
+        Placed("length-zero", (2, 0, 10), np.zeros((3, 0), dtype=np.int64)),
     )
 
 
@@ -78,27 +63,27 @@ def placed_rotations(op: str, options: dict[str, Any]) -> Iterator[Case]:
     """Yield the forms of x and positions for a rotation over several axes."""
     for placed in placed_forms():
         inputs = {"x": reals(op + placed.name, *placed.x), "positions": placed.positions}
-        yield form(op, placed.name, placed.flags, inputs, options, placed.comment)
+        yield form_case(op, placed.name, inputs, options, placed.comment, placed.form)
 
 
 def mixed_forms(op: str, *, x: bool = True, **options: Any) -> tuple[Case, ...]:
     """Return the forms of x, if there is one, of positions and of frequencies on all axes."""
 
     def case(
-        name: str, flags: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = ""
+        name: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "", form: str = ""
     ) -> Case:
         arrays: dict[str, Any] = {"x": reals(op + name, *shape)} if x else {}
         arrays["positions"] = np.asarray(positions, dtype=np.int64)
         arrays["frequencies"] = reals(op + name + "frequencies", 3, *heads, shape[-1] // 2) / 4
-        return form(op, name, flags, arrays, options, comment)
+        return form_case(op, name, arrays, options, comment, form=form)
 
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
-        case("strided", "non-contiguous", (2, 3, 4, 6), rows, (1, 3, 1), "heads before tokens"),
-        case("expanded", "broadcast-view", (-2, 4, 10), [[row, row] for row in PLACES], (), "one row stands for two"),
-        case("batch-one", "batch-one", (1, 3, 4, 6), rows[:, :1], (1, 3, 1)),
-        case("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2], (1, 3, 1)),
-        case("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0)), (2, 1)),
+        case("strided", (2, 3, 4, 6), rows, (1, 3, 1), "heads before tokens", form="non-contiguous"),
+        case("expanded", (-2, 4, 10), [[row, row] for row in PLACES], (), "one row stands for two", form="broadcast-view"),
+        case("batch-one", (1, 3, 4, 6), rows[:, :1], (1, 3, 1)),
+        case("length-one", (1, 3, 1, 10), rows[:, :1, :, 1:2], (1, 3, 1)),
+        case("length-zero", (2, 0, 10), np.zeros((3, 0)), (2, 1)),
     )
 
 

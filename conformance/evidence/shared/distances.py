@@ -1,4 +1,4 @@
-"""Flags, cases of their maps and scores, and mistakes that length extensions by relative positions share."""
+"""Cases of their maps and scores, and mistakes that length extensions by relative positions share."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -10,10 +10,10 @@ import posref
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, narrowed, option
-from ..tools.forms import NONE, form
+from ..tools.forms import NONE, form_case
 from ..tools.hints import (
     ARANGE,
     BRANCH,
@@ -33,30 +33,6 @@ from ..tools.numbers import floats, reals
 from ..tools.omissions import ONE_PAIR, VIEWS
 from .rotary import MIXED, ROTARY
 
-FLAGS = {
-    "distances-plain": Flag("RoPE's own distances: no extension at all"),
-    "distances-window": Flag("a window of one token more or less"),
-    "distances-leak": Flag("distances beyond the window that stop, or do not go on where the window ends"),
-    "distances-groups": Flag("the difference grouped rather than both positions, or one of them alone"),
-    "distances-shift": Flag("W / G for W // G, or the reverse", "LongLM 715c1e3"),
-    "distances-chunks": Flag("chunks of another length, or counted from another token"),
-    "distances-limit": Flag("queries of another chunk placed too far, or too near", "arXiv:2402.17463 against its code"),
-    "distances-sinks": Flag("the first keys placed as others are, or one too many of them"),
-    "distances-counting": Flag("a query that counts among the window's keys, or does not, where it is asked otherwise"),
-    "distances-after-query": Flag("keys after the query placed otherwise; a causal mask hides them", "rerope's decode path"),
-    "distances-ids": Flag("counts from 0 in place of the caller's positions"),
-    "distances-rows": Flag("row 0's positions used for every row of the batch"),
-    "distances-far": Flag("far positions held in a narrow dtype"),
-    "distances-decode": Flag("a decoded query that has not the scores of the prefill"),
-    "distances-true-size": Flag("a model's own sizes not reproduced", "Qwen2.5-1M, Llama 2, phi-2"),
-    "distances-refuse": Flag("a window, group or chunk without tokens, or an unknown word, accepted"),
-    "passes-scaling": Flag("a context extension dropped, or its factor on one of query and key alone"),
-    "passes-partial": Flag("channels rotated that should pass"),
-    "passes-heads": Flag("key heads tiled where they repeat in blocks"),
-    "passes-scale": Flag("scores divided by sqrt(D), which is left to the caller"),
-    "passes-downcast": Flag("24-bit queries or keys narrowed on the way"),
-}
-
 Places = tuple[Any, Any]  # positions of queries and of keys
 
 
@@ -64,7 +40,6 @@ class Score(NamedTuple):
     """One call of a map and of its scores: positions, options, heads of queries and of keys, head size, rotation."""
 
     name: str
-    flags: str
     places: Places
     options: dict[str, Any]
     heads: tuple[int, ...]
@@ -93,9 +68,9 @@ STEPS = ((8, 9), tuple(range(9))), ((10,), tuple(range(11))), ((9, 300), (3, 8, 
 
 class Method(NamedTuple):
     """
-    Options and flags of a method: small options, others, large ones, the authors' or a model's own, and wrong ones.
+    Options of a method: small options, others, large ones, the authors' or a model's own, and wrong ones.
 
-    `flags` are its own, `window` those of the window's size. At the true size keys and queries are at `true`, with a base.
+    At the true size keys and queries are at `true`, with a base.
     """
 
     small: dict[str, Any]
@@ -103,8 +78,6 @@ class Method(NamedTuple):
     large: dict[str, Any]
     own: dict[str, Any]
     refused: tuple[dict[str, Any], ...]
-    flags: str = ""
-    window: str = " window"
     true: Places = TRUE
     base: float = 10000.0
     more: tuple[Score, ...] = ()
@@ -113,19 +86,19 @@ class Method(NamedTuple):
 
 def _scores(method: Method) -> Iterator[Score]:
     """Yield what a map and its scores are asked alike."""
-    small, other, large, window = method.small, method.other, method.large, method.window
+    small, other, large = method.small, method.other, method.large
     llama = {**ROTARY, "base": 500000.0}
-    yield Score("small", "plain" + window, SMALL, small, (2, 2), 6, ROTARY, tier="smoke")
-    yield Score("unsorted", "ids" + window, UNSORTED, other, (3, 1), 4, MIXED)
-    yield Score("rows", "rows ids", ROWS, small, (2, 1), 6, llama, bits=24)
-    yield Score("negative", "ids" + method.flags, NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
-    yield Score("far", "far plain", FAR, small, (), 10, llama, bits=24)
-    yield Score("far-unlike", "far" + window, FAR, large, (), 6, MIXED)
-    yield Score("large", "plain" + window, SMALL, large, (2, 2), 4, MIXED)
-    yield Score("one-query", "decode ids", ((21,), SMALL[1]), other, (3, 1), 4, ROTARY)
-    yield Score("after-query", "after-query", AFTER, small, (2, 1), 4, ROTARY)
-    yield Score("after-query-unlike", "after-query", AFTER, other, (), 8, MIXED)
-    yield Score("true-size", "true-size" + window, method.true, method.own, (), 128, {**ROTARY, "base": method.base})
+    yield Score("small", SMALL, small, (2, 2), 6, ROTARY, tier="smoke")
+    yield Score("unsorted", UNSORTED, other, (3, 1), 4, MIXED)
+    yield Score("rows", ROWS, small, (2, 1), 6, llama, bits=24)
+    yield Score("negative", NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
+    yield Score("far", FAR, small, (), 10, llama, bits=24)
+    yield Score("far-unlike", FAR, large, (), 6, MIXED)
+    yield Score("large", SMALL, large, (2, 2), 4, MIXED)
+    yield Score("one-query", ((21,), SMALL[1]), other, (3, 1), 4, ROTARY)
+    yield Score("after-query", AFTER, small, (2, 1), 4, ROTARY)
+    yield Score("after-query-unlike", AFTER, other, (), 8, MIXED)
+    yield Score("true-size", method.true, method.own, (), 128, {**ROTARY, "base": method.base})
     yield from method.more
 
 
@@ -134,11 +107,11 @@ def _rotations(method: Method) -> Iterator[Score]:
     small, other = method.small, method.other
     partial = {**ROTARY, "rotary_dim": 4}
     given = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
-    yield Score("heads-6-and-3", "passes-heads passes-downcast", TURNED, small, (6, 3), 4, ROTARY, bits=24)
-    yield Score("heads-4-and-2", "passes-heads passes-scale", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
-    yield Score("partial", "passes-partial", TURNED, other, (2, 2), 7, partial)
-    yield Score("yarn", "passes-scaling", TURNED, small, (2, 1), 6, {**ROTARY, "scaling": YaRN(4, 64)})
-    yield Score("yarn-partial", "passes-scaling passes-partial", SMALL, other, (2, 1), 9, given)
+    yield Score("heads-6-and-3", TURNED, small, (6, 3), 4, ROTARY, bits=24)
+    yield Score("heads-4-and-2", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
+    yield Score("partial", TURNED, other, (2, 2), 7, partial)
+    yield Score("yarn", TURNED, small, (2, 1), 6, {**ROTARY, "scaling": YaRN(4, 64)})
+    yield Score("yarn-partial", SMALL, other, (2, 1), 9, given)
 
 
 POSITIONS = ("q_positions", "k_positions")
@@ -159,14 +132,10 @@ def _inputs(score: Score) -> dict[str, Any]:
     return found | dict(zip(POSITIONS, places, strict=True))
 
 
-def _flags(flags: str) -> tuple[str, ...]:
-    return tuple(flag if flag.startswith("passes-") else f"distances-{flag}" for flag in flags.split())
-
-
 def _sequence(op: str, steps: Iterable[Step]) -> Case:
     """Return calls of a chunk, of one more token, and elsewhere."""
     comment = "a chunk, one more token, and elsewhere"
-    return Case(f"{op}/sequence/decode", flags=_flags("decode ids"), comment=comment, kind="sequence", steps=tuple(steps))
+    return Case(f"{op}/sequence/decode", comment=comment, kind="sequence", steps=tuple(steps))
 
 
 def _told(options: dict[str, Any]) -> str:
@@ -177,11 +146,11 @@ def maps_of(op: str, method: Method) -> Iterator[Case]:
     """Yield the cases of a method's map of distances."""
     for score in _scores(method):
         given = dict(zip(POSITIONS, score.places, strict=True))
-        yield Case(f"{op}/map/{score.name}", score.options, given, _flags(score.flags), score.comment, tier=score.tier)
+        yield Case(f"{op}/map/{score.name}", score.options, given, score.comment, tier=score.tier)
     yield _sequence(op, (Step(method.small, dict(zip(POSITIONS, places, strict=True))) for places in STEPS))
     for n, wrong in enumerate(method.refused):
         given = dict(zip(POSITIONS, SMALL, strict=True))
-        yield Case(f"{op}/refused/{n}", wrong, given, _flags("refuse"), _told(wrong), "reject")
+        yield Case(f"{op}/refused/{n}", wrong, given, _told(wrong), "reject")
 
 
 def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
@@ -189,42 +158,51 @@ def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
     alike = [score for score in _scores(method) if score.name not in ("large", "far-unlike") or method.large_scores]
     for score in (*alike, *_rotations(method), *more):
         options = score.options | score.rotation
-        yield Case(f"{op}/passes/{score.name}", options, _inputs(score), _flags(score.flags), score.comment, tier=score.tier)
-    steps = [Score(f"step-{n}", "", places, method.small, (2, 1), 4, ROTARY) for n, places in enumerate(STEPS)]
+        yield Case(f"{op}/passes/{score.name}", options, _inputs(score), score.comment, tier=score.tier)
+    steps = [Score(f"step-{n}", places, method.small, (2, 1), 4, ROTARY) for n, places in enumerate(STEPS)]
     yield _sequence(op, (Step(step.options | step.rotation, _inputs(step)) for step in steps))
     for n, wrong in enumerate(method.refused):
-        arrays = _inputs(Score("refused", "", SMALL, wrong, (2, 2), 6, ROTARY))
-        yield Case(f"{op}/refused/{n}", wrong | ROTARY, arrays, _flags("refuse"), _told(wrong), "reject")
+        arrays = _inputs(Score("refused", SMALL, wrong, (2, 2), 6, ROTARY))
+        yield Case(f"{op}/refused/{n}", wrong | ROTARY, arrays, _told(wrong), "reject")
 
 
 def score_forms(op: str, params: dict[str, Any]) -> tuple[Case, ...]:
     """Return the forms of queries and keys for the scores of a length extension."""
 
-    def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], comment: str = "") -> Case:
+    def case(
+        name: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], comment: str = "", form: str = ""
+    ) -> Case:
         arrays = {n: reals(op + name + n, *shape) / 2 for n, shape in (("q", q), ("k", k))}
         positions = dict(zip(("q_positions", "k_positions"), places, strict=True))
-        return form(op, name, flags, arrays | positions, params | ROTARY, comment)
+        return form_case(op, name, arrays | positions, params | ROTARY, comment, form=form)
 
     rows: tuple[Any, Any] = (((14, 15, 16),), ((60, 61, 62),)), (((0, 5, 9, 12),), ((59, 51, 56, 40),))
     return (
-        case("strided", "non-contiguous", (2, 2, 3, 6), (2, 1, 4, 6), rows, "heads before tokens"),
-        case("expanded", "broadcast-view", (2, 3, 4), (-2, 4, 4), ((30, 12, 19), (12, 0, 7, 3)), "one key head stands for two"),
-        case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), (rows[0][:1], rows[1][:1])),
-        case("length-one", "length-one batch-one", (1, 2, 1, 6), (1, 2, 1, 6), ((25,), (3,)), "one query and one key"),
-        case("length-zero", "length-zero", (2, 0, 6), (2, 4, 6), (NONE, (0, 1, 2, 3)), "no query"),
+        case("strided", (2, 2, 3, 6), (2, 1, 4, 6), rows, "heads before tokens", form="non-contiguous"),
+        case(
+            "expanded",
+            (2, 3, 4),
+            (-2, 4, 4),
+            ((30, 12, 19), (12, 0, 7, 3)),
+            "one key head stands for two",
+            form="broadcast-view",
+        ),
+        case("batch-one", (1, 2, 3, 6), (1, 2, 4, 6), (rows[0][:1], rows[1][:1])),
+        case("length-one", (1, 2, 1, 6), (1, 2, 1, 6), ((25,), (3,)), "one query and one key"),
+        case("length-zero", (2, 0, 6), (2, 4, 6), (NONE, (0, 1, 2, 3)), "no query"),
     )
 
 
 def score_gradients(op: str, options: dict[str, Any]) -> Iterator[Case]:
     """Yield gradients of the scores of a length extension."""
 
-    def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], **params: Any) -> Case:
+    def case(name: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], **params: Any) -> Case:
         inputs: dict[str, Any] = {n: reals(op + name + n, *shape) / 4 for n, shape in (("q", q), ("k", k))}
         inputs |= dict(zip(("q_positions", "k_positions"), places, strict=True))
-        return gradient(op, name, flags, inputs, {"out": (*q[:-1], k[-2])}, **options, **params)
+        return gradient(op, name, inputs, {"out": (*q[:-1], k[-2])}, **options, **params)
 
-    yield case("half", "sign heads", (2, 3, 4), (1, 4, 4), ((10, 23, 14), (0, 6, 9, 10)), layout="half", base=10000.0)
-    yield case("interleaved", "layout tail gain", (2, 2, 7), (2, 3, 7), ((30, 13), (12, 0, 7)), layout="interleaved",
+    yield case("half", (2, 3, 4), (1, 4, 4), ((10, 23, 14), (0, 6, 9, 10)), layout="half", base=10000.0)
+    yield case("interleaved", (2, 2, 7), (2, 3, 7), ((30, 13), (12, 0, 7)), layout="interleaved",
                base=500.0, rotary_dim=6, scaling=YaRN(4, 16))  # fmt: skip
 
 

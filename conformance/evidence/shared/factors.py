@@ -1,38 +1,21 @@
-"""Flags, positions, and mistakes that factors on queries share."""
+"""Positions and mistakes that factors on queries share."""
 
 from typing import Any
 
 import numpy as np
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ..tools.case import Make, Options
 from ..tools.deviation import Deviation, after, always, argument, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
 from .masks import counts, first_row, for_each, held_in
 
-FLAGS = {
-    "factor-offset": Flag("the position taken for the number of keys, or the reverse", "xFasterTransformer's Qwen, fastllm"),
-    "factor-limit": Flag("a factor below 1 where it must not be, or no such factor where it must"),
-    "factor-length": Flag("the length in training ignored"),
-    "factor-strength": Flag("beta ignored"),
-    "factor-inverse": Flag("a temperature that divides where it multiplies"),
-    "factor-ids": Flag("counts from 0, or one factor for all queries, in place of their positions"),
-    "factor-rows": Flag("row 0's positions used for every row of the batch"),
-    "factor-far": Flag("positions held in bfloat16 or float32", "candle #3520"),
-    "factor-bits": Flag("factors held in bfloat16", "transformers' Mistral Large 4"),
-    "factor-decode": Flag("a decode step's factor that is not that of the whole"),
-    "factor-true-size": Flag("a model's own numbers not reproduced"),
-    "factor-empty": Flag("no position: a crash or a wrong shape"),
-    "factor-refuse": Flag("a length that cannot divide, fractions of positions or an unknown word accepted"),
-}
-
 
 def factor_case(
-    op: str, name: str, flags: str, positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+    op: str, name: str, positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of a factor on queries."""
-    flagged = tuple(f"factor-{flag}" for flag in flags.split())
-    return Case(f"{op}/{name}", params, {"positions": positions}, flagged, comment, kind, tier)
+    return Case(f"{op}/{name}", params, {"positions": positions}, comment, kind, tier)
 
 
 def negative_positions(make: Make, usual: Options) -> Case:
@@ -43,7 +26,7 @@ def negative_positions(make: Make, usual: Options) -> Case:
 def factor_sequence(op: str, name: str, *positions: Any, **params: Any) -> Case:
     """Return a sequence of calls."""
     steps = tuple(Step(params, {"positions": p}) for p in positions)
-    return Case(f"{op}/{name}", flags=("factor-decode", "factor-ids"), kind="sequence", steps=steps)
+    return Case(f"{op}/{name}", kind="sequence", steps=steps)
 
 
 EDGES = (0, 1, 2, 7, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 65537, 131071, 1048575)

@@ -1,4 +1,4 @@
-"""Flags, learned parameters and mistakes that LieRE and STRING share."""
+"""Learned parameters and mistakes that LieRE and STRING share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model import Case, Flag
+from ...model import Case
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option
-from ..tools.forms import form
+from ..tools.forms import form_case
 from ..tools.hints import (
     ALL_AXES,
     AXIS_ORDER,
@@ -26,20 +26,6 @@ from ..tools.numbers import floats, reals, seed_of
 from .axial import exchanged, first_row
 from .rotary import PLACES
 
-FLAGS = {
-    "lie-transposed": Flag("rows of channels multiplied where columns are, or a triangle with the other sign"),
-    "lie-triangle": Flag("entries on or below the diagonal read, where the strict upper triangle is the parameter"),
-    "lie-sum": Flag(
-        "rotations of one axis after the other, where the exponential of the sum is meant", "LieRE's reading as RoPE"
-    ),
-    "lie-order": Flag("coordinates of one axis multiplied by the matrices of another"),
-    "lie-exponential": Flag("an exponential of low order in place of the exponential: right for small matrices alone"),
-    "lie-blocks": Flag("blocks of channels taken with a stride, or the first one's matrix used for all"),
-    "lie-heads": Flag("the first head's matrices used for every head"),
-    "lie-bits": Flag("learned matrices narrowed to half precision"),
-    "string-basis": Flag("the learned basis transposed, or left out, or its parameter halved"),
-}
-
 IMAGES = "an image, a small one, one token of the first"
 
 
@@ -55,13 +41,13 @@ def in_rows(frames: Any) -> npt.NDArray[Any]:
 
 
 def lie_case(
-    op: str, parameter: str, name: str, flags: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...],
+    op: str, parameter: str, name: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...],
     comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of liere or circulant_string."""
     inputs = {"x": floats(*x, seed=seed_of(op + name), bits=bits), "positions": positions}
     inputs[parameter] = learned(op + name, *shape, bits=bits, over=over)
-    return Case(f"{op}/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+    return Case(f"{op}/{name}", params, inputs, comment, kind, tier)
 
 
 def matrix_forms(
@@ -70,23 +56,22 @@ def matrix_forms(
     """Return the forms of x, if there is one, and of a learned parameter whose last axes are of one block of all lanes."""
 
     def case(
-        name: str, flags: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = ""
+        name: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "", form: str = ""
     ) -> Case:
         arrays: dict[str, Any] = {"x": reals(op + name, *shape)} if x else {}
         arrays["positions"] = np.asarray(positions, dtype=np.int64)
         if skew:
             arrays["skew"] = reals(op + name + "skew", *((*shape[:-2], 1) if heads else ()), shape[-1], shape[-1]) / 8
         arrays[parameter] = reals(op + name + parameter, 2, *heads, *last) / 8
-        return form(op, name, flags, arrays, options, comment)
+        return form_case(op, name, arrays, options, comment, form=form)
 
     rows = np.asarray([[row[:2]] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)  # axes, images, 1, tokens
     return (
-        case("strided", "non-contiguous", (2, 3, 4, 3), rows, (1, 3, 1), "heads before tokens"),
-        case("expanded", "broadcast-view", (-2, 4, 3), [[row, row] for row in PLACES[:2]], (),
-             "one row stands for two"),
-        case("batch-one", "batch-one", (1, 3, 4, 3), rows[:, :1], (1, 3, 1)),
-        case("length-one", "length-one batch-one", (1, 3, 1, 3), rows[:, :1, :, 1:2], (1, 3, 1)),
-        case("length-zero", "length-zero", (2, 0, 3), np.zeros((2, 0)), (2, 1)),
+        case("strided", (2, 3, 4, 3), rows, (1, 3, 1), "heads before tokens", form="non-contiguous"),
+        case("expanded", (-2, 4, 3), [[row, row] for row in PLACES[:2]], (), "one row stands for two", form="broadcast-view"),
+        case("batch-one", (1, 3, 4, 3), rows[:, :1], (1, 3, 1)),
+        case("length-one", (1, 3, 1, 3), rows[:, :1, :, 1:2], (1, 3, 1)),
+        case("length-zero", (2, 0, 3), np.zeros((2, 0)), (2, 1)),
     )  # fmt: skip
 
 

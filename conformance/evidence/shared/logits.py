@@ -1,4 +1,4 @@
-"""Flags, cases and mistakes that attention and its logits share."""
+"""Cases and mistakes that attention and its logits share."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,29 +6,12 @@ from zlib import crc32
 
 import numpy as np
 
-from ...model import Case, Flag
+from ...model import Case
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Wrap
-from ..tools.forms import form
+from ..tools.forms import form_case
 from ..tools.hints import HEAD_BLOCKS
 from ..tools.numbers import floats, reals, seed_of
-
-FLAGS = {
-    "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),
-    "attention-scale-given": Flag("a given scale ignored, or applied besides 1/sqrt(D)", "mobius #548, Megatron #1429"),
-    "attention-bias-order": Flag("the bias added before the scale", "Falcon's ALiBi"),
-    "attention-bias-shape": Flag("a bias without the head or batch axis broadcast along another"),
-    "attention-heads": Flag("key heads tiled where they repeat in blocks", "TinyLlama #24"),
-    "attention-downcast": Flag("24-bit queries, keys or values narrowed on the way"),
-    "attention-transposed": Flag("queries taken for keys, or a softmax over the queries"),
-    "attention-decode": Flag("one query or one key handled as a square", "x-transformers 74f241d"),
-    "attention-true-size": Flag("a real head size not reproduced"),
-    "attention-empty": Flag("no query: a crash or a wrong shape"),
-    "attention-refuse": Flag("heads that do not divide, a mask of numbers, or sinks of key heads accepted"),
-    "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
-    "square": Flag("queries that do not see their own key, or axes exchanged, where queries are as many as keys"),
-}
-
 
 USUAL_SIZES = {  # query heads, key heads, queries, keys, channels
     "square": (2, 2, 5, 5, 6),
@@ -54,7 +37,7 @@ def is_square(arrays: dict[str, Any]) -> bool:
 
 
 def attention_case(
-    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0, bits: int = 8,
+    op: str, name: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0, bits: int = 8,
     gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None, kind: str = "value",
     tier: str = "core",
 ) -> Case:  # fmt: skip
@@ -73,7 +56,7 @@ def attention_case(
     optional = {"bias": bias, "mask": mask, "sinks": sinks}
     inputs |= {n: array for n, array in optional.items() if array is not None}
     params = {} if scale is None else {"scale": scale}
-    return Case(f"{op}/{name}", params, inputs, tuple(f"attention-{flag}" for flag in flags.split()), comment, kind, tier)
+    return Case(f"{op}/{name}", params, inputs, comment, kind, tier)
 
 
 def attention_cases(op: str, *, width: int = 0, small: int = 0) -> tuple[Case, ...]:
@@ -83,31 +66,30 @@ def attention_cases(op: str, *, width: int = 0, small: int = 0) -> tuple[Case, .
         return attention_case(op, *args, **{"width": width, **more})
 
     return (
-        case("plain/small", "scale transposed" if width else "scale", (2, 6), (3, 6), width=small, tier="smoke"),
-        case("plain/24-bits", "downcast scale", (2, 5, 12), (2, 7, 12), bits=24),
-        case("plain/53-bits", "downcast scale", (3, 6), (4, 6), width=small, bits=53),
-        case("plain/batch", "transposed scale", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125),
-        case("plain/64", "true-size scale", (3, 5, 64), (3, 7, 64), width=min(width, 9), gain=0.015625),
-        case("plain/48", "true-size scale", (5, 48), (2, 48), gain=0.25, bits=24),
-        case("plain/one-query", "decode", (3, 1, 6), (3, 7, 6)),
-        case("plain/one-key", "decode", (5, 6), (1, 6)),
-        case("plain/no-query", "empty", (3, 0, 6), (3, 4, 6)),
-        case("scale/given", "scale-given", (2, 5, 12), (2, 7, 12), scale=0.125),
-        case("scale/one", "scale-given scale", (3, 6), (5, 6), "T5: no scale", gain=0.125, scale=1.0),
-        case("scale/deepseek", "scale-given true-size", (3, 5, 24), (3, 7, 24), bits=24, scale=0.1352337788608801,
+        case("plain/small", (2, 6), (3, 6), width=small, tier="smoke"),
+        case("plain/24-bits", (2, 5, 12), (2, 7, 12), bits=24),
+        case("plain/53-bits", (3, 6), (4, 6), width=small, bits=53),
+        case("plain/batch", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125),
+        case("plain/64", (3, 5, 64), (3, 7, 64), width=min(width, 9), gain=0.015625),
+        case("plain/48", (5, 48), (2, 48), gain=0.25, bits=24),
+        case("plain/one-query", (3, 1, 6), (3, 7, 6)),
+        case("plain/one-key", (5, 6), (1, 6)),
+        case("plain/no-query", (3, 0, 6), (3, 4, 6)),
+        case("scale/given", (2, 5, 12), (2, 7, 12), scale=0.125),
+        case("scale/one", (3, 6), (5, 6), "T5: no scale", gain=0.125, scale=1.0),
+        case("scale/deepseek", (3, 5, 24), (3, 7, 24), bits=24, scale=0.1352337788608801,
               comment="a scale that carries YaRN's factor squared"),
-        case("bias/full", "bias-order", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7)),
-        case("bias/heads", "bias-order bias-shape", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24),
-        case("bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7), gain=0.125),
-        case("bias/shared", "bias-shape", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
-        case("bias/with-scale", "bias-order scale-given", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
-        case("bias/with-scale-24-bits", "bias-order scale-given downcast", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5),
-              bits=24, scale=0.3125),
-        case("heads/6-and-2", "heads", (6, 5, 8), (2, 7, 8)),
-        case("heads/6-and-3", "heads", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125),
-        case("heads/6-and-1", "heads", (6, 4, 10), (1, 7, 10)),
-        case("heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125),
-        case("refused/heads", "refuse", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
+        case("bias/full", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7)),
+        case("bias/heads", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24),
+        case("bias/batch", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7), gain=0.125),
+        case("bias/shared", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
+        case("bias/with-scale", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
+        case("bias/with-scale-24-bits", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5), bits=24, scale=0.3125),
+        case("heads/6-and-2", (6, 5, 8), (2, 7, 8)),
+        case("heads/6-and-3", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125),
+        case("heads/6-and-1", (6, 4, 10), (1, 7, 10)),
+        case("heads/6-and-2-biased", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125),
+        case("refused/heads", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
     )  # fmt: skip
 
 
@@ -115,8 +97,8 @@ def attention_forms(op: str, *, values: bool) -> tuple[Case, ...]:
     """Return the forms of queries and keys; with `values` also of values, masks and sinks."""
 
     def case(
-        name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *,
-        bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None,
+        name: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *,
+        bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None, form: str = "",
     ) -> Case:  # fmt: skip
         shapes = {"q": q, "k": k} | ({"v": (*k[:-1], 5)} if values else {})
         inputs: dict[str, Any] = {n: reals(op + name + n, *shape) for n, shape in shapes.items()}
@@ -127,22 +109,22 @@ def attention_forms(op: str, *, values: bool) -> tuple[Case, ...]:
             inputs["mask"] = mask
         if sinks and values:
             inputs["sinks"] = reals(op + name + "sinks", sinks)
-        return form(op, name, flags, inputs, {}, comment)
+        return form_case(op, name, inputs, {}, comment, form=form)
 
     holes = np.asarray([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]) > 0
     return (
-        case("strided", "non-contiguous", (2, 3, 4, 10), (2, 3, 5, 10), "of a fused product, heads before tokens"),
-        case("strided-biased", "non-contiguous", (2, 3, 6), (2, 4, 6), bias=(2, 3, 4), mask=holes, sinks=2),
-        case("expanded", "broadcast-view", (2, 3, 4, 6), (2, -3, 5, 6), "one key head stands for three"),
-        case("expanded-biased", "broadcast-view", (2, 3, 6), (2, 4, 6), bias=(-2, 3, 4), mask=np.stack([holes] * 2)),
-        case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), bias=(1, 2, 3, 4), mask=holes),
-        case("length-one", "length-one batch-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key", sinks=3),
-        case("no-head", "length-zero", (2, 0, 3, 6), (2, 0, 4, 6)),
+        case("strided", (2, 3, 4, 10), (2, 3, 5, 10), "of a fused product, heads before tokens", form="non-contiguous"),
+        case("strided-biased", (2, 3, 6), (2, 4, 6), bias=(2, 3, 4), mask=holes, sinks=2, form="non-contiguous"),
+        case("expanded", (2, 3, 4, 6), (2, -3, 5, 6), "one key head stands for three", form="broadcast-view"),
+        case("expanded-biased", (2, 3, 6), (2, 4, 6), bias=(-2, 3, 4), mask=np.stack([holes] * 2), form="broadcast-view"),
+        case("batch-one", (1, 2, 3, 6), (1, 2, 4, 6), bias=(1, 2, 3, 4), mask=holes),
+        case("length-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key", sinks=3),
+        case("no-head", (2, 0, 3, 6), (2, 0, 4, 6)),
     )
 
 
 def attention_gradient(
-    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0,
+    op: str, name: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0,
     bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None, wrt: str = "", bits: int = 8,
     **params: Any,
 ) -> Case:  # fmt: skip
@@ -158,7 +140,7 @@ def attention_gradient(
         inputs["sinks"] = reals(op + name + "sinks", sinks, bits=bits) / 2
     out = (*q[:-1], width or k[-2])
     wrt = wrt or " ".join(shapes)
-    return gradient(op, name, flags, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
+    return gradient(op, name, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
 
 
 def changed_logits(change: Callable[..., Any]) -> Wrap:

@@ -1,30 +1,14 @@
-"""Flags, positions, and mistakes that masks of windows and chunks share."""
+"""Positions and mistakes that masks of windows and chunks share."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ..tools.deviation import Deviation, Wrap, after, always, argument, before, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, COMPARE_INTEGERS, EACH_ROW, INTEGERS, LAST_QUERIES, TRUE_IN_MASK
 from .relative import last_of_keys
-
-FLAGS = {
-    "window-counting": Flag(
-        "a window of W keys besides the query's for W with it, or the reverse", "transformers #39408, vLLM #3385"
-    ),
-    "window-sides": Flag("a window on both sides of a causal query, or on one side of another"),
-    "window-future": Flag("keys after the query allowed, as where only the window's far end is looked at"),
-    "window-inverted": Flag("True forbids in place of allowing", "torch's MultiheadAttention"),
-    "window-ids": Flag("counts from 0, or places in the cache, in place of the caller's positions", "transformers #37414"),
-    "window-rows": Flag("row 0's positions used for every row of the batch", "transformers #40324"),
-    "window-far": Flag("positions held in bfloat16 or float32", "candle #3520"),
-    "window-decode": Flag("a decode row, or a chunk of prefill, that is not the row of the whole", "executorch #21857"),
-    "window-true-size": Flag("a model's own window not reproduced", "Megatron-Bridge #2656"),
-    "window-empty": Flag("no query: a crash or a wrong shape"),
-    "window-refuse": Flag("a window that sees nothing, fractions of positions or an unknown word accepted"),
-}
 
 ONE_QUERY = "Decode steps need a mask too: look for a branch on the number of queries."
 NEAR = (0, 1, 2, 3, 4, 5, 6)
@@ -40,18 +24,17 @@ WITH, WITHOUT = "with_query", "without_query"
 
 
 def window_case(
-    op: str, name: str, flags: str, q: Any, k: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+    op: str, name: str, q: Any, k: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of a mask."""
-    flagged = tuple(flag if flag.startswith(("chunk-", "lambda-")) else f"window-{flag}" for flag in flags.split())
-    return Case(f"{op}/{name}", params, {"q_positions": q, "k_positions": k}, flagged, comment, kind, tier)
+    return Case(f"{op}/{name}", params, {"q_positions": q, "k_positions": k}, comment, kind, tier)
 
 
 def window_sequence(op: str, name: str, **params: Any) -> Case:
     """Return a sequence: the whole, its second half, its last row against a longer cache, and another text."""
     calls = ((NEAR, NEAR), ((4, 5, 6), NEAR), ((7,), (*NEAR, 7)), ((300, 301), (296, 301, 299, 300, 3)))
     steps = tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
-    return Case(f"{op}/{name}", flags=("window-decode", "window-ids"), kind="sequence", steps=steps)
+    return Case(f"{op}/{name}", kind="sequence", steps=steps)
 
 
 MASKS = ("sliding_window", "chunked_window", "lambda_window")

@@ -1,21 +1,11 @@
-"""Flags, forms of masks and ids, and mistakes that position ids share."""
+"""Forms of masks and ids, and mistakes that position ids share."""
 
 from typing import Any
 
 import numpy as np
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ..tools.case import cases_of
-
-FLAGS = {
-    "ids-padding": Flag("padding counted, as by a model that is called without positions", "transformers #22707"),
-    "ids-from": Flag("counts from 1 in place of 0, or without the padding's own row"),
-    "ids-rows": Flag("row 0's positions used for every row of the batch"),
-    "ids-refuse": Flag("a float mask, or a window of no tokens, accepted"),
-    "ids-kept": Flag("positions of the call before, kept because they were long enough, or in one shape alone"),
-    "shard-order": Flag("contiguous shards, chunks not mirrored, or a reversed second chunk", "ring-flash-attention"),
-    "shard-refuse": Flag("a length that does not divide, or a rank that is not there, accepted"),
-}
 
 LONG = np.arange(257) >= 61
 
@@ -23,7 +13,7 @@ LONG = np.arange(257) >= 61
 def in_sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
     """Return several calls of an operation on one instance."""
     steps = tuple(Step(params, arrays) for params, arrays in calls)
-    return Case(f"{op}/sequence/shapes", flags=("ids-kept",), kind="sequence", steps=steps)
+    return Case(f"{op}/sequence/shapes", kind="sequence", steps=steps)
 
 
 def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: dict[str, Any]) -> tuple[Case, ...]:
@@ -37,18 +27,18 @@ def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: di
 
     row = np.stack([whole[0]] * 3)
     return (
-        case("forms/strided", "non-contiguous", params, asked(np.stack([whole, whole[::-1]]))),
-        case("forms/strided-row", "non-contiguous", params, asked(whole[1])),
-        case("forms/expanded", "broadcast-view", params, asked(row), "one row stands for three"),
-        case("forms/expanded-twice", "broadcast-view", params, asked(np.stack([row, row]))),
-        case("forms/batch-one", "batch-one", params, asked(whole[:1])),
-        case("forms/length-one", "length-one batch-one", params, asked(whole[:1, 1:2])),
-        case("forms/one-token", "length-one", params, asked(whole[:, 2:3])),
-        case("forms/length-zero", "length-zero", params, asked(whole[:, :0])),
-        case("forms/no-tokens", "length-zero", params, asked(whole[0, :0])),
-        case("forms/no-rows", "length-zero", params, asked(np.zeros((0, 4)))),
-        case("forms/no-batch", "length-zero", params, asked(np.zeros((2, 0, 4)))),
-        case("forms/no-batch-again", "length-zero", params, asked(np.zeros((3, 0, 5)))),
+        case("forms/strided", params, asked(np.stack([whole, whole[::-1]])), form="non-contiguous"),
+        case("forms/strided-row", params, asked(whole[1]), form="non-contiguous"),
+        case("forms/expanded", params, asked(row), "one row stands for three", form="broadcast-view"),
+        case("forms/expanded-twice", params, asked(np.stack([row, row])), form="broadcast-view"),
+        case("forms/batch-one", params, asked(whole[:1])),
+        case("forms/length-one", params, asked(whole[:1, 1:2])),
+        case("forms/one-token", params, asked(whole[:, 2:3])),
+        case("forms/length-zero", params, asked(whole[:, :0])),
+        case("forms/no-tokens", params, asked(whole[0, :0])),
+        case("forms/no-rows", params, asked(np.zeros((0, 4)))),
+        case("forms/no-batch", params, asked(np.zeros((2, 0, 4)))),
+        case("forms/no-batch-again", params, asked(np.zeros((3, 0, 5)))),
         in_sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
     )
 

@@ -1,4 +1,4 @@
-"""Flags, cases and mistakes that biases and representations of relative positions share."""
+"""Cases and mistakes that biases and representations of relative positions share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -6,50 +6,12 @@ from zlib import crc32
 
 import numpy as np
 
-from ...model import Case, Flag, Step
+from ...model import Case, Step
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Real, Wrap, before, narrowed
-from ..tools.forms import form
+from ..tools.forms import form_case
 from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
 from ..tools.numbers import floats, reals
-
-FLAGS = {
-    "alibi-max-bias": Flag("max_bias fixed at 8"),
-    "alibi-shard": Flag(
-        "slopes of a shard's heads that are not those of the whole model",
-        "bigscience-workshop/Megatron-DeepSpeed #227, flashinfer #1606",
-    ),
-    "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),
-    "alibi-heads": Flag("the closed form for heads that are no power of two", "Baichuan2 #225, TensorRT-LLM #1611"),
-    "alibi-order": Flag("slopes sorted, reversed or not interleaved", "llm-foundry #186"),
-    "alibi-true-size": Flag("a model's own number of heads not reproduced", "Baichuan2 #225"),
-    "alibi-refuse": Flag("no heads, or an unknown word, accepted"),
-    "t5-direction": Flag("encoder's buckets in a decoder, or the reverse", "espnet #2816"),
-    "t5-sign": Flag("query minus key for key minus query", "text-to-text-transfer-transformer #415"),
-    "t5-log": Flag("no logarithmic half, or one that is rounded", "nntrainer #3982"),
-    "t5-clamp": Flag("far distances past the last bucket"),
-    "t5-max-distance": Flag("max_distance fixed at 128", "llama.cpp llama_relative_position_bucket"),
-    "t5-num-buckets": Flag("num_buckets fixed at 32"),
-    "t5-true-size": Flag("T5's own settings not reproduced", "text-to-text-transfer-transformer #415"),
-    "t5-empty": Flag("no query: a crash or a wrong shape"),
-    "t5-refuse": Flag("settings that leave a bucket empty accepted"),
-    "shaw-order": Flag("key minus query for query minus key, or the reverse", "tensor2tensor's order with SpeechT5's tables"),
-    "shaw-windows": Flag("left and right in each other's place", "wav2vec2-BERT's 64 and 8"),
-    "shaw-row": Flag("the table's rows shifted by one", "labml #185"),
-    "shaw-clip": Flag("far distances not clipped, or clipped one early"),
-    "shaw-ids": Flag("counts from 0 in place of the caller's positions", "espnet #2816"),
-    "shaw-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
-    "shaw-heads": Flag("heads or batch taken for tokens", "DeBERTa ports, nntrainer #3982"),
-    "shaw-downcast": Flag("24-bit queries, weights or tables narrowed on the way"),
-    "shaw-one-sided": Flag("a causal table's missing side read", "wenet #1611"),
-    "shaw-decode": Flag("a decode row that is not the row of the whole"),
-    "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
-    "shaw-empty": Flag("no query: a crash or a wrong shape"),
-    "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
-    "shaw-outside": Flag("the last row where nothing is added outside the window, or the reverse", "VITS"),
-    "shaw-terms": Flag("the key's own product with the vector left out, or added where it is not asked", "BERT's relative_key"),
-    "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
-}
 
 Q_OFFSETS = ((4, 5, 6), (260, 261, 262))  # another offset in every row
 K_OFFSETS = ((0, 2, 3, 4, 5, 6, 8), (250, 256, 257, 259, 260, 261, 262))
@@ -78,63 +40,54 @@ def shaw_step(
 def shaw_case(op: str, axes: Mapping[str, str]) -> Callable[..., Case]:
     """Return what makes cases of one of both operations."""
 
-    def case(
-        name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any
-    ) -> Case:
+    def case(name: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
         step = shaw_step(axes, name, *call, **more)
-        flagged = tuple(f"shaw-{flag}" for flag in flags.split())
-        return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
+        return Case(f"{op}/{name}", step.params, step.inputs, comment, kind, tier)
 
     return case
 
 
-def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, ...]:
-    """Return what both operations are asked; `term` is a further flag."""
+def shaw_cases(op: str, axes: Mapping[str, str]) -> tuple[Case, ...]:
+    """Return what both operations are asked."""
     case = shaw_case(op, axes)
     return (
-        case("forward/small", "order row" + term, (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
-        case("forward/unsorted", "windows clip ids" + term, (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
-        case("forward/24-bits", "downcast windows row", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD,
-              bits=24),
-        case("forward/53-bits", "downcast order", (2,), 5, ((1, 4, 2), (0, 3, 1, 6)), (2, 3), FORWARD, bits=53),
-        case("forward/far", "clip ids", (2,), 6, ((2050, 3, 65538), FAR), (5, 3), FORWARD),
-        case("forward/rows", "rows ids heads", (2,), 7, (Q_ROWS, K_ROWS), (4, 1), FORWARD,
-              comment="(B, Q) and (B, K); no heads"),
-        case("forward/rows-and-heads", "rows heads", (2, 4), 6,
+        case("forward/small", (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
+        case("forward/unsorted", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
+        case("forward/24-bits", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD, bits=24),
+        case("forward/53-bits", (2,), 5, ((1, 4, 2), (0, 3, 1, 6)), (2, 3), FORWARD, bits=53),
+        case("forward/far", (2,), 6, ((2050, 3, 65538), FAR), (5, 3), FORWARD),
+        case("forward/rows", (2,), 7, (Q_ROWS, K_ROWS), (4, 1), FORWARD, comment="(B, Q) and (B, K); no heads"),
+        case("forward/rows-and-heads", (2, 4), 6,
               (np.asarray(Q_ROWS)[:, None].tolist(), np.asarray(K_ROWS)[:, None].tolist()), (3, 5), FORWARD,
               comment="positions (B, 1, Q) for (B, H, Q, D)"),
-        case("forward/wav2vec2-bert", "true-size windows clip", (), 64, ((70, 0, 100), (0, 5, 7, 64, 77, 99, 109)),
-              (64, 8), FORWARD),
-        case("forward/no-query", "empty", (3,), 4, (np.zeros(0, dtype=np.int64), (0, 1)), (2, 1), FORWARD),
-        case("backward/small", "order row" + term, (2,), 4, ((1, 2, 5), (0, 1, 2, 4, 9)), (3, 2), BACKWARD),
-        case("backward/speecht5", "order clip", (), 64, ((0, 90, 30), (0, 5, 29, 64, 88)), (80, 80), BACKWARD,
+        case("forward/wav2vec2-bert", (), 64, ((70, 0, 100), (0, 5, 7, 64, 77, 99, 109)), (64, 8), FORWARD),
+        case("forward/no-query", (3,), 4, (np.zeros(0, dtype=np.int64), (0, 1)), (2, 1), FORWARD),
+        case("backward/small", (2,), 4, ((1, 2, 5), (0, 1, 2, 4, 9)), (3, 2), BACKWARD),
+        case("backward/speecht5", (), 64, ((0, 90, 30), (0, 5, 29, 64, 88)), (80, 80), BACKWARD,
               comment="half of SpeechT5's 160"),
-        case("backward/rows", "rows order downcast", (2,), 10, (Q_ROWS, K_ROWS), (2, 4), BACKWARD, bits=24),
-        case("backward/negative", "ids order", (3,), 4, ((-5, -1), (-7, -3, -2, 0, 1)), (4, 1), BACKWARD),
-        case("one-sided/causal", "one-sided windows", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (3, 0), FORWARD),
-        case("one-sided/future", "one-sided windows", (2,), 6, ((4, 1, 5), (0, 1, 3, 5, 6)), (0, 3), BACKWARD),
-        case("one-sided/one-query", "decode ids", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
-        case("one-sided/one-query-backward", "decode ids", (2,), 6, ((257,), (256, 257, 255, 250)), (3, 1),
-              BACKWARD),
-        Case(f"{op}/sequence/decode", flags=("shaw-decode", "shaw-ids"),
+        case("backward/rows", (2,), 10, (Q_ROWS, K_ROWS), (2, 4), BACKWARD, bits=24),
+        case("backward/negative", (3,), 4, ((-5, -1), (-7, -3, -2, 0, 1)), (4, 1), BACKWARD),
+        case("one-sided/causal", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (3, 0), FORWARD),
+        case("one-sided/future", (2,), 6, ((4, 1, 5), (0, 1, 3, 5, 6)), (0, 3), BACKWARD),
+        case("one-sided/one-query", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
+        case("one-sided/one-query-backward", (2,), 6, ((257,), (256, 257, 255, 250)), (3, 1), BACKWARD),
+        Case(f"{op}/sequence/decode",
              comment="a row of the whole, then at another offset", kind="sequence",
              steps=( shaw_step(axes, "prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), (2, 1), FORWARD),
              shaw_step(axes, "decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
              shaw_step(axes, "elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), (2, 1), FORWARD))),
-        case("refused/order", "refuse", (), 4, ((1, 2), (0, 1, 2)), (2, 1), "signed", comment="no such order",
-              kind="reject"),
-        case("refused/rows", "refuse", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD,
+        case("refused/order", (), 4, ((1, 2), (0, 1, 2)), (2, 1), "signed", comment="no such order", kind="reject"),
+        case("refused/rows", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD,
               comment="left + right + 1 rows: 4, not 3", kind="reject", rows=3),
-        case("zero/small", "outside row" + term, (), 5, ((2, 9, 4), (0, 1, 2, 3, 5, 7)), (2, 1), FORWARD, outside="zero"),
-        case("zero/backward", "outside order windows", (2,), 6, ((3, 8, 1), UNSORTED), (1, 4), BACKWARD, outside="zero"),
-        case("zero/vits", "outside true-size", (), 96, ((0, 5, 11), (0, 1, 3, 4, 5, 6, 9, 10, 11)), (4, 4), FORWARD,
-              outside="zero"),
-        case("zero/rows", "outside rows downcast", (2,), 7, (Q_ROWS, K_ROWS), (3, 2), FORWARD, bits=24, outside="zero"),
-        case("zero/far", "outside clip ids", (2,), 4, ((2050, 3, 65538), FAR), (5, 3), FORWARD, outside="zero"),
-        case("zero/causal", "outside one-sided", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (2, 0), FORWARD, outside="zero"),
-        case("zero/one-row", "outside one-sided", (2,), 4, ((1, 5, 2), (0, 1, 2, 7)), (0, 0), BACKWARD, outside="zero",
+        case("zero/small", (), 5, ((2, 9, 4), (0, 1, 2, 3, 5, 7)), (2, 1), FORWARD, outside="zero"),
+        case("zero/backward", (2,), 6, ((3, 8, 1), UNSORTED), (1, 4), BACKWARD, outside="zero"),
+        case("zero/vits", (), 96, ((0, 5, 11), (0, 1, 3, 4, 5, 6, 9, 10, 11)), (4, 4), FORWARD, outside="zero"),
+        case("zero/rows", (2,), 7, (Q_ROWS, K_ROWS), (3, 2), FORWARD, bits=24, outside="zero"),
+        case("zero/far", (2,), 4, ((2050, 3, 65538), FAR), (5, 3), FORWARD, outside="zero"),
+        case("zero/causal", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (2, 0), FORWARD, outside="zero"),
+        case("zero/one-row", (2,), 4, ((1, 5, 2), (0, 1, 2, 7)), (0, 0), BACKWARD, outside="zero",
               comment="a vector for the token itself alone"),
-        case("refused/outside", "refuse outside", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such rule",
+        case("refused/outside", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such rule",
               kind="reject", outside="wrap"),
     )  # fmt: skip
 
@@ -147,19 +100,19 @@ WINDOW: dict[str, Any] = {"left": 2, "right": 1, "order": "key_minus_query"}
 def shaw_forms(op: str, axes: dict[str, str]) -> tuple[Case, ...]:
     """Return the forms of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
-    def case(name: str, flags: str, lead: tuple[int, ...], q: Any, k: Any, comment: str = "") -> Case:
+    def case(name: str, lead: tuple[int, ...], q: Any, k: Any, comment: str = "", form: str = "") -> Case:
         sizes = {"q": np.shape(q)[-1], "k": np.shape(k)[-1], "n": 4, "d": 6}
         shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
         arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in shapes.items()}
-        return form(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment)
+        return form_case(op, name, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment, form=form)
 
     return (
-        case("strided", "non-contiguous", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9)),
-        case("strided-rows", "non-contiguous", (2,), ((4, 5, 6), (60, 61, 62)), ((0, 5, 6, 3), (62, 56, 61, 60))),
-        case("expanded", "broadcast-view", (-3, 2), (4, 1, 7), (0, 3, 5, 2), "one row stands for a batch of three"),
-        case("batch-one", "batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
-        case("length-one", "length-one", (2,), (5,), (4,), "one query and one key"),
-        case("one-key", "length-one", (3,), (1, 6, 4, 0), (5,)),
+        case("strided", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9), form="non-contiguous"),
+        case("strided-rows", (2,), ((4, 5, 6), (60, 61, 62)), ((0, 5, 6, 3), (62, 56, 61, 60)), form="non-contiguous"),
+        case("expanded", (-3, 2), (4, 1, 7), (0, 3, 5, 2), "one row stands for a batch of three", form="broadcast-view"),
+        case("batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
+        case("length-one", (2,), (5,), (4,), "one query and one key"),
+        case("one-key", (3,), (1, 6, 4, 0), (5,)),
     )
 
 
@@ -167,7 +120,7 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
     """Yield gradients of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
     def case(
-        name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str,
+        name: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str,
         **options: Any,
     ) -> Case:  # fmt: skip
         queries, keys = (np.shape(p)[-1] for p in places)
@@ -176,17 +129,15 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
         inputs = {n: reals(op + name + n, *shape) / 4 for n, shape in shapes.items()}
         inputs |= {"q_positions": places[0], "k_positions": places[1]}
         cotangents = {"out": (*lead, *(sizes[a] for a in out))}
-        return gradient(op, name, flags, inputs, cotangents, left=left, right=right, order=order, **options)
+        return gradient(op, name, inputs, cotangents, left=left, right=right, order=order, **options)
 
-    yield case("strided", "non-contiguous term", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key")
-    yield case("forward", "term repeat clip", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
-    yield case("backward", "term repeat clip unused", (), 4, ((7, 0, 2), (1, 2, 8, 5)), 3, 4, "query_minus_key")
-    yield case(
-        "rows", "offsets broadcast", (2,), 3, (((4, 5), (260, 262)), ((0, 5, 6), (262, 256, 261))), 1, 3, "key_minus_query"
-    )
-    yield case("zero", "term unused", (), 3, ((3, 1), (0, 2, 9)), 1, 2, "key_minus_query", outside="zero")
+    yield case("strided", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key", view="non-contiguous")
+    yield case("forward", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
+    yield case("backward", (), 4, ((7, 0, 2), (1, 2, 8, 5)), 3, 4, "query_minus_key")
+    yield case("rows", (2,), 3, (((4, 5), (260, 262)), ((0, 5, 6), (262, 256, 261))), 1, 3, "key_minus_query")
+    yield case("zero", (), 3, ((3, 1), (0, 2, 9)), 1, 2, "key_minus_query", outside="zero")
     if op == "shaw_scores":
-        yield case("both", "term repeat", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "query_minus_key", terms="query_and_key")
+        yield case("both", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "query_minus_key", terms="query_and_key")
 
 
 OUTSIDE = "Outside the window: the last row of that side, or nothing, as the option says."

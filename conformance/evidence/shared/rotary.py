@@ -1,4 +1,4 @@
-"""Flags, context extensions and mistakes that several rotary encodings share."""
+"""Context extensions and mistakes that several rotary encodings share."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,105 +7,12 @@ import numpy as np
 
 from posref.scaling import DynamicYaRN, Llama3, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN, YaRNByTurns
 
-from ...model import Case, Flag
+from ...model import Case
 from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
-from ..tools.forms import NONE, form
+from ..tools.forms import NONE, form_case
 from ..tools.hints import KEEP_FLOAT32
 from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
-
-FLAGS = {
-    "ntk-alpha": Flag("alpha ignored, or not raised to d/(d-2)"),
-    "ntk-fixed": Flag("the base multiplied, and the division by s^(2/d) forgotten"),
-    "ntk-mixed": Flag("pairs counted from 0, or the exponent fixed"),
-    "yarn-turns": Flag("the paper's ramp over turns and the code's ramp over the pair's index taken for each other"),
-    "yarn-dynamic": Flag("YaRN's factor fixed, or its factor on cos and sin not following the length"),
-    "longrope-switch": Flag(
-        "always the short list, or always the long one, or the switch at the original length itself",
-        "mlx-lm #660, #707, mlxcel #1358, TVM #18422",
-    ),
-    "longrope-gain": Flag("the factor on cos and sin dropped, or from the wrong ratio"),
-    "longrope-mscale": Flag("an override for one of the lists ignored, or used for both", "mlx-lm #660, mlxcel #1358"),
-    "longrope-stale": Flag("the list of an earlier call kept"),
-    "proportional": Flag(
-        "the exponent's denominator is the rotated part, or the wrong channels rotate", "neuronx-distributed-inference #106"
-    ),
-    "xpos-role": Flag("queries grown and keys decayed, or both alike"),
-    "xpos-centre": Flag(
-        "scales that are 1 at another position: the start, or the middle of the call", "rotary-embedding-torch"
-    ),
-    "xpos-rounded": Flag("the middle of an odd number of tokens rounded the other way", "torchscale, against x-transformers"),
-    "xpos-base": Flag("the scale's base or gamma fixed at 512 and 0.4"),
-    "xpos-zeta": Flag("another base of the powers than (2i/d + gamma) / (1 + gamma)"),
-    "xpos-precision": Flag("scales, or the powers they are, held in half precision", "rotary-embedding-torch"),
-    "xpos-range": Flag("scales that overflow far from 0 where the centre is far too"),
-    "layout": Flag("pairs of channels taken in the other layout", "vllm-ascend #12820, LLMs-from-scratch #747"),
-    "table-layout": Flag("a table laid out for other pairs than the rotation's", "ark-nlp #47, how-to-train-your-gpt #6"),
-    "mixed-layout": Flag("pairs read in one layout and written in another", "vllm-metal #44"),
-    "sign": Flag("a rotation by -p, or half of one", "lalamo #268"),
-    "inverse": Flag(
-        "a backward pass that rotates forward, or drops the tail or the factor", "flash-attention #569, apex #1750"
-    ),
-    "one-based": Flag("positions counted from one, or no identity at position 0", "fairseq's padding offset"),
-    "far-position": Flag("positions held in bfloat16 or float16", "transformers #29285, Megatron-LM #744, candle #3520"),
-    "table-end": Flag("positions past a table clamped, wrapped, or packed in 16 bits", "pegainfer #220, vllm-ascend #1266"),
-    "position-ids": Flag("a count from 0, or from the first token, in place of the caller's positions", "keras-hub #1544"),
-    "row-offsets": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
-    "decode": Flag("one token at an offset handled as if it were the first", "MLX d40e76809, flashinfer #847"),
-    "negative": Flag("positions without a sign, where a cache is shifted back", "llama.cpp #13870"),
-    "fractional": Flag("positions truncated to integers"),
-    "cache-key": Flag("a table kept from another call with other positions or base", "rotary-embedding-torch #11"),
-    "token-axis": Flag("heads taken for tokens, or tokens for heads", "open_lm #4, DeepSpeed #2782"),
-    "rank": Flag("an axis counted from the wrong end at another rank", "burn 0aecba362"),
-    "single-head": Flag("one head returned unrotated", "Liger-Kernel #342"),
-    "every-head": Flag("some heads left unrotated", "transformers #47403"),
-    "odd-size": Flag("a vectorised loop without its tail, or a bound off by one", "flashinfer #2470"),
-    "empty": Flag("an input without tokens that crashes or comes back in another shape"),
-    "aliasing": Flag("the input overwritten while or after it is read", "unsloth #5001, transformers #11725"),
-    "half-precision": Flag(
-        "exponents, frequencies, angles or tables rounded to half precision", "keras-hub #1508, MLX #2791, tt-metal #54516"
-    ),
-    "downcast": Flag("24-bit x, cosines or sines narrowed on the way", "sglang #3134, flashinfer #585"),
-    "quantised-angle": Flag("angles looked up in a table of a few thousand steps"),
-    "base": Flag("the base always 10000", "airllm #368, llama.cpp #2773, penzai #102"),
-    "exponent": Flag("another exponent than 2i/d", "labml #313"),
-    "true-size": Flag("a model's own parameters not applied as they are written", "mlx-vlm #1710"),
-    "partial": Flag("rotary_dim ignored, applied twice, or taken from the end", "maxtext #4616, vLLM #41185"),
-    "lanes": Flag("the first channels rotated where the last are asked for, or the reverse", "DeepSeek-V4"),
-    "partial-tail": Flag("channels past rotary_dim zeroed, rounded or rotated", "apex #1750, labml #215"),
-    "linear": Flag("scaling ignored, or positions multiplied by the factor", "mlx-vlm #1710, mlxcel #1324"),
-    "ntk-exponent": Flag("the base multiplied by the factor without the power d/(d-2)"),
-    "dynamic-below": Flag("dynamic NTK applied at or below the original length", "mlxcel #1389"),
-    "dynamic-above": Flag("dynamic NTK not applied, or with the static factor", "mlxcel #1324, Megatron-LM #2902"),
-    "dynamic-stale": Flag("dynamic NTK that keeps the longest length of earlier calls", "transformers #25308, #27226"),
-    "dynamic-limit": Flag("a stale base at exactly the original length", "transformers 5.23 (seq_len < original)"),
-    "llama3-bands": Flag("Llama 3's bands moved (no 2 pi), or its ramp inverted", "TransformerLens #910"),
-    "llama3-factor": Flag("Llama 3's factor or limits fixed at 8, 1 and 4", "foundation-model-stack #385"),
-    "llama3-step": Flag("low_freq_factor equal to high_freq_factor divides by zero (Llama 4)"),
-    "yarn-gain": Flag("the attention factor dropped, squared, or on one of cos and sin", "exllamav3 #259, sglang #33558"),
-    "yarn-gain-layout": Flag("the attention factor applied in one layout alone", "daScript #3479, Megatron-LM #3900"),
-    "yarn-mscale": Flag("mscale and mscale_all_dim ignored, or their ratio inverted", "mobius #548, Megatron-LM #1429"),
-    "yarn-zero": Flag("a zero taken for a parameter that is not given", "MLX #4098"),
-    "yarn-truncate": Flag("the correction range always rounded to integers, or never", "TVM #18576, keras-hub #2981"),
-    "yarn-range": Flag("the correction range clamped to d/2 - 1, or not clamped at all", "keras-hub #2981, minimind #602"),
-    "yarn-betas": Flag("beta_fast and beta_slow swapped, or fixed at 32 and 1"),
-    "yarn-singular": Flag("a ramp of width 0 that divides by zero (Kimi K2)"),
-    "yarn-factor": Flag("the factor inside the power, fixed, or derived from lengths", "TVM #18576, transformers #38224"),
-    "refuse-width": Flag("an odd, oversized or mismatched width accepted"),
-    "refuse-positions": Flag("positions that broadcast to a silent mistake", "sglang #15984, sgl-kernel-xpu #202"),
-    "refuse-option": Flag("an unknown word, or a number outside its domain, accepted", "nntrainer #3982"),
-    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
-    "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
-    "fused-order": Flag("the norm after the rotation where it comes first, or the reverse"),
-    "fused-channels": Flag("the norm over the channels that rotate, or over those that do not"),
-    "fused-norm": Flag("the norm skipped, or done twice, or with eps or the offset of another model"),
-    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vLLM #51049"),
-    "fused-rounding": Flag("a rounding to half precision between norm and rotation"),
-    "fused-downcast": Flag("24-bit numbers narrowed on the way"),
-    "fused-true-size": Flag("a model's widths, pairing and eps not reproduced"),
-    "fused-refuse": Flag("a weight or a table that does not fit accepted, or broadcast"),
-    "fused-empty": Flag("no tokens: a crash or a wrong shape"),
-}
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
 NEAR = (0, 1, 2, 7, 63)
@@ -156,7 +63,6 @@ class Extended(NamedTuple):
     """A context extension, its width, and further options."""
 
     name: str
-    flags: str
     dim: int
     scaling: Scaling
     comment: str = ""
@@ -179,50 +85,45 @@ class Extended(NamedTuple):
 
 
 EXTENDED = (
-    Extended("ntk-alpha/hunyuan", "ntk-alpha true-size", 128, NTKAlpha(1000.0), "HunYuan"),
-    Extended("ntk-alpha/small", "ntk-alpha", 10, NTKAlpha(6.5), options={"base": 5e5}),
-    Extended("ntk-alpha/less", "ntk-alpha", 12, NTKAlpha(0.75)),
-    Extended("ntk-fixed/4", "ntk-fixed", 20, NTKFixed(4.0)),
-    Extended("ntk-fixed/two-pairs", "ntk-fixed", 4, NTKFixed(2.5), options={"base": 500.0}),
-    Extended("ntk-mixed/4", "ntk-mixed", 20, NTKMixed(4.0)),
-    Extended("ntk-mixed/mix", "ntk-mixed", 12, NTKMixed(6.0, mix=0.5), options={"base": 5e5}),
-    Extended("yarn-turns/6", "yarn-turns", 20, TURNS),
-    Extended("yarn-turns/narrow", "yarn-turns", 12, TURNS_NARROW, options={"base": 500.0}),
-    Extended("yarn-turns/step", "yarn-turns yarn-singular", 14, YaRNByTurns(5, 400, beta_fast=3, beta_slow=3)),
-    Extended("yarn-turns/llama-2", "yarn-turns true-size", 128, YaRNByTurns(16, 4096), "Llama 2, 64k"),
-    Extended("yarn-dynamic/below", "yarn-dynamic", 12, DynamicYaRN(64), options={"length": 33}),
-    Extended("yarn-dynamic/far-below", "yarn-dynamic", 14, DynamicYaRN(900, beta_fast=16),
-             options={"base": 500.0, "length": 100}),
-    Extended("yarn-dynamic/at", "yarn-dynamic", 10, DynamicYaRN(64), options={"length": 64}),
-    Extended("yarn-dynamic/one-above", "yarn-dynamic", 12, DynamicYaRN(64), options={"length": 65}),
-    Extended("yarn-dynamic/above", "yarn-dynamic", 20, DynamicYaRN(600, beta_fast=20, beta_slow=2), options={"length": 3000}),
-    Extended("yarn-dynamic/unrounded", "yarn-dynamic yarn-truncate", 24, DynamicYaRN(700, truncate=False),
-             options={"length": 1500}),
-    Extended("longrope/below", "longrope-switch longrope-gain", 12, SMALL, options={"length": 20}),
-    Extended("longrope/at", "longrope-switch", 12, SMALL, "the short list still", {"length": 32}),
-    Extended("longrope/one-above", "longrope-switch", 12, SMALL, options={"length": 33}),
-    Extended("longrope/factor", "longrope-gain", 12, GIVEN_FACTOR, "factor goes before max_length",
-             {"length": 49, "base": 5e5}),
-    Extended("longrope/mscale-short", "longrope-mscale", 12, MSCALES, options={"length": 20}),
-    Extended("longrope/mscale-long", "longrope-mscale", 12, MSCALES, options={"length": 21}),
-    Extended("longrope/mscale-far", "longrope-mscale", 12, MSCALES, options={"base": 5e5, "length": 190}),
-    Extended("longrope/factor-short", "longrope-gain", 12, GIVEN_FACTOR, options={"length": 31}),
-    Extended("longrope/one-mscale", "longrope-mscale longrope-gain", 10, ONE_MSCALE, "no override for the short list",
-             {"length": 9}),
-    Extended("longrope/one-mscale-long", "longrope-mscale", 10, ONE_MSCALE, options={"length": 25}),
-    Extended("longrope/given", "longrope-gain", 12, LongRoPE(SIX, SIX_LONG, 30, attention_factor=1.0625, short_mscale=1.5),
+    Extended("ntk-alpha/hunyuan", 128, NTKAlpha(1000.0), "HunYuan"),
+    Extended("ntk-alpha/small", 10, NTKAlpha(6.5), options={"base": 5e5}),
+    Extended("ntk-alpha/less", 12, NTKAlpha(0.75)),
+    Extended("ntk-fixed/4", 20, NTKFixed(4.0)),
+    Extended("ntk-fixed/two-pairs", 4, NTKFixed(2.5), options={"base": 500.0}),
+    Extended("ntk-mixed/4", 20, NTKMixed(4.0)),
+    Extended("ntk-mixed/mix", 12, NTKMixed(6.0, mix=0.5), options={"base": 5e5}),
+    Extended("yarn-turns/6", 20, TURNS),
+    Extended("yarn-turns/narrow", 12, TURNS_NARROW, options={"base": 500.0}),
+    Extended("yarn-turns/step", 14, YaRNByTurns(5, 400, beta_fast=3, beta_slow=3)),
+    Extended("yarn-turns/llama-2", 128, YaRNByTurns(16, 4096), "Llama 2, 64k"),
+    Extended("yarn-dynamic/below", 12, DynamicYaRN(64), options={"length": 33}),
+    Extended("yarn-dynamic/far-below", 14, DynamicYaRN(900, beta_fast=16), options={"base": 500.0, "length": 100}),
+    Extended("yarn-dynamic/at", 10, DynamicYaRN(64), options={"length": 64}),
+    Extended("yarn-dynamic/one-above", 12, DynamicYaRN(64), options={"length": 65}),
+    Extended("yarn-dynamic/above", 20, DynamicYaRN(600, beta_fast=20, beta_slow=2), options={"length": 3000}),
+    Extended("yarn-dynamic/unrounded", 24, DynamicYaRN(700, truncate=False), options={"length": 1500}),
+    Extended("longrope/below", 12, SMALL, options={"length": 20}),
+    Extended("longrope/at", 12, SMALL, "the short list still", {"length": 32}),
+    Extended("longrope/one-above", 12, SMALL, options={"length": 33}),
+    Extended("longrope/factor", 12, GIVEN_FACTOR, "factor goes before max_length", {"length": 49, "base": 5e5}),
+    Extended("longrope/mscale-short", 12, MSCALES, options={"length": 20}),
+    Extended("longrope/mscale-long", 12, MSCALES, options={"length": 21}),
+    Extended("longrope/mscale-far", 12, MSCALES, options={"base": 5e5, "length": 190}),
+    Extended("longrope/factor-short", 12, GIVEN_FACTOR, options={"length": 31}),
+    Extended("longrope/one-mscale", 10, ONE_MSCALE, "no override for the short list", {"length": 9}),
+    Extended("longrope/one-mscale-long", 10, ONE_MSCALE, options={"length": 25}),
+    Extended("longrope/given", 12, LongRoPE(SIX, SIX_LONG, 30, attention_factor=1.0625, short_mscale=1.5),
              options={"length": 12}),
-    Extended("longrope/shorter", "longrope-gain", 12, LongRoPE(SIX_LONG, SIX, 64, max_length=32), "no factor for s <= 1",
-             {"length": 70}),
-    Extended("longrope/phi-4-mini", "longrope-switch true-size", 96, PHI4, options={"length": 4097}),
-    Extended("longrope/phi-3.5-mini", "longrope-switch true-size", 96, LongRoPE(PHI35_SHORT, PHI4_LONG, 4096, factor=32.0),
+    Extended("longrope/shorter", 12, LongRoPE(SIX_LONG, SIX, 64, max_length=32), "no factor for s <= 1", {"length": 70}),
+    Extended("longrope/phi-4-mini", 96, PHI4, options={"length": 4097}),
+    Extended("longrope/phi-3.5-mini", 96, LongRoPE(PHI35_SHORT, PHI4_LONG, 4096, factor=32.0),
              "its short list", {"length": 4096}),
-    Extended("proportional/gemma-4", "proportional true-size", 512, Proportional(0.25), options={"base": 1e6}),
-    Extended("proportional/small", "proportional", 20, Proportional(0.5, factor=2.0)),
-    Extended("proportional/factor", "proportional", 12, Proportional(0.75, factor=6.5), options={"base": 5e5}),
-    Extended("proportional/odd-pairs", "proportional", 14, Proportional(0.3), "2 of 7 pairs", {"base": 5e5}),
-    Extended("proportional/all", "proportional", 6, Proportional(1.0)),
-    Extended("proportional/none", "proportional", 10, Proportional(0.0), "nothing turns"),
+    Extended("proportional/gemma-4", 512, Proportional(0.25), options={"base": 1e6}),
+    Extended("proportional/small", 20, Proportional(0.5, factor=2.0)),
+    Extended("proportional/factor", 12, Proportional(0.75, factor=6.5), options={"base": 5e5}),
+    Extended("proportional/odd-pairs", 14, Proportional(0.3), "2 of 7 pairs", {"base": 5e5}),
+    Extended("proportional/all", 6, Proportional(1.0)),
+    Extended("proportional/none", 10, Proportional(0.0), "nothing turns"),
 )  # fmt: skip
 RISING = "long, short, at the limit, long"
 LONGROPE_LENGTHS = (40, 9, 33, 32, 64)
@@ -274,27 +175,27 @@ class Rotated(NamedTuple):
     """A form of input of a rotation: the shape of x, positions, layout and base."""
 
     name: str
-    flags: str
     x: tuple[int, ...]
     positions: Any
     options: dict[str, Any]
     comment: str = ""
+    form: str = ""
 
 
 ROTATED_ROWS = (((0, 3, 9, 4),), ((257, 258, 259, 260),))
 ROTATED_FORMS = (
     Rotated(
-        "strided", "non-contiguous", (2, 3, 4, 10), ROTATED_ROWS, ROTARY, "queries of a fused product, heads before tokens"
+        "strided", (2, 3, 4, 10), ROTATED_ROWS, ROTARY, "queries of a fused product, heads before tokens", form="non-contiguous"
     ),
-    Rotated("strided-interleaved", "non-contiguous", (2, 3, 4, 6), ROTATED_ROWS, MIXED),
-    Rotated("strided-rows", "non-contiguous", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}),
-    Rotated("expanded", "broadcast-view", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three"),
-    Rotated("expanded-interleaved", "broadcast-view", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED),
-    Rotated("batch-one", "batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
-    Rotated("batch-one-interleaved", "batch-one", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
-    Rotated("length-one", "length-one batch-one", (1, 3, 1, 12), (((300,),),), ROTARY),
-    Rotated("length-zero", "length-zero", (3, 2, 0, 6), NONE, MIXED),
-    Rotated("no-head", "length-zero", (2, 0, 3, 6), (0, 1, 2), ROTARY),
+    Rotated("strided-interleaved", (2, 3, 4, 6), ROTATED_ROWS, MIXED, form="non-contiguous"),
+    Rotated("strided-rows", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}, form="non-contiguous"),
+    Rotated("expanded", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three", form="broadcast-view"),
+    Rotated("expanded-interleaved", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED, form="broadcast-view"),
+    Rotated("batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
+    Rotated("batch-one-interleaved", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
+    Rotated("length-one", (1, 3, 1, 12), (((300,),),), ROTARY),
+    Rotated("length-zero", (3, 2, 0, 6), NONE, MIXED),
+    Rotated("no-head", (2, 0, 3, 6), (0, 1, 2), ROTARY),
 )
 
 
@@ -302,7 +203,7 @@ def rotations(op: str, **options: Any) -> Iterator[Case]:
     """Yield the forms of x for a rotation by positions, with further options."""
     for rotated in ROTATED_FORMS:
         inputs = {"x": reals(op + rotated.name, *rotated.x), "positions": rotated.positions}
-        yield form(op, rotated.name, rotated.flags, inputs, rotated.options | options, rotated.comment)
+        yield form_case(op, rotated.name, inputs, rotated.options | options, rotated.comment, rotated.form)
 
 
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))

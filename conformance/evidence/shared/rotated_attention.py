@@ -1,4 +1,4 @@
-"""Flags, cases and mistakes that other forms of attention with RoPE inside share."""
+"""Cases and mistakes that other forms of attention with RoPE inside share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,35 +8,17 @@ import numpy as np
 import posref
 from posref.types import Layout
 
-from ...model import Case, Flag, Step
+from ...model import Case
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Real, Wrap, always, argument, before, narrowed, option
-from ..tools.forms import form
+from ..tools.forms import form_case
 from ..tools.hints import ARANGE, BRANCH, DEFAULT, EACH_ROW, FROM_ZERO, ROUND_ONCE
 from ..tools.numbers import reals
-
-FLAGS = {
-    "rotated-base": Flag("the base always 10000"),
-    "rotated-ids": Flag("a count from 0 in place of the caller's positions"),
-    "rotated-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
-    "rotated-far": Flag("positions held in bfloat16 or float16"),
-    "rotated-downcast": Flag("24-bit inputs narrowed on the way"),
-    "rotated-decode": Flag("one query that is not the row of the whole"),
-    "rotated-true-size": Flag("a model's own parameters not reproduced"),
-    "rotated-empty": Flag("no query or no key: a crash or a wrong shape"),
-    "rotated-refuse": Flag("shapes that do not fit, or an unknown word, accepted"),
-}
 
 FAR_Q, FAR_K = (131071, 257, 2049), (131070, 256, 2048, 65537, 7)
 ROWS_Q, ROWS_K = ((4, 5, 6), (260, 261, 262)), ((0, 2, 3, 5, 9), (262, 256, 261, 259, 260))
 NONE = np.zeros(0, dtype=np.int64)
 Places = tuple[Any, Any]
-
-
-def inside_case(op: str, own: str, name: str, flags: str, step: Step, comment: str, kind: str, tier: str) -> Case:
-    """Return a case of one call; a flag with a plus before it is of all three operations, another one has the prefix `own`."""
-    flagged = tuple(f"rotated-{flag[1:]}" if flag.startswith("+") else f"{own}-{flag}" for flag in flags.split())
-    return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
 
 
 def with_heads(rows: Any) -> Any:
@@ -51,35 +33,33 @@ def inside_forms(op: str, axes: dict[str, str], options: dict[str, Any], *, by_h
     """Return the forms of arrays that have these axes: heads, queries, keys, widths; positions have one for heads, or not."""
 
     def case(
-        name: str, flags: str, lead: tuple[int, ...], places: tuple[Any, Any], comment: str = "", *, heads: int = 2
+        name: str, lead: tuple[int, ...], places: tuple[Any, Any], comment: str = "", *, heads: int = 2, form: str = ""
     ) -> Case:
         sizes = {"h": heads, "q": np.shape(places[0])[-1], "k": np.shape(places[1])[-1], "d": 6, "e": 5}
         arrays = {n: reals(op + name + n, *lead, *(sizes[a] for a in letters)) / 8 for n, letters in axes.items()}
         if "weights" in arrays:
             arrays["weights"] = np.abs(arrays["weights"])
         q, k = (np.asarray(p)[:, None] if np.ndim(p) > 1 and by_head else np.asarray(p) for p in places)
-        return form(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, options, comment)
+        return form_case(op, name, {**arrays, "q_positions": q, "k_positions": k}, options, comment, form=form)
 
     return (
-        case("strided", "non-contiguous", (2,), ((4, 1, 7), (0, 3, 5, 2))),
-        case("strided-rows", "non-contiguous", (2,), ROWS),
-        case("expanded", "broadcast-view", (-3,), ((4, 1, 7), (0, 3, 5, 2)), "one row stands for a batch of three"),
-        case("batch-one", "batch-one", (1,), ((4, 1, 7), (0, 3, 5, 2))),
-        case("length-one", "length-one", (2,), ((5,), (4,)), "one query and one key", heads=3),
-        case("one-key", "length-one", (3,), ((1, 6, 4), (5,))),
-        case("no-head", "length-zero", (2,), ((3, 4), (0, 1, 2)), heads=0),
+        case("strided", (2,), ((4, 1, 7), (0, 3, 5, 2)), form="non-contiguous"),
+        case("strided-rows", (2,), ROWS, form="non-contiguous"),
+        case("expanded", (-3,), ((4, 1, 7), (0, 3, 5, 2)), "one row stands for a batch of three", form="broadcast-view"),
+        case("batch-one", (1,), ((4, 1, 7), (0, 3, 5, 2))),
+        case("length-one", (2,), ((5,), (4,)), "one query and one key", heads=3),
+        case("one-key", (3,), ((1, 6, 4), (5,))),
+        case("no-head", (2,), ((3, 4), (0, 1, 2)), heads=0),
     )
 
 
-def inside_gradient(
-    op: str, name: str, flags: str, shapes: str, places: tuple[Any, Any], out: tuple[int, ...], **params: Any
-) -> Case:
+def inside_gradient(op: str, name: str, shapes: str, places: tuple[Any, Any], out: tuple[int, ...], **params: Any) -> Case:
     """Return a case of RoPE inside another form of attention; `shapes` are of its arrays, as in "q 2,6"."""
     inputs: dict[str, Any] = {
         n: reals(op + name + n, *map(int, sizes.split(","))) / 4 for n, sizes in (part.split() for part in shapes.split(";"))
     }
     inputs |= {"q_positions": places[0], "k_positions": places[1]}
-    return gradient(op, name, flags, inputs, {"out": out}, **{"base": 10000.0, **params})
+    return gradient(op, name, inputs, {"out": out}, **{"base": 10000.0, **params})
 
 
 QUERIES = {"rotated_values": 2, "mla_logits": 4, "rotary_linear_attention": 3}  # the argument that holds the queries' positions

@@ -1,7 +1,6 @@
 """Makers of cases and deviations."""
 
 from ...model import Case as Case
-from ...model import Flag as Flag
 from .case import cases_of as cases_of
 from .cotangents import gradient as gradient
 from .deviation import after as after

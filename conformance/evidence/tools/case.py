@@ -9,22 +9,22 @@ from ...model import Case, Step
 Options = Mapping[str, Any]
 
 
-def cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
+def cases_of(op: str) -> Callable[..., Case]:
     """
-    Return what makes cases of one operation: ``cases_of("alibi", "alibi-")("plain/small", "sign far", {...}, {...})``.
+    Return what makes cases of one operation: ``cases_of("alibi")("plain/small", {...}, {...})``.
 
-    Its arguments are the rest of the id, the rest of every flag, options, inputs, a comment, and what else a `Case` has.
+    Its arguments are the rest of the id, options, inputs, a comment, and what else a `Case` has.
     """
 
-    def case(name: str, flags: str, params: Options, inputs: Options | None = None, comment: str = "", **rest: Any) -> Case:
-        return Case(f"{op}/{name}", params, inputs or {}, tuple(prefix + flag for flag in flags.split()), comment, **rest)
+    def case(name: str, params: Options, inputs: Options | None = None, comment: str = "", **rest: Any) -> Case:
+        return Case(f"{op}/{name}", params, inputs or {}, comment, **rest)
 
     return case
 
 
-def sequence(name: str, flags: str, comment: str, steps: tuple[Step, ...]) -> Case:
+def sequence(name: str, comment: str, steps: tuple[Step, ...]) -> Case:
     """Return a case of several calls on one instance."""
-    return Case(name, flags=tuple(flags.split()), comment=comment, kind="sequence", steps=steps)
+    return Case(name, comment=comment, kind="sequence", steps=steps)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Make:
     """
     What makes calls of one operation from the axes that the registry states: the argument of ``more`` in its evidence.
 
-    ``one(name, flags, comment, params, **how)`` and ``several(name, flags, comment, *calls)`` return a case of one call and one
+    ``one(name, comment, params, **how)`` and ``several(name, comment, *calls)`` return a case of one call and one
     of several; ``call(name, params, **how)`` returns options and arrays alone. `every.made_calls.call` says what `how` may be.
     """
 
