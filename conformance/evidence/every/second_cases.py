@@ -205,7 +205,7 @@ def _parts(op: str) -> Iterator[Case]:
             options = {**facts_of(op).options, "layout": layout}
             if "rotary_dim" in REGISTRY[op].domains:
                 options["rotary_dim"] = part
-            sizes = {"D": 16, "n": part // 2, "tail": 16 - part, "T": 3, "Q": 2, "K": 3}
+            sizes: dict[str, Any] = {"D": 16, "n": part // 2, "tail": 16 - part, "T": 3, "Q": 2, "K": 3}
             yield one(op, f"part-{layout}-{part}", f"{part} of 16 channels", options, **sizes)
 
 
