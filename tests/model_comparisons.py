@@ -339,7 +339,7 @@ def patchtst(code: Any, dim: int) -> tuple[Any, Any]:
 
 
 def omdet(code: Any, dim: int) -> tuple[Any, Any]:
-    ours = posref.sinusoidal_nd(positions.grid(*GRID), widths=(dim // 2, dim // 2), layout="sin_cos", phases="axis")
+    ours = posref.sinusoidal_nd(positions.grid(*GRID), dims=(dim // 2, dim // 2), layout="sin_cos", arrangement="axis")
     theirs = code.OmDetTurboHybridEncoder.build_2d_sincos_position_embedding(*GRID, embed_dim=dim)[0]
     return ours, theirs
 
@@ -349,7 +349,7 @@ def perceiver(code: Any, dim: int) -> tuple[Any, Any]:
     assert "position_embeddings" in vars(code.PerceiverTextPreprocessor(code.PerceiverConfig(d_model=dim)))["_modules"]
     x = code.build_linear_positions(GRID).reshape(1, -1, 2)
     bands = torch.stack([torch.linspace(1, size / 2, dim) for size in GRID])
-    ours = posref.fourier(x, bands, unit="half_turns", order="wave coordinate band", include="first")
+    ours = posref.fourier(x, bands, unit="half_turns", arrangement="wave coordinate band", include="first")
     return ours, code.generate_fourier_features(x, dim, GRID)
 
 

@@ -74,7 +74,7 @@ def of_cells(config: Any, code: Any, module: torch.nn.Module, axes: int) -> Iter
         yield module(torch.zeros(1, 1, *(n * config.q_aggregation_stride for n in GRID))), [positions.grid(*GRID) + 1]
     elif len(wanted) == 1:  # Llama 4: width first, cells from 1, and the class token last
         cells = config.image_size // config.patch_size
-        yield module(torch.zeros(1)), [positions.with_origin(positions.grid(cells, cells)[::-1] + 1, after=1)]
+        yield module(torch.zeros(1)), [positions.with_origin(positions.grid(cells, cells)[::-1] + 1, tokens_after=1)]
     elif "layer_type" in wanted:  # NeoMME: axes first
         for kind in sorted(set(config.layer_types)):
             yield module(torch.zeros(1), ids.T[:, None], layer_type=kind), [where]

@@ -61,7 +61,7 @@ def test_windows_are_counted_as_the_model_counts() -> None:
     assert options(model_type="gemma3_text", sliding_window=512, use_bidirectional_attention=True) == {"window": 256, **BOTH}
     assert options(model_type="modernbert", local_attention=128) == {"window": 64, **BOTH}
     assert options(model_type="modernbert-decoder", local_attention=128) == {"window": 64, **CAUSAL}
-    assert options(model_type="llama4_text", attention_chunk_size=32) == {"chunk": 32, "sides": "causal"}
+    assert options(model_type="llama4_text", attention_chunk_size=32) == {"chunk_size": 32, "sides": "causal"}
 
 
 def test_temperatures() -> None:
@@ -71,12 +71,12 @@ def test_temperatures() -> None:
     (found,) = {
         str(entry): entry for entry in from_config({**SIZES, **tuned})["text temperature"] if entry is not None
     }.values()
-    assert found == ("attention_temperature", {"form": "steps", "beta": 0.2, "length": 100, "offset": 1})
+    assert found == ("attention_temperature", {"form": "steps", "beta": 0.2, "original_length": 100, "offset": 1})
     assert layers_of({**tuned, "attn_temperature_tuning": False}, "text temperature") == "00000000"
     rope = {**YARN, "llama_4_scaling_beta": 0.1}
     for key in ("rope_parameters", "rope_scaling"):
         every = from_config({**SIZES, "model_type": "ministral3", key: rope})["text temperature"]
-        assert every == [("attention_temperature", {"form": "steps", "beta": 0.1, "length": 4096, "offset": 0})]
+        assert every == [("attention_temperature", {"form": "steps", "beta": 0.1, "original_length": 4096, "offset": 0})]
     assert "text temperature" not in from_config({**SIZES, "model_type": "ministral3", "rope_parameters": YARN})
     learned = from_config({"model_type": "mistral_large4_text"})["text temperature"]
     assert learned == [("learned_logn_scale", {})]

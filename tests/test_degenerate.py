@@ -33,26 +33,26 @@ SIZED: dict[str, Callable[[int], Iterator[Options]]] = {  # options of which one
         for counting in ("with_query", "without_query")
         for sides in ("causal", "both")
     ),
-    "chunked_window": lambda n: ({"chunk": n, "sides": sides} for sides in ("causal", "both")),
+    "chunked_window": lambda n: ({"chunk_size": n, "sides": sides} for sides in ("causal", "both")),
     "lambda_window": lambda n: (
-        {"sinks": sinks, "window": window, "counting": counting}
+        {"num_sinks": sinks, "window": window, "counting": counting}
         for sinks, window in ((0, n), (2, n), (n, 1), (n, n))
         for counting in ("with_query", "without_query")
     ),
     "rerope": lambda n: iter([{"window": n}]),
     "leaky_rerope": lambda n: iter([{"window": n, "factor": 1}, {"window": 1, "factor": n}, {"window": 2, "factor": 3}]),
     "self_extend": lambda n: (
-        {"group": group, "window": window, "shift": shift}
+        {"group": group, "window": window, "rounding": shift}
         for group, window in ((1, n), (n, 1), (2, n))
         for shift in ("floor", "exact")
         if group * window < 2**31
     ),
-    "dual_chunk": lambda n: iter([{"chunk_size": n, "local_size": local} for local in {0, n // 2, n - 1}]),
+    "dual_chunk": lambda n: iter([{"chunk_size": n, "window": local} for local in {0, n // 2, n - 1}]),
     "logn_scale": lambda n: iter(
-        [{"length": n + 1, "offset": o, "at_least_one": one} for o in (0, n) for one in (True, False)]
+        [{"original_length": n + 1, "offset": o, "at_least_one": one} for o in (0, n) for one in (True, False)]
     ),
     "attention_temperature": lambda n: iter(
-        [{"form": form, "beta": 0.5, "length": n, "offset": o} for form in ("steps", "smooth") for o in (0, n)]
+        [{"form": form, "beta": 0.5, "original_length": n, "offset": o} for form in ("steps", "smooth") for o in (0, n)]
     ),
 }
 SIZED["streaming_llm"] = SIZED["lambda_window"]

@@ -220,8 +220,8 @@ def test_integers_are_equal_to_the_definition_and_not_within_a_class() -> None:
 
 @pytest.mark.thorough
 def test_siblings_and_exchanged_arguments_are_tried() -> None:
-    def chunked_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
-        return posref.sliding_window(q, k, window=chunk, counting="without_query", sides=sides)
+    def chunked_window(q: Any, k: Any, /, *, chunk_size: int, sides: str) -> Any:
+        return posref.sliding_window(q, k, window=chunk_size, counting="without_query", sides=sides)
 
     text = told(chunked_window, "chunked_window")["text"]
     assert "if sliding_window is computed in its place (window is the chunk, counting='without_query')." in text
@@ -231,10 +231,10 @@ def test_siblings_and_exchanged_arguments_are_tried() -> None:
 
     assert "if coordinates 0 and 1 are exchanged." in told(axial_rope, "axial_rope")["text"]
 
-    def lambda_window(q: Any, k: Any, /, *, sinks: int, window: int, counting: str) -> Any:
-        if not sinks:
+    def lambda_window(q: Any, k: Any, /, *, num_sinks: int, window: int, counting: str) -> Any:
+        if not num_sinks:
             raise NotImplementedError
-        return posref.lambda_window(q, k, sinks=window, window=sinks, counting=counting)
+        return posref.lambda_window(q, k, num_sinks=window, window=num_sinks, counting=counting)
 
     assert "sinks and window are exchanged" in told(lambda_window, "lambda_window")["text"]
 

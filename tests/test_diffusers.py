@@ -33,12 +33,12 @@ INTERLEAVED = {"allocation": "own", "arrangement": "chunked", "layout": "interle
         (
             {"_class_name": "UNet2DConditionModel", "flip_sin_to_cos": False, "freq_shift": 1},
             "timestep",
-            ("timestep", {"dim": 320, "flip": False, "shift": 1, "scale": 1.0, "max_period": 1e4}),
+            ("timestep", {"dim": 320, "flip": False, "freq_shift": 1, "scale": 1.0, "base": 1e4}),
         ),
         (
             {"_class_name": "SD3Transformer2DModel", "num_attention_heads": 24},
             "input",
-            ("sinusoidal_nd", {"widths": (768, 768), "layout": "sin_cos", "phases": "axis"}),
+            ("sinusoidal_nd", {"dims": (768, 768), "layout": "sin_cos", "arrangement": "axis"}),
         ),
         ({"_class_name": "CosmosTransformer3DModel"}, "attention", ("axial_table + apply_rope", None)),
     ],
@@ -110,7 +110,7 @@ def test_other_classes_are_refused(name: Any, message: str) -> None:
 
 def test_ltx_takes_a_frequency_of_every_axis_in_turn() -> None:
     """The table of LTX-Video for 14 channels at token 3 of a grid (2, 1, 2), as diffusers 0.42.1 computes it."""
-    one = posref.axial_frequencies((4,), base=1e-4, allocation="own", unit="turns", endpoint=True, first=1 / 4)
+    one = posref.axial_frequencies((4,), base=1e-4, allocation="own", unit="turns", endpoint=True, first_frequency=1 / 4)
     grid = np.asarray([1 * (8 / 25) / 20, 0.0, 32 / 2048])
     cos, sin = posref.axial_table(2 * grid[:, None] - 1, np.repeat(one, 3), sections=(2, 2, 2), arrangement="round_robin")
     rounding = 2**-23 * 5000 * np.pi  # diffusers has these angles, at most 5000 pi, in float32

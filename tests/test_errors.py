@@ -279,7 +279,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     **{
         f"dtype {dtype!r}": (
             lambda positions=positions, dtype=dtype: posref.logn_scale(
-                positions, length=2, offset=1, at_least_one=True, dtype=dtype
+                positions, original_length=2, offset=1, at_least_one=True, dtype=dtype
             ),
             f"logn_scale: dtype must be a real floating data type of the arrays' library; got {dtype!r}.",
         )
@@ -625,12 +625,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "sinusoidal: base must be a finite number above 0; got -1.0.",
     ),
     "fourier: bands of other coordinates": (
-        lambda: posref.fourier(T[:, None], np.ones((2, 3)), unit="turns", order="band wave coordinate", include="none"),
+        lambda: posref.fourier(T[:, None], np.ones((2, 3)), unit="turns", arrangement="band wave coordinate", include="none"),
         f"fourier: x must be (..., c), and bands (K,) or (c, K); got shapes ({len(T)}, 1) and (2, 3).",
     ),
     "fourier: columns of a coordinate": (
-        lambda: posref.fourier(T[:, None], np.ones(3), unit="radians", order="wave band coordinate", include="by_coordinate"),
-        "fourier: include 'by_coordinate' needs an order that begins with the coordinate; got 'wave band coordinate'.",
+        lambda: posref.fourier(
+            T[:, None], np.ones(3), unit="radians", arrangement="wave band coordinate", include="by_coordinate"
+        ),
+        "fourier: include 'by_coordinate' needs an arrangement that begins with the coordinate; got 'wave band coordinate'.",
     ),
     "random_fourier: a transposed matrix": (
         lambda: posref.random_fourier(T[:, None], np.ones((2, 1)), layout="sin_cos"),
@@ -649,31 +651,31 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "sine_2d: centered must be False without normalize (counts are whole numbers); got True.",
     ),
     "sinusoidal_nd: another number of axes": (
-        lambda: posref.sinusoidal_nd(T, widths=[4, 4], layout="sin_cos", phases="axis"),
+        lambda: posref.sinusoidal_nd(T, dims=[4, 4], layout="sin_cos", arrangement="axis"),
         f"sinusoidal_nd: positions must have a first axis of 2, one coordinate for each width; got ({len(T)},).",
     ),
-    "sinusoidal_nd: phases of an interleaved layout": (
-        lambda: posref.sinusoidal_nd(np.ones((2, 3)), widths=[4, 4], layout="interleaved", phases="outer"),
-        "sinusoidal_nd: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got 'interleaved'.",
+    "sinusoidal_nd: arrangement of an interleaved layout": (
+        lambda: posref.sinusoidal_nd(np.ones((2, 3)), dims=[4, 4], layout="interleaved", arrangement="outer"),
+        "sinusoidal_nd: arrangement 'outer' needs layout 'sin_cos' or 'cos_sin'; got 'interleaved'.",
     ),
     "sinusoidal_shift: odd dim": (
         lambda: posref.sinusoidal_shift(T, 5, layout="sin_cos"),
         "sinusoidal_shift: dim must be even (a sine needs its cosine); got 5.",
     ),
     "timestep: one pair with a shift": (
-        lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
-        "timestep: dim must be an int of at least 4 with shift=1 (it divides by dim // 2 - 1); got 3.",
+        lambda: posref.timestep(T, 3, flip=False, freq_shift=1, scale=1.0),
+        "timestep: dim must be an int of at least 4 with freq_shift=1 (it divides by dim // 2 - 1); got 3.",
     ),
     "timestep: one column": (
-        lambda: posref.timestep(T, 1, flip=False, shift=0, scale=1.0),
+        lambda: posref.timestep(T, 1, flip=False, freq_shift=0, scale=1.0),
         "timestep: dim must be an int of at least 2; got 1.",
     ),
     "timestep: shift": (
-        lambda: posref.timestep(T, 8, flip=False, shift=0.5, scale=1.0),
-        "timestep: shift must be 0 or 1; got 0.5.",
+        lambda: posref.timestep(T, 8, flip=False, freq_shift=0.5, scale=1.0),
+        "timestep: freq_shift must be 0 or 1; got 0.5.",
     ),
     "timestep: half precision": (
-        lambda: posref.timestep(torch.ones(5, dtype=torch.float16), 8, flip=True, shift=0, scale=1000.0),
+        lambda: posref.timestep(torch.ones(5, dtype=torch.float16), 8, flip=True, freq_shift=0, scale=1000.0),
         "timestep: timesteps " + HALF.format(dtype="torch.float16"),
     ),
     "learned: floating positions": (
@@ -727,8 +729,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "resample: interpolate_offset must be None with align_corners=True, where it has no effect; got 0.1.",
     ),
     "resample: zeros": (
-        lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, padding="zeros", **GRID | {"antialias": True}),
-        "resample: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'.",
+        lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, boundary="zeros", **GRID | {"antialias": True}),
+        "resample: boundary must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'.",
     ),
     "alibi: no heads": (
         lambda: posref.alibi(T, T, heads=0, form="distance"),
@@ -791,27 +793,27 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "leaky_rerope: factor must be an int of at least 1; got 0.",
     ),
     "extension: shift": (
-        lambda: posref.self_extend_distances(T, T, group=2, window=3, shift="round"),
-        "self_extend_distances: shift must be one of 'floor', 'exact'; got 'round'.",
+        lambda: posref.self_extend_distances(T, T, group=2, window=3, rounding="round"),
+        "self_extend_distances: rounding must be one of 'floor', 'exact'; got 'round'.",
     ),
     "extension: group": (
-        lambda: posref.self_extend(X, X, T, T, group=1.5, window=3, shift="floor", layout="half", base=10000.0),
+        lambda: posref.self_extend(X, X, T, T, group=1.5, window=3, rounding="floor", layout="half", base=10000.0),
         "self_extend: group must be an int of at least 1; got 1.5.",
     ),
     "extension: local size": (
-        lambda: posref.dual_chunk_distances(T, T, chunk_size=4, local_size=4),
-        "dual_chunk_distances: local_size must be below chunk_size, 4; got 4.",
+        lambda: posref.dual_chunk_distances(T, T, chunk_size=4, window=4),
+        "dual_chunk_distances: window must be below chunk_size, 4; got 4.",
     ),
     "extension: sinks": (
-        lambda: posref.streaming_llm_distances(T, T, sinks=-1, window=3, counting="with_query"),
-        "streaming_llm_distances: sinks must be an int of at least 0; got -1.",
+        lambda: posref.streaming_llm_distances(T, T, num_sinks=-1, window=3, counting="with_query"),
+        "streaming_llm_distances: num_sinks must be an int of at least 0; got -1.",
     ),
     "extension: counting": (
-        lambda: posref.streaming_llm(X, X, T, T, sinks=1, window=0, counting="with_query", layout="half", base=10000.0),
+        lambda: posref.streaming_llm(X, X, T, T, num_sinks=1, window=0, counting="with_query", layout="half", base=10000.0),
         "streaming_llm: window must be an int of at least 1 (it counts the query); got 0.",
     ),
     "extension: floating positions": (
-        lambda: posref.dual_chunk(X, X, T, T * 1.0, chunk_size=4, local_size=1, layout="half", base=10000.0),
+        lambda: posref.dual_chunk(X, X, T, T * 1.0, chunk_size=4, window=1, layout="half", base=10000.0),
         "dual_chunk: positions must be signed integers; got int64 and float64.",
     ),
     "extension: a position without an axis": (
@@ -819,11 +821,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "rerope_distances: q_positions must have an axis of tokens; got shape ().",
     ),
     "extension: a key's position without an axis": (
-        lambda: posref.streaming_llm(X, X, T, np.asarray(3), sinks=1, window=4, counting="with_query", **ROPE),
+        lambda: posref.streaming_llm(X, X, T, np.asarray(3), num_sinks=1, window=4, counting="with_query", **ROPE),
         "streaming_llm: k_positions must have an axis of tokens; got shape ().",
     ),
     "extension: unsigned positions": (
-        lambda: posref.self_extend_distances(T.astype(np.uint32), T, group=2, window=3, shift="floor"),
+        lambda: posref.self_extend_distances(T.astype(np.uint32), T, group=2, window=3, rounding="floor"),
         "self_extend_distances: positions must be signed integers; got uint32 and int64.",
     ),
     "extension: a window beyond all positions": (
@@ -831,8 +833,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "rerope_distances: window must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
     ),
     "extension: a cache beyond all positions": (
-        lambda: posref.streaming_llm_distances(T, T, sinks=1, window=2**31 - 1, counting="with_query"),
-        "streaming_llm_distances: sinks + window must be an int of at most 2147483647 (positions may have 32 bits); "
+        lambda: posref.streaming_llm_distances(T, T, num_sinks=1, window=2**31 - 1, counting="with_query"),
+        "streaming_llm_distances: num_sinks + window must be an int of at most 2147483647 (positions may have 32 bits); "
         "got 2147483648.",
     ),
     "extension: places of queries beyond all positions": (
@@ -841,11 +843,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "got 4294901760.",
     ),
     "extension: steps beyond all positions": (
-        lambda: posref.self_extend(X, X, T, T, group=2**16, window=2**15, shift="exact", **ROPE),
+        lambda: posref.self_extend(X, X, T, T, group=2**16, window=2**15, rounding="exact", **ROPE),
         "self_extend: window * group must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
     ),
     "extension: NumPy's integers": (
-        lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(0), local_size=1),
+        lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(0), window=1),
         "dual_chunk_distances: chunk_size must be an int of at least 1; got 0.",
     ),
     "extension: queries of integers": (
@@ -853,7 +855,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "rerope: q must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "extension: complex keys": (
-        lambda: posref.dual_chunk(X, X.astype(complex), T, T, chunk_size=4, local_size=1, **ROPE),
+        lambda: posref.dual_chunk(X, X.astype(complex), T, T, chunk_size=4, window=1, **ROPE),
         "dual_chunk: k must be real floating; got complex128. Give real and imaginary parts as two channels.",
     ),
     "extension: rows of two batches": (
@@ -963,19 +965,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "sliding_window: k_positions must have an axis of tokens; got shape ().",
     ),
     "chunked_window: a chunk beyond all positions": (
-        lambda: posref.chunked_window(T, T, chunk=2**31, sides="causal"),
-        "chunked_window: chunk must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
+        lambda: posref.chunked_window(T, T, chunk_size=2**31, sides="causal"),
+        "chunked_window: chunk_size must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
     ),
     "lambda_window: a window that is no int": (
-        lambda: posref.lambda_window(T, T, sinks=True, window=2, counting="with_query"),
-        "lambda_window: sinks must be an int of at least 0; got True.",
+        lambda: posref.lambda_window(T, T, num_sinks=True, window=2, counting="with_query"),
+        "lambda_window: num_sinks must be an int of at least 0; got True.",
     ),
     "lambda_window: no word": (
-        lambda: posref.lambda_window(T, T, sinks=1, window=2, counting=np.asarray("with_query")),
+        lambda: posref.lambda_window(T, T, num_sinks=1, window=2, counting=np.asarray("with_query")),
         "lambda_window: counting must be one of 'with_query', 'without_query'; got array('with_query', dtype='<U10').",
     ),
     "logn_scale: at_least_one": (
-        lambda: posref.logn_scale(T, length=2, offset=1, at_least_one="no"),
+        lambda: posref.logn_scale(T, original_length=2, offset=1, at_least_one="no"),
         "logn_scale: at_least_one must be True or False; got 'no'.",
     ),
     "sliding_window: sides": (
@@ -987,40 +989,40 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "sliding_window: k_positions must be integers; got float64.",
     ),
     "chunked_window: chunk": (
-        lambda: posref.chunked_window(T, T, chunk=0, sides="causal"),
-        "chunked_window: chunk must be an int of at least 1; got 0.",
+        lambda: posref.chunked_window(T, T, chunk_size=0, sides="causal"),
+        "chunked_window: chunk_size must be an int of at least 1; got 0.",
     ),
     "chunked_window: fractions": (
-        lambda: posref.chunked_window(T * 1.0, T, chunk=2, sides="causal"),
+        lambda: posref.chunked_window(T * 1.0, T, chunk_size=2, sides="causal"),
         "chunked_window: q_positions must be integers; got float64.",
     ),
     "lambda_window: sinks": (
-        lambda: posref.lambda_window(T, T, sinks=-1, window=2, counting="with_query"),
-        "lambda_window: sinks must be an int of at least 0; got -1.",
+        lambda: posref.lambda_window(T, T, num_sinks=-1, window=2, counting="with_query"),
+        "lambda_window: num_sinks must be an int of at least 0; got -1.",
     ),
     "logn_scale: length": (
-        lambda: posref.logn_scale(T, length=1, offset=1, at_least_one=True),
-        "logn_scale: length must be an int of at least 2 (the factor divides by its logarithm); got 1.",
+        lambda: posref.logn_scale(T, original_length=1, offset=1, at_least_one=True),
+        "logn_scale: original_length must be an int of at least 2 (the factor divides by its logarithm); got 1.",
     ),
     "logn_scale: offset": (
-        lambda: posref.logn_scale(T, length=2, offset=-1, at_least_one=True),
+        lambda: posref.logn_scale(T, original_length=2, offset=-1, at_least_one=True),
         "logn_scale: offset must be an int of at least 0; got -1.",
     ),
     "logn_scale: fractions": (
-        lambda: posref.logn_scale(T * 1.0, length=2, offset=1, at_least_one=True),
+        lambda: posref.logn_scale(T * 1.0, original_length=2, offset=1, at_least_one=True),
         "logn_scale: positions must be integers; got float64.",
     ),
     "attention_temperature: form": (
-        lambda: posref.attention_temperature(T, form="floor", beta=0.1, length=8, offset=1),
+        lambda: posref.attention_temperature(T, form="floor", beta=0.1, original_length=8, offset=1),
         "attention_temperature: form must be one of 'steps', 'smooth'; got 'floor'.",
     ),
     "attention_temperature: beta": (
-        lambda: posref.attention_temperature(T, form="steps", beta=0.0, length=8, offset=1),
+        lambda: posref.attention_temperature(T, form="steps", beta=0.0, original_length=8, offset=1),
         "attention_temperature: beta must be a finite number above 0; got 0.0.",
     ),
     "attention_temperature: length": (
-        lambda: posref.attention_temperature(T, form="steps", beta=0.1, length=0, offset=1),
-        "attention_temperature: length must be an int of at least 1; got 0.",
+        lambda: posref.attention_temperature(T, form="steps", beta=0.1, original_length=0, offset=1),
+        "attention_temperature: original_length must be an int of at least 1; got 0.",
     ),
     "attention: mask of integers": (
         lambda: posref.attention(X, X, X, mask=np.ones((5, 5), dtype=np.int64)),

@@ -22,10 +22,10 @@ def told(function: Any, op: str, **options: Any) -> str:
 
 
 def test_a_real_option_is_fitted() -> None:
-    def timestep(timesteps: Any, dim: int, /, *, max_period: float = 10_000.0, **options: Any) -> Any:
-        return posref.timestep(timesteps, dim, max_period=9876.5 if max_period == 10_000 else max_period, **options)
+    def timestep(timesteps: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+        return posref.timestep(timesteps, dim, base=9876.5 if base == 10_000 else base, **options)
 
-    assert "if max_period is 9876.5 where 10000 is asked." in told(timestep, "timestep")
+    assert "if base is 9876.5 where 10000 is asked." in told(timestep, "timestep")
 
 
 def test_a_relation_to_several_values_is_fitted() -> None:

@@ -33,9 +33,14 @@ def by_exp2(xp: Any) -> dict[str, Any]:
         found = xp.exp2(power * xp.log2(zeta) * (1 if role == "query" else -1))
         return found if dtype is None else xp.asarray(found, dtype=dtype)
 
-    def attention_temperature(positions: Any, /, *, form: str, beta: float, length: int, offset: int, dtype: Any = None) -> Any:
+    def attention_temperature(
+        positions: Any, /, *, form: str, beta: float, original_length: int, offset: int, dtype: Any = None
+    ) -> Any:
         places = xp.clip(positions + offset, 0, None)
-        steps, smooth = places // length + 1.0, xp.clip(xp.asarray(places, dtype=xp.float64) / length, 1.0, None)
+        steps, smooth = (
+            places // original_length + 1.0,
+            xp.clip(xp.asarray(places, dtype=xp.float64) / original_length, 1.0, None),
+        )
         found = 1 + beta * (LN2 * xp.log2(xp.asarray(steps if form == "steps" else smooth, dtype=xp.float32)))
         return xp.asarray(found, dtype=dtype)
 

@@ -98,6 +98,6 @@ def test_the_adapter_of_a_fused_kernel_asks_every_head(defect: str) -> None:
     rng = np.random.default_rng(5)
     x, weight, angles = rng.standard_normal((2, 6, 8)), rng.random(8) + 0.5, rng.random((6, 4)) * 6
     arrays = [torch.asarray(a, dtype=torch.float32) for a in (x, weight, np.cos(angles), np.sin(angles))]
-    options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"}
+    options = {"layout": "half", "eps": 1e-6, "weight_offset": 0, "precedence": "norm_first"}
     found, expected = made["norm_rope"](*arrays, **options), posref.norm_rope(*arrays, **options)
     assert torch.allclose(found, expected, rtol=0, atol=1e-5) == (defect == "nothing")  # values of at most 6

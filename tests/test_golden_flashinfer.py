@@ -18,7 +18,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "scaled": ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191", "--shape", "3,2,128"),
     "masked": ("attention", "--shape", "q=2,3,8", "--shape", "k=2,5,8", "--shape", "v=2,5,8", "--shape", "bias=2,3,5"),
     "two results": ("rope_table", "--positions", "0:5", "--array", "inv_freq=1.0,0.5"),
-    "norm": ("rms_norm", "--shape", "x=4,8", "--shape", "weight=8", "--option", "eps=1e-6", "--option", "offset=0"),
+    "norm": ("rms_norm", "--shape", "x=4,8", "--shape", "weight=8", "--option", "eps=1e-6", "--option", "weight_offset=0"),
 }
 
 

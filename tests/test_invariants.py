@@ -612,14 +612,14 @@ OWN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "rerope": st.fixed_dictionaries({"window": st.integers(1, 400)}),
     "leaky_rerope": st.fixed_dictionaries({"window": st.integers(1, 400), "factor": st.integers(1, 20)}),
     "self_extend": st.fixed_dictionaries(
-        {"group": st.integers(1, 20), "window": st.integers(1, 400), "shift": st.sampled_from(["floor", "exact"])}
+        {"group": st.integers(1, 20), "window": st.integers(1, 400), "rounding": st.sampled_from(["floor", "exact"])}
     ),
     "dual_chunk": st.tuples(st.integers(1, 200), st.integers(0, 199)).map(
-        lambda sizes: {"chunk_size": sum(sizes), "local_size": sizes[1]}
+        lambda sizes: {"chunk_size": sum(sizes), "window": sizes[1]}
     ),
     "streaming_llm": st.fixed_dictionaries(
         {
-            "sinks": st.integers(0, 200),
+            "num_sinks": st.integers(0, 200),
             "window": st.integers(1, 400),
             "counting": st.sampled_from(["with_query", "without_query"]),
         }
@@ -694,8 +694,8 @@ def mask_of(function: str, seed: int) -> Callable[[np.ndarray, np.ndarray], np.n
     sides = {"sides": ("causal", "both")[seed // 80 % 2]}
     options = {
         "sliding_window": counting | sides,
-        "chunked_window": {"chunk": 1 + seed % 40} | sides,
-        "lambda_window": {"sinks": seed % 7} | counting,
+        "chunked_window": {"chunk_size": 1 + seed % 40} | sides,
+        "lambda_window": {"num_sinks": seed % 7} | counting,
     }[function]
     return lambda q, k: getattr(posref, function)(q, k, **options)
 
@@ -722,11 +722,11 @@ def factor_decodes(function: str, seed: int) -> None:
     """A query's factor depends on its own position alone, and never falls as it grows."""
     p = np.sort(places(seed, 9, 5000))
     options = {
-        "logn_scale": {"length": 2 + seed % 900, "offset": seed % 3, "at_least_one": bool(seed % 2)},
+        "logn_scale": {"original_length": 2 + seed % 900, "offset": seed % 3, "at_least_one": bool(seed % 2)},
         "attention_temperature": {
             "form": ("steps", "smooth")[seed % 2],
             "beta": (1 + seed % 30) / 10,
-            "length": 1 + seed % 900,
+            "original_length": 1 + seed % 900,
             "offset": seed % 3,
         },
     }[function]
@@ -929,7 +929,7 @@ def test_places_in_the_cache_of_what_a_lambda_window_keeps(sinks: int, window: i
     """StreamingLLM's distances are those of places in the cache."""
     reach = window - int(with_query)
     every = np.arange(length)
-    options = {"sinks": sinks, "window": window, "counting": "with_query" if with_query else "without_query"}
+    options = {"num_sinks": sinks, "window": window, "counting": "with_query" if with_query else "without_query"}
     kept = every[posref.lambda_window(every[-1:], every, **options)[0]]
     assert len(kept) <= sinks + reach + 1
     in_cache = posref.positions.evicted(kept, reindex=True)

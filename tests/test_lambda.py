@@ -41,7 +41,7 @@ def test_streaming_llm_is_attention_to_a_cache(sinks: int, window: int, counting
     """Token by token: keys are turned by their places in the cache, the query by the next, and what is between is evicted."""
     length = sinks + window + 4
     q, k = eighths(length, WIDTH), eighths(length, WIDTH)
-    options = {"sinks": sinks, "window": window, "counting": counting}
+    options = {"num_sinks": sinks, "window": window, "counting": counting}
     allowed = posref.lambda_window(np.arange(length), np.arange(length), **options)
     cache: list[int] = []
     for token in range(length):
@@ -67,6 +67,6 @@ def test_lm_infinite_is_rerope_under_a_lambda_window(length: int, sinks: int) ->
     stationary = turned(q, [limit] * length) @ torch.tensor(k, dtype=torch.float32).T
     scores = np.where((apart >= 0) & (apart < branch), local, np.nan)
     scores[:, :sinks] = np.where(apart >= branch, stationary, scores)[:, :sinks]
-    mask = posref.lambda_window(np.asarray(every), np.asarray(every), sinks=sinks, window=branch, counting="with_query")
+    mask = posref.lambda_window(np.asarray(every), np.asarray(every), num_sinks=sinks, window=branch, counting="with_query")
     np.testing.assert_array_equal(~np.isnan(scores), mask)
     assert agree(scores, "rerope", q, k, (every, every), window=branch)

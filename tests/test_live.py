@@ -134,8 +134,8 @@ def halves() -> Iterator[tuple[str, Arrays, dict[str, Any]]]:
     scores = {n: rng.standard_normal((2, 8, 16)).astype(np.float32).astype(np.float64) for n in "qk"}
     scores |= {"q_positions": ids, "k_positions": ids}
     yield "rerope", scores, rotated | {"window": 4}
-    yield "self_extend", scores, rotated | {"group": 2, "window": 8, "shift": "floor"}
-    yield "streaming_llm", scores, rotated | {"sinks": 1, "window": 4, "counting": "with_query"}
+    yield "self_extend", scores, rotated | {"group": 2, "window": 8, "rounding": "floor"}
+    yield "streaming_llm", scores, rotated | {"num_sinks": 1, "window": 4, "counting": "with_query"}
 
 
 @pytest.mark.parametrize(("op", "inputs", "params"), list(halves()), ids=lambda x: x if isinstance(x, str) else "")

@@ -89,7 +89,7 @@ def fourier_with_pi_on_the_bands(rng: np.random.Generator) -> tuple[Any, ...]:
     x, b = short(rng, 64, (16, 2)), np.arange(1, 17, dtype=f32)
     angle = x[..., None] * (b * f32(np.pi))
     y = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(16, -1)
-    return y, (x, b), {"unit": "half_turns", "order": "coordinate band wave", "include": "none"}
+    return y, (x, b), {"unit": "half_turns", "arrangement": "coordinate band wave", "include": "none"}
 
 
 def attention_logits_with_roots(rng: np.random.Generator) -> tuple[Any, ...]:

@@ -111,7 +111,10 @@ def test_grids_of_other_sizes(library: Library) -> None:
     assert positions.centred((2, 4), by="max")[0].tolist() == [-0.75] * 4 + [-0.25] * 4
     assert positions.centred((2, 4), by="min")[1].tolist() == [-0.5, 0.5, 1.5, 2.5] * 2
     cells = library.array(positions.grid(1, 2) + 1)
-    assert library.host(positions.with_origin(cells, before=1, after=2)).tolist() == [[0, 1, 1, 0, 0], [0, 1, 2, 0, 0]]
+    assert library.host(positions.with_origin(cells, tokens_before=1, tokens_after=2)).tolist() == [
+        [0, 1, 1, 0, 0],
+        [0, 1, 2, 0, 0],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,10 @@ def test_grids_of_other_sizes(library: Library) -> None:
         ),
         (lambda: positions.scaled((2,), (0,)), "^scaled: reference must be an int of at least 1"),
         (lambda: positions.centred((2,), by="mean"), "^centred: by must be one of"),
-        (lambda: positions.with_origin(np.ones((2, 3)), before=-1), "^with_origin: before must be an int of at least 0"),
+        (
+            lambda: positions.with_origin(np.ones((2, 3)), tokens_before=-1),
+            "^with_origin: tokens_before must be an int of at least 0",
+        ),
     ],
 )
 def test_grids_that_are_none_are_refused(call: Any, message: str) -> None:
@@ -226,20 +232,20 @@ SHARDS = [
 def test_shards_of_packed_sequences(library: Library, order: Any, within: Any, expected: list[list[int]]) -> None:
     starts = library.array(np.asarray([0, 8, 12]))
     for rank in range(2):
-        found = positions.packed_shard(starts, rank=rank, ranks=2, order=order, within=within)
+        found = positions.packed_shard(starts, rank=rank, ranks=2, split=order, within=within)
         assert library.host(found).tolist() == expected[rank]
 
 
 def test_chunks_with_a_token_more() -> None:
     starts = np.asarray([0, 11])
-    shards = [positions.packed_shard(starts, rank=r, ranks=2, order="halves", within="pack").tolist() for r in range(2)]
+    shards = [positions.packed_shard(starts, rank=r, ranks=2, split="halves", within="pack").tolist() for r in range(2)]
     assert shards == [[0, 1, 2, 9, 10], [3, 4, 5, 6, 7, 8]]
 
 
 @given(lengths=st.lists(st.integers(0, 3), max_size=4), ranks=st.integers(1, 4), order=st.sampled_from(["rank", "document"]))
 def test_packed_shards_hold_every_token_once(lengths: list[int], ranks: int, order: Any) -> None:
     starts = np.cumsum([0, *(2 * ranks * n for n in lengths)])
-    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, order=order, within="pack").tolist() for r in range(ranks)]
+    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, split=order, within="pack").tolist() for r in range(ranks)]
     assert sorted(p for shard in shards for p in shard) == list(range(starts[-1]))
     assert len({len(shard) for shard in shards}) == 1
 
@@ -259,11 +265,11 @@ def test_contiguous_and_striped_shards(length: int, ranks: int) -> None:
         (lambda: positions.striped(6, rank=2, ranks=2), r"^striped: rank must be below ranks \(2\); got 2"),
         (lambda: positions.contiguous(5, rank=0, ranks=2), r"^contiguous: length must be a multiple of ranks \(2\); got 5"),
         (
-            lambda: positions.packed_shard(np.asarray([0, 6]), rank=0, ranks=2, order="rank", within="pack"),
-            r"^packed_shard: every sequence in cu_seqlens must have .* multiple of 4 \(.*\) for order 'rank'; got length 6",
+            lambda: positions.packed_shard(np.asarray([0, 6]), rank=0, ranks=2, split="rank", within="pack"),
+            r"^packed_shard: every sequence in cu_seqlens must have .* multiple of 4 \(.*\) for split 'rank'; got length 6",
         ),
         (
-            lambda: positions.packed_shard(np.asarray([1, 6]), rank=0, ranks=2, order="rank", within="pack"),
+            lambda: positions.packed_shard(np.asarray([1, 6]), rank=0, ranks=2, split="rank", within="pack"),
             "^packed_shard: cu_seqlens must begin with 0",
         ),
         (lambda: positions.tree(np.asarray([3]), np.asarray([-1, 1])), "^tree: parents must come before their nodes"),
@@ -286,7 +292,7 @@ def test_shards_are_those_of_torch(ranks: int) -> None:
     assert whole == [p for r in range(ranks) for p in positions.zigzag(16, rank=r, ranks=ranks).tolist()]
     theirs = balancers._PerDocumentHeadTailLoadBalancer([[16, 8]], ranks, "cpu")._generate_indices()[0].tolist()
     starts = np.asarray([0, 16, 24])
-    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, order="document", within="pack") for r in range(ranks)]
+    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, split="document", within="pack") for r in range(ranks)]
     assert theirs == [p for shard in shards for p in shard.tolist()]
 
 
@@ -332,17 +338,17 @@ def test_audio_and_video_in_one_timeline(library: Library) -> None:
         ("down", "same", 2.0, [0, 1, 2, 3, 3, 3, 3, 11, 11, 11, 11, 12, 13]),
         ("none", "consecutive", None, [0, 1, 2, 3, 3, 3, 3, 11.25, 11.25, 11.25, 11.25, 12.25, 13.25]),
     ):
-        found = positions.tmrope(prompt, per_second=25, rounding=rounding, bos=bos, chunk=chunk, xp=library.xp)
+        found = positions.tmrope(prompt, per_second=25, rounding=rounding, bos=bos, seconds_per_chunk=chunk, xp=library.xp)
         assert library.host(found)[0].tolist() == times
         assert library.host(found)[1].tolist()[3:11] == [3, 3, 4, 4] * 2
-    assert positions.tmrope([], per_second=25, rounding="down", bos="same", chunk=2).shape == (3, 0)
+    assert positions.tmrope([], per_second=25, rounding="down", bos="same", seconds_per_chunk=2).shape == (3, 0)
 
 
 def test_audio_in_video_by_chunks_and_by_time() -> None:
     prompt = [("text", 2), ("audio in video", 2, 1, 1, 1.0, 4), ("text", 1)]
-    chunks = positions.tmrope(prompt, per_second=2, rounding="down", bos="same", chunk=1.0)
+    chunks = positions.tmrope(prompt, per_second=2, rounding="down", bos="same", seconds_per_chunk=1.0)
     assert chunks[0].tolist() == [0, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8]
-    merged = positions.tmrope(prompt, per_second=2, rounding="none", bos="consecutive", chunk=None)
+    merged = positions.tmrope(prompt, per_second=2, rounding="none", bos="consecutive", seconds_per_chunk=None)
     assert merged[0].tolist() == [0, 1, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 10]
 
 
@@ -358,12 +364,12 @@ def test_audio_in_video_by_chunks_and_by_time() -> None:
 )
 def test_segments_of_omni_prompts_that_are_none_are_refused(segment: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match="^tmrope: .*" + message):
-        positions.tmrope([segment], per_second=25, rounding="down", bos="same", chunk=2)
+        positions.tmrope([segment], per_second=25, rounding="down", bos="same", seconds_per_chunk=2)
 
 
 def test_short_chunks_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^tmrope: chunk must be at least one position long"):
-        positions.tmrope([], per_second=2, rounding="down", bos="same", chunk=0.4)
+    with pytest.raises(ValueError, match=r"^tmrope: seconds_per_chunk must be at least one position long"):
+        positions.tmrope([], per_second=2, rounding="down", bos="same", seconds_per_chunk=0.4)
 
 
 def test_decoding_after_images(library: Library) -> None:
@@ -410,8 +416,8 @@ def test_draws_that_are_none_are_refused(draws: Any, length: int, message: str) 
 
 
 def test_compressed_keys(library: Library) -> None:
-    assert library.host(positions.compressed(11 // 4, rate=4, first=0, xp=library.xp)).tolist() == [0, 4]
-    assert positions.compressed(2, rate=128, first=256).tolist() == [256, 384]
+    assert library.host(positions.compressed(11 // 4, rate=4, first_position=0, xp=library.xp)).tolist() == [0, 4]
+    assert positions.compressed(2, rate=128, first_position=256).tolist() == [256, 384]
     seen = positions.visible_windows(library.array(np.asarray([[2, 3, 6, 7, 10]])), rate=4)
     assert library.host(seen).tolist() == [[0, 1, 1, 2, 2]]
 
@@ -454,11 +460,11 @@ def test_positions_made_of_numbers_are_placed_on_a_device() -> None:
         positions.centred((2, 3), **there),
         positions.scaled((2, 2), (4, 4), **there),
         positions.multimodal(segments, after="max", **there),
-        positions.compressed(2, rate=4, first=0, **there),
+        positions.compressed(2, rate=4, first_position=0, **there),
         positions.zigzag(8, rank=0, ranks=2, **there),
         positions.contiguous(8, rank=0, ranks=2, **there),
         positions.striped(8, rank=0, ranks=2, **there),
-        positions.tmrope(segments, per_second=25.0, rounding="down", bos="same", chunk=None, **there),
+        positions.tmrope(segments, per_second=25.0, rounding="down", bos="same", seconds_per_chunk=None, **there),
         *positions.qwen_image([(1, 2, 2)], 3, origin="centre", layered=False, **there),
     ]
     assert [array.device for array in made] == [device] * len(made)
@@ -483,7 +489,7 @@ NEVER_LOOKED_AT = [
     (positions.documents, [0, 1, 2, 0, 1]),
     (lambda x: positions.from_tokens(x, padding_idx=1), [0, 5, 1, 1]),
     (lambda x: positions.visible_windows(x, rate=4), [2, 3, 7]),
-    (lambda x: positions.with_origin(x[None, :], after=1), [2, 3, 7]),
+    (lambda x: positions.with_origin(x[None, :], tokens_after=1), [2, 3, 7]),
     (lambda x: positions.tree(x[:1] * 0 + 7, x, check=False), [-1, 0, 0, 1]),
     (lambda x: positions.randomised(x, length=3, maximum=8, check=False), [7, 2, 5, 0]),
 ]

@@ -320,7 +320,9 @@ def test_a_function_that_cannot_answer_a_passed_case_has_failed_it() -> None:
     """Of these cases one has the shape of its input, and there the input is right: the others need another shape."""
 
     def outside(call: SimpleNamespace) -> bool:
-        return call.method != "cubic" or call.align_corners or call.antialias or len(call.size) != 2 or call.padding != "border"
+        return (
+            call.method != "cubic" or call.align_corners or call.antialias or len(call.size) != 2 or call.boundary != "border"
+        )
 
     report = check(refusing(outside, op="resample"), op="resample", dtype="float32")
     assert report.verdict == "conformant in its scope", report.operations[0].reason
@@ -527,7 +529,7 @@ def test_a_stated_scope_has_pairs_and_multiples() -> None:
         ("resample", {"size": {"min": 2}}, lambda c: 1 in c.size),
         ("resample", {"old_size": {"max": 5}}, lambda c: max(c.old_size) > 5),
         ("axial_rope", {"dims": {"multiple_of": 4}}, lambda c: any(n % 4 for n in c.dims)),
-        ("sinusoidal_nd", {"widths": [2, 4, 6]}, lambda c: not {2, 4, 6}.issuperset(c.widths)),
+        ("sinusoidal_nd", {"dims": [2, 4, 6]}, lambda c: not {2, 4, 6}.issuperset(c.dims)),
         ("mrope", {"sections": {"min": 1, "max": 3}}, lambda c: min(c.sections) < 1 or max(c.sections) > 3),
     ],
 )

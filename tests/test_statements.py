@@ -359,7 +359,7 @@ def test_a_grid_of_twice_the_size_has_unseen_angles(scaling: Any, unseen: int) -
 def test_entropy_grows_with_the_length_and_log_n_holds_it() -> None:
     logits = 2 * np.random.default_rng(7).standard_normal((32, 16384))
     short, long = (float(analysis.entropy(logits[:, :n]).mean()) for n in (1024, 16384))
-    factor = float(posref.logn_scale(np.asarray(16383), length=1024, offset=1, at_least_one=True, dtype=np.float64))
+    factor = float(posref.logn_scale(np.asarray(16383), original_length=1024, offset=1, at_least_one=True, dtype=np.float64))
     assert factor == pytest.approx(np.log(16384) / np.log(1024), rel=8 * U)
     held = float(analysis.entropy(logits * factor).mean())
     assert short < held < long

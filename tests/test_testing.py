@@ -48,7 +48,7 @@ def test_what_is_right_conforms(name: str, dtype: str) -> None:
         ("rope_frequencies", (8,), {"base": 500.0, "scaling": YaRN(4.0, 64)}),
         ("rope_table", (POSITIONS, np.asarray([1.0, 0.125])), {}),
         ("attention", tuple(RNG.integers(-8, 8, (2, n, 6)) / 8 for n in (3, 7, 7)), {}),
-        ("chunked_window", (QUERIES, KEYS), {"chunk": 2, "sides": "causal"}),
+        ("chunked_window", (QUERIES, KEYS), {"chunk_size": 2, "sides": "causal"}),
     ],
 )
 def test_every_kind_of_operation_may_be_asked(op: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ supports: dict[str, dict[str, Any]] = {
         "prefix": [1],
         "align_corners": [False],
         "interpolate_offset": ["default"],
-        "padding": ["border"],
+        "boundary": ["border"],
         "empty": False,
         "not": [{"method": "linear", "antialias": True}],
     },
@@ -45,7 +45,7 @@ supports: dict[str, dict[str, Any]] = {
         "axes": [2],
         "unequal": False,
         "layout": ["sin_cos"],
-        "phases": ["axis"],
+        "arrangement": ["axis"],
         "base": ["default"],
         "endpoint": [False],
         "numbers": ["integers"],
@@ -99,12 +99,12 @@ def layout_2d(
 
 def resample(
     table: Tensor, size: list[int], /, *, old_size: list[int], prefix: int, method: str, align_corners: bool, antialias: bool,
-    interpolate_offset: float | None = None, padding: str = "border",
+    interpolate_offset: float | None = None, boundary: str = "border",
 ) -> Tensor:  # fmt: skip
     """The methods of ViT (cubic), DINOv2 with registers (cubic with antialias) and DPT (linear), of a square table."""
     if len(size) != 2 or old_size[0] != old_size[1] or prefix != 1 or not table.numel():
         lacks("a square grid of two axes, after the row of a class token")
-    if align_corners or interpolate_offset is not None or padding != "border" or (method == "linear" and antialias):
+    if align_corners or interpolate_offset is not None or boundary != "border" or (method == "linear" and antialias):
         lacks("no aligned corners, no offset, no zeros beyond the border, and no linear interpolation with antialias")
     if method == "linear":
         return DPTViTEmbeddings._resize_pos_embed(None, table[None], *size)[0]
@@ -154,13 +154,13 @@ def sine_2d(
 
 
 def sinusoidal_nd(
-    positions: Tensor, /, *, widths: list[int], layout: str, phases: str, base: float = 1e4, endpoint: bool = False,
+    positions: Tensor, /, *, dims: list[int], layout: str, arrangement: str, base: float = 1e4, endpoint: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     """The table of a ViTMAEModel that is made from a configuration of the smallest square grid; columns come first."""
-    if len(widths) != 2 or widths[0] != widths[1] or (layout, phases) != ("sin_cos", "axis") or base != 1e4 or endpoint:
+    if len(dims) != 2 or dims[0] != dims[1] or (layout, arrangement) != ("sin_cos", "axis") or base != 1e4 or endpoint:
         lacks("two axes that share evenly, sines before cosines on each, base 10000, no endpoint")
-    width = sum(widths)
+    width = sum(dims)
 
     def table(rows: int, columns: int) -> Tensor:
         config = ViTMAEConfig(

@@ -63,7 +63,7 @@ def mla_logits(
 
 
 def attention_temperature(
-    positions: Tensor, /, *, form: str, beta: float, length: int, offset: int, dtype: torch.dtype | None = None
+    positions: Tensor, /, *, form: str, beta: float, original_length: int, offset: int, dtype: torch.dtype | None = None
 ) -> Tensor:
     """Ministral 3's get_llama_4_attn_scale (offset 0); or the queries of Llama4TextAttention, which were ones (1)."""
     if form != "steps" or offset > 1:
@@ -71,7 +71,7 @@ def attention_temperature(
     if positions.numel() and int(positions.min()) < 0:
         lacks("positions are natural numbers")
     flat = positions.reshape(1, -1)
-    scale = _llama_4_queries(flat[0], beta, length) if offset else get_llama_4_attn_scale(flat, beta, length)
+    scale = _llama_4_queries(flat[0], beta, original_length) if offset else get_llama_4_attn_scale(flat, beta, original_length)
     return scale.reshape(positions.shape).to(dtype or torch.get_default_dtype())
 
 

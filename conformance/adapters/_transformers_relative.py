@@ -35,12 +35,12 @@ def relative_shift(x: Tensor, /) -> Tensor:
 
 def transformer_xl_scores(
     q: Tensor, k: Tensor, r_weight: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, layout: str, base: float = 1e4,
-    endpoint: bool = False, clamp: int | None = None, bias_u: Tensor | None = None, bias_v: Tensor | None = None,
+    endpoint: bool = False, max_distance: int | None = None, bias_u: Tensor | None = None, bias_v: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """XLNetRelativeAttention.rel_attn_core, or ParakeetEncoderAttention.forward, for one query at a time, up to the softmax."""
     if endpoint or base != 10_000.0:
         lacks("only Gemma has other frequencies, inside of a module with distances of its own")
-    if layout == "interleaved" and clamp is not None:
+    if layout == "interleaved" and max_distance is not None:
         lacks("Parakeet does not clamp")
     if not q.numel() or not k.numel():
         lacks("its module has a query and a key at least")
@@ -53,7 +53,7 @@ def transformer_xl_scores(
     rows = []
     for row in range(flat_q.shape[0]):
         apart = of_batch[0][row][:, None] - of_batch[1][row]
-        table = waves(apart, width, clamp).to(q.dtype)  # as both models do
+        table = waves(apart, width, max_distance).to(q.dtype)  # as both models do
         rows.append(torch.stack([one(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1))
     return torch.stack(rows).reshape(*lead, heads, queries, keys)
 
@@ -215,16 +215,16 @@ def shifted_window_mask(q_positions: Tensor, k_positions: Tensor, /, *, size: in
     return together & rows[q // window, q % window, k % window]
 
 
-def deberta_rows(relative_positions: Tensor, /, *, buckets: int | None, max_distance: int) -> Tensor:
+def deberta_rows(relative_positions: Tensor, /, *, num_buckets: int | None, max_distance: int) -> Tensor:
     """make_log_bucket_position, clipped as disentangled_attention_bias does."""
     relative, span = relative_positions, max_distance
-    if buckets is not None:
-        relative, span = make_log_bucket_position(relative_positions, buckets, max_distance).to(torch.long), buckets
+    if num_buckets is not None:
+        relative, span = make_log_bucket_position(relative_positions, num_buckets, max_distance).to(torch.long), num_buckets
     return torch.clamp(relative + span, 0, span * 2 - 1)
 
 
 def deberta_scores(
-    q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, buckets: int | None, max_distance: int, p2c: str,
+    q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, num_buckets: int | None, max_distance: int, p2c: str,
     rel_k: Tensor | None = None, rel_q: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """DebertaV2's disentangled_attention_bias without its scales, for all tokens in one sequence: queries, then keys."""
@@ -236,7 +236,7 @@ def deberta_scores(
     pad = torch.nn.functional.pad
     flat_q, flat_k = q.reshape(-1, heads, queries, lanes), k.reshape(-1, heads, keys, lanes)
     places = [torch.broadcast_to(p, (*lead, 1, p.shape[-1])).reshape(-1, p.shape[-1]) for p in (q_positions, k_positions)]
-    module = _deberta_attention(buckets, max_distance)
+    module = _deberta_attention(num_buckets, max_distance)
     module.pos_att_type = [name for name, table in (("c2p", rel_k), ("p2c", rel_q)) if table is not None]
     scores = flat_q @ flat_k.transpose(-1, -2)
     if not module.pos_att_type:
@@ -247,8 +247,8 @@ def deberta_scores(
     for row in range(len(flat_q)):
         apart = torch.cat((places[0][row], places[1][row]))
         apart = apart[:, None] - apart
-        if buckets is not None:
-            apart = make_log_bucket_position(apart, buckets, max_distance).to(torch.long)
+        if num_buckets is not None:
+            apart = make_log_bucket_position(apart, num_buckets, max_distance).to(torch.long)
         tokens_q, tokens_k = pad(flat_q[row], (0, 0, 0, keys)), pad(flat_k[row], (0, 0, queries, 0))
         for h in range(heads):  # one head at a time, whose tables come in place of projections
             module.pos_key_proj = lambda _, h=h: tables[0][h][None]

@@ -56,7 +56,7 @@ supports: dict[str, dict[str, Any]] = {
         "axes": [2],
         "unequal": False,
         "layout": ["sin_cos"],
-        "phases": ["axis"],
+        "arrangement": ["axis"],
         "base": ["default"],
         "endpoint": [False],
     },
@@ -196,7 +196,7 @@ def sinusoidal(
         return _cast(_interleaved(positions, dim, base, endpoint), positions, dtype)
     if layout not in ("sin_cos", "cos_sin") or (dim % 2 and odd != "zeros"):
         lacks(f"no layout {layout!r}, or width {dim} with odd={odd!r}")
-    return timestep(positions, dim, flip=layout == "cos_sin", shift=int(endpoint), scale=1.0, max_period=base, dtype=dtype)
+    return timestep(positions, dim, flip=layout == "cos_sin", freq_shift=int(endpoint), scale=1.0, base=base, dtype=dtype)
 
 
 def _interleaved(positions: Tensor, dim: int, base: float, endpoint: bool) -> Tensor:
@@ -210,23 +210,23 @@ def _interleaved(positions: Tensor, dim: int, base: float, endpoint: bool) -> Te
 
 
 def timestep(
-    timesteps: Tensor, dim: int, /, *, flip: bool, shift: int, scale: float, max_period: float = 1e4,
+    timesteps: Tensor, dim: int, /, *, flip: bool, freq_shift: int, scale: float, base: float = 1e4,
     dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     """get_timestep_embedding, cast as its models cast it."""
-    found = get_timestep_embedding(timesteps.reshape(-1), dim, flip, shift, scale, max_period)
+    found = get_timestep_embedding(timesteps.reshape(-1), dim, flip, freq_shift, scale, base)
     return _cast(found.reshape(*timesteps.shape, dim), timesteps, dtype)
 
 
 def sinusoidal_nd(
-    positions: Tensor, /, *, widths: list[int], layout: str, phases: str, base: float = 1e4, endpoint: bool = False,
+    positions: Tensor, /, *, dims: list[int], layout: str, arrangement: str, base: float = 1e4, endpoint: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     """get_2d_sincos_pos_embed_from_grid, which computes in float64, cast as PatchEmbed casts it."""
-    if len(widths) != 2 or widths[0] != widths[1] or (layout, phases) != ("sin_cos", "axis") or base != 10_000.0 or endpoint:
+    if len(dims) != 2 or dims[0] != dims[1] or (layout, arrangement) != ("sin_cos", "axis") or base != 10_000.0 or endpoint:
         lacks("two axes that share evenly, sines before cosines on each, base 10000, no endpoint")
-    found = get_2d_sincos_pos_embed_from_grid(sum(widths), positions.reshape(2, -1)).float()
-    return _cast(found.reshape(*positions.shape[1:], sum(widths)), positions, dtype)
+    found = get_2d_sincos_pos_embed_from_grid(sum(dims), positions.reshape(2, -1)).float()
+    return _cast(found.reshape(*positions.shape[1:], sum(dims)), positions, dtype)
 
 
 def random_fourier(x: Tensor, matrix: Tensor, /, *, layout: str, dtype: torch.dtype | None = None) -> Tensor:

@@ -22,7 +22,8 @@ backend, dtypes, claims = "torch", DTYPES, CLAIMS
 FORWARD: dict[str, Any] = {"empty": False, "gradient": False}
 NATURAL: dict[str, Any] = {"numbers": ["integers"], "negative": False, "position": {"max": 1 << 18}}
 NORMED: dict[str, Any] = {
-    "dtype": ["float16"], "empty": False, "gradient": False, "layout": ["half"], "order": ["norm_first"], "offset": [1],
+    "dtype": ["float16"], "empty": False, "gradient": False, "layout": ["half"], "precedence": ["norm_first"],
+    "weight_offset": [1],
 }  # fmt: skip
 
 supports: dict[str, dict[str, Any]] = {
@@ -97,10 +98,10 @@ def mrope(
 
 def norm_rope(
     x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor, /, *,
-    layout: str, eps: float, offset: int, order: str, lanes: str = "leading",
+    layout: str, eps: float, weight_offset: int, precedence: str, lanes: str = "leading",
 ) -> Tensor:  # fmt: skip
     """fused_qk_gemma_rmsnorm_rope_gate with a cache of the tables' rows."""
-    _only(layout, order, offset, lanes if 2 * cos.shape[-1] != x.shape[-1] else "leading")
+    _only(layout, precedence, weight_offset, lanes if 2 * cos.shape[-1] != x.shape[-1] else "leading")
     if not x.numel() or 2 * cos.shape[-1] > x.shape[-1]:
         lacks("an empty array, or more pairs than a head has")
     cache = torch.cat([rows_of(t.detach(), x) for t in (cos, sin)], -1)
@@ -109,10 +110,10 @@ def norm_rope(
 
 def norm_mrope(
     x: Tensor, weight: Tensor, positions: Tensor, /, *, sections: list[int], arrangement: str, layout: str, base: float,
-    eps: float, offset: int, order: str,
+    eps: float, weight_offset: int, precedence: str,
 ) -> Tensor:  # fmt: skip
     """fused_qk_gemma_rmsnorm_rope_gate with MRotaryEmbedding's cache and axis_map."""
-    _only(layout, order, offset)
+    _only(layout, precedence, weight_offset)
     if arrangement == "ernie":
         lacks("its module has no map of axes for this kernel")
     where, module = _module(x, positions, sections, arrangement, layout, base)

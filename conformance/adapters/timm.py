@@ -37,7 +37,7 @@ supports: dict[str, dict[str, Any]] = {
     "sinusoidal_nd": {**GRID, "layout": ["sin_cos"], "endpoint": [False]},
     "window_bias": {"depth": [1], "order": ["query_minus_key"]},
     "continuous_position_bias": {"empty": False, "not": [{"form": "swin", **size} for size in ONE]},
-    "resample": {"axes": [2], "empty": False, "padding": ["border"], "interpolate_offset": ["default"]},
+    "resample": {"axes": [2], "empty": False, "boundary": ["border"], "interpolate_offset": ["default"]},
 }  # fmt: skip
 
 
@@ -84,29 +84,29 @@ def axial_rope(
 
 
 def sinusoidal_nd(
-    positions: Tensor, /, *, widths: list[int], layout: str, phases: str, base: float = 1e4, endpoint: bool = False,
+    positions: Tensor, /, *, dims: list[int], layout: str, arrangement: str, base: float = 1e4, endpoint: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     """build_sincos2d_pos_embed of a grid that has these cells."""
-    if layout != "sin_cos" or endpoint or len(widths) != 2 or widths[0] != widths[1]:
-        lacks(f"layout {layout!r}, endpoint {endpoint}, widths {widths}: sines, then cosines, of two axes that share evenly")
+    if layout != "sin_cos" or endpoint or len(dims) != 2 or dims[0] != dims[1]:
+        lacks(f"layout {layout!r}, endpoint {endpoint}, dims {dims}: sines, then cosines, of two axes that share evenly")
 
     def table(*shape: int) -> Tensor:
         return sincos.build_sincos2d_pos_embed(
-            list(shape), sum(widths), base, interleave_sin_cos=phases == "axis", dtype=dtype or torch.get_default_dtype()
+            list(shape), sum(dims), base, interleave_sin_cos=arrangement == "axis", dtype=dtype or torch.get_default_dtype()
         )
 
-    return from_grid(table, positions, sum(widths))
+    return from_grid(table, positions, sum(dims))
 
 
 def resample(
     table: Tensor, size: list[int], /, *, old_size: list[int], prefix: int, method: str, align_corners: bool, antialias: bool,
-    interpolate_offset: float | None = None, padding: str = "border",
+    interpolate_offset: float | None = None, boundary: str = "border",
 ) -> Tensor:  # fmt: skip
     """resample_abs_pos_embed."""
     if len(size) != 2 or not table.numel():
         lacks("the grid has two axes, and the table has numbers")
-    if padding != "border" or interpolate_offset is not None:
+    if boundary != "border" or interpolate_offset is not None:
         lacks("no padding with zeros and no offset")
     mode = {"linear": "bilinear", "cubic": "bicubic"}[method]
     return learned.resample_abs_pos_embed(

@@ -196,7 +196,7 @@ supports: dict[str, dict[str, Any]] = {
         "base": ["default"],
         "endpoint": [False],
         "empty": False,
-        "not": [{"layout": "interleaved", "clamp": "given"}],
+        "not": [{"layout": "interleaved", "max_distance": "given"}],
     },
     "rotated_values": {
         "layout": ["interleaved"],
@@ -363,11 +363,11 @@ def sliding_window(q_positions: Tensor, k_positions: Tensor, /, *, window: int, 
     return allowed(0, 0, q_positions[..., :, None], k_positions[..., None, :])
 
 
-def chunked_window(q_positions: Tensor, k_positions: Tensor, /, *, chunk: int, sides: str) -> Tensor:
+def chunked_window(q_positions: Tensor, k_positions: Tensor, /, *, chunk_size: int, sides: str) -> Tensor:
     """The mask function of masking_utils, without padding: positions here count from the first token."""
     if sides != "causal":
         lacks("chunks are causal")
-    allowed = chunked_causal_mask_function(chunk, torch.zeros(1, dtype=torch.int64))
+    allowed = chunked_causal_mask_function(chunk_size, torch.zeros(1, dtype=torch.int64))
     return allowed(0, 0, q_positions[..., :, None], k_positions[..., None, :])
 
 

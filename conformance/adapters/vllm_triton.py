@@ -26,7 +26,7 @@ LAYERS = "vllm.model_executor.layers"
 FORWARD: dict[str, Any] = {"empty": False, "gradient": False, "inverse": [False]}
 NATURAL: dict[str, Any] = {"numbers": ["integers"], "negative": False, "position": {"max": 1 << 18}}
 NORMED: dict[str, Any] = {
-    "dtype": ["float16"], "empty": False, "gradient": False, "layout": ["half"], "order": ["norm_first"],
+    "dtype": ["float16"], "empty": False, "gradient": False, "layout": ["half"], "precedence": ["norm_first"],
 }  # fmt: skip
 
 supports: dict[str, dict[str, Any]] = {
@@ -116,29 +116,29 @@ def mrope(
 
 def norm_rope(
     x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor, /, *,
-    layout: str, eps: float, offset: int, order: str, lanes: str = "leading",
+    layout: str, eps: float, weight_offset: int, precedence: str, lanes: str = "leading",
 ) -> Tensor:  # fmt: skip
     """fused_qk_rmsnorm_rope_gate with a cache of the tables' rows."""
-    if layout != "half" or order != "norm_first" or (lanes == "trailing" and 2 * cos.shape[-1] != x.shape[-1]):
-        lacks(f"layout {layout!r}, order {order!r}, lanes {lanes!r}: norm first, then leading channels in halves")
+    if layout != "half" or precedence != "norm_first" or (lanes == "trailing" and 2 * cos.shape[-1] != x.shape[-1]):
+        lacks(f"layout {layout!r}, precedence {precedence!r}, lanes {lanes!r}: norm first, then leading channels in halves")
     if not x.numel() or 2 * cos.shape[-1] > x.shape[-1]:
         lacks("an empty array, or more pairs than a head has")
     cache = torch.cat([rows_of(t.detach(), x) for t in (cos, sin)], -1)
-    return _normed(x, weight, cache, torch.arange(1, len(cache)), eps, offset)
+    return _normed(x, weight, cache, torch.arange(1, len(cache)), eps, weight_offset)
 
 
 def norm_mrope(
     x: Tensor, weight: Tensor, positions: Tensor, /, *, sections: list[int], arrangement: str, layout: str, base: float,
-    eps: float, offset: int, order: str,
+    eps: float, weight_offset: int, precedence: str,
 ) -> Tensor:  # fmt: skip
     """fused_qk_rmsnorm_rope_gate with MRotaryEmbedding's cache and three rows of positions."""
-    if arrangement != "interleaved" or layout != "half" or order != "norm_first":
-        lacks(f"axes that are {arrangement!r}, layout {layout!r}, order {order!r}")
+    if arrangement != "interleaved" or layout != "half" or precedence != "norm_first":
+        lacks(f"axes that are {arrangement!r}, layout {layout!r}, precedence {precedence!r}")
     where, rows = rows_at(x, positions, sections)
     module = multimodal.MRotaryEmbedding(
         x.shape[-1], 2 * sum(sections), rows, base, True, x.dtype, list(sections), True, positions_factor=1
     )
-    return _normed(x, weight, module.cos_sin_cache, where, eps, offset, list(sections))
+    return _normed(x, weight, module.cos_sin_cache, where, eps, weight_offset, list(sections))
 
 
 def write_cache(cache: Tensor, rows: Tensor, slots: Tensor, /) -> Tensor:

@@ -35,15 +35,15 @@ def cases() -> tuple[Case, ...]:
         _case("shared/three", [6, 6, 6], allocation="shared", base=500.0),
         _case("turns/dinov3", [32, 32], allocation="own", base=100.0, unit="turns"),
         _case("turns/shared", [10, 10], allocation="shared", unit="turns"),
-        _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first=2.0,),
-        _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first=0.25,),
+        _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first_frequency=2.0,),
+        _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first_frequency=0.25,),
         _case("endpoint/unequal", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
         _case("endpoint/shared", [6, 6, 6], allocation="shared", endpoint=True),
         _case("endpoint/two-pairs", [4], allocation="own", base=70.0, endpoint=True),
-        _case("first/own", [6, 12], allocation="own", base=70.0, first=0.375),
-        _case("first/shared", [10, 10], allocation="shared", unit="turns", first=3.0),
+        _case("first/own", [6, 12], allocation="own", base=70.0, first_frequency=0.375),
+        _case("first/shared", [10, 10], allocation="shared", unit="turns", first_frequency=3.0),
         _case("refused/endpoint", [2, 4], kind="reject", allocation="own", endpoint=True),
-        _case("refused/first", [4, 4], kind="reject", allocation="own", first=0.0),
+        _case("refused/first", [4, 4], kind="reject", allocation="own", first_frequency=0.0),
         _case("refused/odd", [7, 8], kind="reject", allocation="own"),
         _case("refused/unequal", [6, 8], kind="reject", allocation="shared"),
         _case("refused/word", [6, 6], kind="reject", allocation="even_odd"),
@@ -55,29 +55,33 @@ def cases() -> tuple[Case, ...]:
 ALLOCATION = "Compare `allocation`: one list of frequencies for all axes, or one for each."
 
 
-def _powers(pairs: int, width: int, base: float, unit: str, *, endpoint: bool, first: float) -> Real:
+def _powers(pairs: int, width: int, base: float, unit: str, *, endpoint: bool, first_frequency: float) -> Real:
     each = base ** -(2 * np.arange(pairs) / (width - 2 * endpoint))
-    return np.asarray(each * first * (2 * np.pi if unit == "turns" else 1.0))
+    return np.asarray(each * first_frequency * (2 * np.pi if unit == "turns" else 1.0))
 
 
 def _one_ladder(
-    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False,
+    first_frequency: float = 1.0,
     **rest: Any,
 ) -> Real:  # fmt: skip
-    return _powers(sum(dims) // 2, sum(dims), base, unit, endpoint=endpoint, first=first)
+    return _powers(sum(dims) // 2, sum(dims), base, unit, endpoint=endpoint, first_frequency=first_frequency)
 
 
 def _whole_width(
-    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False,
+    first_frequency: float = 1.0,
     **rest: Any,
 ) -> Real:  # fmt: skip
-    each = np.concatenate([_powers(dim // 2, sum(dims), base, unit, endpoint=endpoint, first=first) for dim in dims])
+    each = np.concatenate(
+        [_powers(dim // 2, sum(dims), base, unit, endpoint=endpoint, first_frequency=first_frequency) for dim in dims]
+    )
     return f if allocation == "shared" else each
 
 
 def _inverted(function: Function) -> Function:
-    def deviating(dims: Any, /, *, first: float = 1.0, **options: Any) -> Any:
-        return function(dims, first=1 / first, **options)
+    def deviating(dims: Any, /, *, first_frequency: float = 1.0, **options: Any) -> Any:
+        return function(dims, first_frequency=1 / first_frequency, **options)
 
     return deviating
 
@@ -114,7 +118,7 @@ DEVIATIONS = (
     _deviation("ladder-endpoint-never", "the last frequency is always one step before 1/base",
                option(endpoint=lambda _: False), hint=BRANCH),
     _deviation("ladder-endpoint-always", "the last frequency is always 1/base", _ends, hint=BRANCH),
-    _deviation("ladder-first-1", "the first frequency is always 1", option(first=lambda _: 1.0), hint=DEFAULT),
+    _deviation("ladder-first-1", "the first frequency is always 1", option(first_frequency=lambda _: 1.0), hint=DEFAULT),
     _deviation("ladder-first-inverted", "the first frequency is taken for a period, or a period for a frequency", _inverted,
                hint="Divide the coordinate by a period; multiply it by a frequency."),
     _deviation("ladder-base-10000", "the base is always 10000", option(base=lambda _: 10000.0), hint=DEFAULT),

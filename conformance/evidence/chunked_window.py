@@ -25,9 +25,9 @@ from .tools.deviation import deviations_of, option
 from .tools.forms import pairs
 from .tools.omissions import NEGATIVE, ONE_PAIR, VIEWS
 
-USUAL: dict[str, Any] = {"chunk": 6, "sides": "causal"}
+USUAL: dict[str, Any] = {"chunk_size": 6, "sides": "causal"}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *ONE_PAIR, "again/no-keys", "again/no-tokens")
-KERNEL: tuple[dict[str, Any], ...] = ({"chunk": 48, "sides": "causal"},)
+KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 48, "sides": "causal"},)
 
 
 _case = partial(window_case, "chunked_window")
@@ -36,45 +36,45 @@ _case = partial(window_case, "chunked_window")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("causal/small", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4, sides="causal", tier="smoke"),
-        _case("causal/unsorted", (6, 2, 9, 0), UNSORTED, chunk=3, sides="causal"),
-        _case("causal/rows", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
+        _case("causal/small", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk_size=4, sides="causal", tier="smoke"),
+        _case("causal/unsorted", (6, 2, 9, 0), UNSORTED, chunk_size=3, sides="causal"),
+        _case("causal/rows", Q_ROWS, K_ROWS, chunk_size=5, sides="causal"),
         _case("causal/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
-              "(B, 1, Q) and (B, 1, K)", chunk=4, sides="causal"),
-        _case("causal/negative", Q_NEGATIVE, K_NEGATIVE, chunk=4, sides="causal"),
+              "(B, 1, Q) and (B, 1, K)", chunk_size=4, sides="causal"),
+        _case("causal/negative", Q_NEGATIVE, K_NEGATIVE, chunk_size=4, sides="causal"),
         _case("causal/llama-4", (8191, 8192, 131071, 16385),
-              (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk=8192, sides="causal"),
-        _case("causal/beyond-float32", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
-        _case("both/beyond-float32", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
-        _case("causal/one-query", (261,), (255, 256, 259, 260, 261), chunk=4, sides="causal"),
-        _case("causal/no-query", NONE, (0, 1), chunk=4, sides="causal"),
-        _case("both/small", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4, sides="both"),
-        _case("both/negative", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
-        _case("both/rows", Q_ROWS, K_ROWS, chunk=3, sides="both"),
-        _case("both/one", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
-        window_sequence("chunked_window", "sequence/decode", chunk=4, sides="causal"),
-        _case("refused/chunk", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0, sides="causal", kind="reject"),
-        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk=2, sides="causal",
+              (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk_size=8192, sides="causal"),
+        _case("causal/beyond-float32", Q_BEYOND, K_BEYOND, chunk_size=2, sides="causal"),
+        _case("both/beyond-float32", Q_BEYOND[:2], K_BEYOND[:-1], chunk_size=3, sides="both"),
+        _case("causal/one-query", (261,), (255, 256, 259, 260, 261), chunk_size=4, sides="causal"),
+        _case("causal/no-query", NONE, (0, 1), chunk_size=4, sides="causal"),
+        _case("both/small", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk_size=4, sides="both"),
+        _case("both/negative", (-1, 2), K_NEGATIVE, chunk_size=5, sides="both"),
+        _case("both/rows", Q_ROWS, K_ROWS, chunk_size=3, sides="both"),
+        _case("both/one", (2, 5, 3), NEAR, "the query alone", chunk_size=1, sides="both"),
+        window_sequence("chunked_window", "sequence/decode", chunk_size=4, sides="causal"),
+        _case("refused/chunk", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk_size=0, sides="causal", kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk_size=2, sides="causal",
               kind="reject"),
-        *pairs("chunked_window", {"chunk": 5, "sides": "causal"}),
+        *pairs("chunked_window", {"chunk_size": 5, "sides": "causal"}),
     )  # fmt: skip
 
 
 CHUNK_START = "A chunk begins at a multiple of its size: compare positions // size."
 
 
-def _as_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+def _as_window(q: Any, k: Any, /, *, chunk_size: int, sides: str) -> Any:
     apart = offsets(q, k)
-    return (apart < chunk) & (apart >= 0 if sides == "causal" else apart > -chunk)
+    return (apart < chunk_size) & (apart >= 0 if sides == "causal" else apart > -chunk_size)
 
 
-def _truncated(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
-    same = offsets(*(np.trunc(np.asarray(p) / chunk) for p in (q, k))) == 0
+def _truncated(q: Any, k: Any, /, *, chunk_size: int, sides: str) -> Any:
+    same = offsets(*(np.trunc(np.asarray(p) / chunk_size) for p in (q, k))) == 0
     return same & (offsets(q, k) >= 0) if sides == "causal" else same
 
 
-def _and_the_one_before(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
-    behind = offsets(*(np.asarray(p) // chunk for p in (q, k)))
+def _and_the_one_before(q: Any, k: Any, /, *, chunk_size: int, sides: str) -> Any:
+    behind = offsets(*(np.asarray(p) // chunk_size for p in (q, k)))
     allowed = (behind == 0) | (behind == 1)
     return allowed & (offsets(q, k) >= 0) if sides == "causal" else allowed
 
@@ -85,7 +85,7 @@ DEVIATIONS = (
     _deviation("chunk-sliding", "a sliding window of as many tokens is used in place of chunks", lambda _: _as_window,
                hint=CHUNK_START),
     _deviation("chunk-shifted", "chunks have the power of two at or below their size: they are found with a shift",
-               option(chunk=lambda c: 1 << (int(c).bit_length() - 1)),
+               option(chunk_size=lambda c: 1 << (int(c).bit_length() - 1)),
                hint="Divide by the chunk: a shift needs a power of two."),
     _deviation("chunk-from-1", "chunks begin one position early", both_positions(lambda p: p + 1), hint=CHUNK_START,
                seen_in="transformers#40324"),

@@ -13,9 +13,9 @@ from .tools.hints import DEFAULT, INTEGERS, LOG_BUCKETS, ROW_OF_ZERO, SIGN
 
 OP = "deberta_rows"
 
-V3: dict[str, Any] = {"buckets": 256, "max_distance": 512}
-V1: dict[str, Any] = {"buckets": None, "max_distance": 512}
-USUAL: dict[str, Any] = {"buckets": 8, "max_distance": 20}
+V3: dict[str, Any] = {"num_buckets": 256, "max_distance": 512}
+V1: dict[str, Any] = {"num_buckets": None, "max_distance": 512}
+USUAL: dict[str, Any] = {"num_buckets": 8, "max_distance": 20}
 OTHER_VALUES = {"max_distance": 40}
 KERNEL: tuple[dict[str, Any], ...] = (V3,)
 LEFT_OUT = ("again/expanded-once-more",)
@@ -46,27 +46,27 @@ def cases() -> tuple[Case, ...]:
         _rows("buckets/small", USUAL, (*NEAR, -20, 19), tier="smoke"),
         _rows("buckets/v3", V3, both, "DeBERTa-v2 and v3"),
         _rows("buckets/near", V3, NEAR),
-        _rows("buckets/thresholds", {"buckets": 32, "max_distance": 128}, ends, "both sides of each threshold"),
+        _rows("buckets/thresholds", {"num_buckets": 32, "max_distance": 128}, ends, "both sides of each threshold"),
         _rows("buckets/beyond", V3, BEYOND),
-        _rows("buckets/far", {"buckets": 64, "max_distance": 5000}, (257, -1000, 2049, 4099, -4998, 4999, 5001)),
-        _rows("buckets/bfloat16", {"buckets": 512, "max_distance": 4096}, (257, 259, -511, 1027, -2049, 4093, 4095)),
-        _rows("buckets/6-50", {"buckets": 6, "max_distance": 50}, (*range(-12, 13), 49, 50, -49, -50)),
-        _rows("buckets/4-9", {"buckets": 4, "max_distance": 9}, range(-12, 13), "the fewest buckets"),
-        _rows("buckets/100-300", {"buckets": 100, "max_distance": 300}, both),
-        _rows("buckets/256-1024", {"buckets": 256, "max_distance": 1024}, both),
-        _rows("buckets/128-512", {"buckets": 128, "max_distance": 512}, both),
+        _rows("buckets/far", {"num_buckets": 64, "max_distance": 5000}, (257, -1000, 2049, 4099, -4998, 4999, 5001)),
+        _rows("buckets/bfloat16", {"num_buckets": 512, "max_distance": 4096}, (257, 259, -511, 1027, -2049, 4093, 4095)),
+        _rows("buckets/6-50", {"num_buckets": 6, "max_distance": 50}, (*range(-12, 13), 49, 50, -49, -50)),
+        _rows("buckets/4-9", {"num_buckets": 4, "max_distance": 9}, range(-12, 13), "the fewest buckets"),
+        _rows("buckets/100-300", {"num_buckets": 100, "max_distance": 300}, both),
+        _rows("buckets/256-1024", {"num_buckets": 256, "max_distance": 1024}, both),
+        _rows("buckets/128-512", {"num_buckets": 128, "max_distance": 512}, both),
         _rows("single/v1", V1, (*both, *NEAR), "DeBERTa: a row for each distance"),
-        _rows("single/small", {"buckets": None, "max_distance": 4}, NEAR),
-        _rows("single/one", {"buckets": None, "max_distance": 1}, (-2, -1, 0, 1, 2)),
-        _rows("single/beyond", {"buckets": None, "max_distance": 100000}, BEYOND),
+        _rows("single/small", {"num_buckets": None, "max_distance": 4}, NEAR),
+        _rows("single/one", {"num_buckets": None, "max_distance": 1}, (-2, -1, 0, 1, 2)),
+        _rows("single/beyond", {"num_buckets": None, "max_distance": 100000}, BEYOND),
         _rows("shapes/matrix", USUAL, ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300))),
         _rows("shapes/scalar", V3, -300),
         _rows("shapes/empty", USUAL, np.zeros(0, dtype=np.int64)),
         _rows("shapes/empty-single", V1, np.zeros((2, 0), dtype=np.int64)),
         _sequence("grown", USUAL, NEAR, (*NEAR, 50), (-50, 7)),
         _sequence("other", V1, NEAR, (600, -600)),
-        _rows("refused/odd", {"buckets": 7, "max_distance": 50}, NEAR, "half the buckets for each side", kind="reject"),
-        _rows("refused/near", {"buckets": 16, "max_distance": 9}, NEAR, "no distance for the last bucket", kind="reject"),
+        _rows("refused/odd", {"num_buckets": 7, "max_distance": 50}, NEAR, "half the buckets for each side", kind="reject"),
+        _rows("refused/near", {"num_buckets": 16, "max_distance": 9}, NEAR, "no distance for the last bucket", kind="reject"),
         *places(OP, "relative_positions", USUAL),
     )  # fmt: skip
 
@@ -74,10 +74,10 @@ def cases() -> tuple[Case, ...]:
 def _other(change: Callable[..., Any]) -> Wrap:
     """Return a wrap with other buckets: `change` takes distances, half the buckets and the largest distance."""
 
-    def deviating(relative: Any, /, *, buckets: int | None, max_distance: int) -> Any:
-        if buckets is None:
+    def deviating(relative: Any, /, *, num_buckets: int | None, max_distance: int) -> Any:
+        if num_buckets is None:
             return np.clip(relative + max_distance, 0, 2 * max_distance - 1)
-        return np.clip(change(np.asarray(relative), buckets // 2, max_distance) + buckets, 0, 2 * buckets - 1)
+        return np.clip(change(np.asarray(relative), num_buckets // 2, max_distance) + num_buckets, 0, 2 * num_buckets - 1)
 
     return lambda _: deviating
 
@@ -108,13 +108,14 @@ DEVIATIONS = (
     _deviation("deberta-row-minus-1", "each row is the one before the right one",
                lambda f: lambda r, /, **o: np.maximum(f(r, **o) - 1, 0), hint=ROW_OF_ZERO),
     _deviation("deberta-from-0", "distance 0 has row 0", lambda f: lambda r, /, **o: np.abs(
-                   f(r, **o) - (o["max_distance"] if o["buckets"] is None else o["buckets"])),
+                   f(r, **o) - (o["max_distance"] if o["num_buckets"] is None else o["num_buckets"])),
                hint="Distance 0 has row S: add S before the clip."),
     _deviation("deberta-symmetric-clip", "the first row is never used",
                lambda f: lambda r, /, **o: np.maximum(f(r, **o), 1), hint="Clip to 0 and 2S - 1."),
     _deviation("deberta-256", "the number of buckets is always 256",
-               lambda f: lambda r, /, *, buckets, max_distance: f(
-                   r, buckets=buckets and 256, max_distance=max_distance if buckets is None else max(max_distance, 130)),
+               lambda f: lambda r, /, *, num_buckets, max_distance: f(
+                   r, num_buckets=num_buckets and 256, max_distance=max_distance if num_buckets is None else max(max_distance,
+                                                                                                                 130)),
                hint=DEFAULT),
     _deviation("deberta-bfloat16", "distances are held in bfloat16",
                argument(0, lambda r: narrowed("bfloat16")(r).astype(np.int64)), hint=INTEGERS),

@@ -17,13 +17,13 @@ OP = "deberta_scores"
 
 Places = tuple[Any, Any]
 CODE, PAPER = {"p2c": "code"}, {"p2c": "paper"}
-SMALL: dict[str, Any] = {"buckets": 6, "max_distance": 12}
-SINGLE: dict[str, Any] = {"buckets": None, "max_distance": 4}
+SMALL: dict[str, Any] = {"num_buckets": 6, "max_distance": 12}
+SINGLE: dict[str, Any] = {"num_buckets": None, "max_distance": 4}
 USUAL: dict[str, Any] = {**SMALL, **CODE}
 WITH_OPTION: dict[str, dict[str, Any]] = {"": {"without": ()}}  # without tables no option acts
 WAY = 0
 LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
-KERNEL: tuple[dict[str, Any], ...] = ({"buckets": 32, "max_distance": 128, "p2c": "code"},)
+KERNEL: tuple[dict[str, Any], ...] = ({"num_buckets": 32, "max_distance": 128, "p2c": "code"},)
 
 NEAR = ((2, 4, 5, 9), (0, 3, 1, 5, 2, 7, 11, 9))
 WHOLE = (range(6), range(6))
@@ -40,7 +40,7 @@ def _arrays(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the arrays of a call: positions, leading axes, heads, the head size, and which tables it has."""
     queries, keys = (np.shape(p)[-1] for p in places)
-    span = params["buckets"] or params["max_distance"]
+    span = params["num_buckets"] or params["max_distance"]
     inputs = {
         "q": reals(f"{OP}{name}q", *lead, heads, queries, lanes, bits=bits) / 4,
         "k": reals(f"{OP}{name}k", *lead, heads, keys, lanes, bits=bits) / 2,
@@ -76,7 +76,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     bucketed, paper = {**SMALL, **CODE}, {**SMALL, **PAPER}
     single, single_paper = {**SINGLE, **CODE}, {**SINGLE, **PAPER}
-    v3: dict[str, Any] = {"buckets": 256, "max_distance": 512, "p2c": "code"}
+    v3: dict[str, Any] = {"num_buckets": 256, "max_distance": 512, "p2c": "code"}
     return (
         Case(f"{OP}/both/small", bucketed, _arrays("small", bucketed, NEAR), tier="smoke"),
         _scores("both/heads", bucketed, WHOLE, lead=(2,), heads=3, lanes=4),
@@ -86,16 +86,16 @@ def cases() -> tuple[Case, ...]:
         _scores("both/far", bucketed, FAR),
         _scores("both/rows", bucketed, ROWS, "positions (B, 1, Q)", lead=(2,), heads=3),
         _scores("both/v3", v3, ((700, 0, 300), (0, 171, 172, 299, 301, 571, 699)), heads=1, lanes=2),
-        _scores("both/keys-129", {"buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)), heads=1, lanes=2),
-        _scores("both/keys-257", {"buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1, lanes=2),
-        _scores("both/other-buckets", {"buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
+        _scores("both/keys-129", {"num_buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)), heads=1, lanes=2),
+        _scores("both/keys-257", {"num_buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1, lanes=2),
+        _scores("both/other-buckets", {"num_buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
         _scores("paper/small", paper, NEAR),
         _scores("paper/far", paper, FAR, heads=3),
         _scores("paper/single", single_paper, UNSORTED, lanes=4),
         _scores("paper/24-bits", paper, WHOLE, lanes=5, bits=24),
         _scores("paper/second", paper, UNSORTED, "p2c alone", terms="q"),
         _scores("single/small", single, NEAR),
-        _scores("single/v1", {"buckets": None, "max_distance": 512, **CODE},
+        _scores("single/v1", {"num_buckets": None, "max_distance": 512, **CODE},
                 ((600, 0, 511), (0, 1, 88, 89, 511, 599)), "DeBERTa: a row for each distance", heads=1, lanes=1),
         _scores("single/heads", single, ROWS, lead=(2,), heads=3, lanes=2),
         _scores("single/far", single, FAR),
@@ -118,12 +118,12 @@ def cases() -> tuple[Case, ...]:
         _scores("forms/batch-one", single, UNSORTED, lead=(1,), heads=3),
         _scores("forms/length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),
         _scores("forms/one-key", bucketed, ((1, 16, 4, 0), (5,))),
-        _refused("rows", "tables of other rows", {**bucketed, "buckets": 8}),
+        _refused("rows", "tables of other rows", {**bucketed, "num_buckets": 8}),
         _refused("heads", "tables of three heads", bucketed, rel_k=reals("t", 3, 12, 3)),
         _refused("word", "no such p2c", {**SMALL, "p2c": "mirror"}),
-        _gradient("both", {"buckets": 4, "max_distance": 9, **CODE}, ((3, 1), (0, 2, 9)), "kq"),
-        _gradient("paper", {"buckets": None, "max_distance": 2, **PAPER}, ((7, 0, 2), (1, 2)), "q"),
-        _gradient("first", {"buckets": 4, "max_distance": 7, **CODE}, ((4, 5), (5, 3, 0)), "k", 24),
+        _gradient("both", {"num_buckets": 4, "max_distance": 9, **CODE}, ((3, 1), (0, 2, 9)), "kq"),
+        _gradient("paper", {"num_buckets": None, "max_distance": 2, **PAPER}, ((7, 0, 2), (1, 2)), "q"),
+        _gradient("first", {"num_buckets": 4, "max_distance": 7, **CODE}, ((4, 5), (5, 3, 0)), "k", 24),
     )  # fmt: skip
 
 

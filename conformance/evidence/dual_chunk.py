@@ -9,7 +9,7 @@ from .shared.rotary import ROTARY, in_layouts
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
 LEFT_OUT = SCORES_LEFT_OUT
-KERNEL = in_layouts(chunk_size=96, local_size=32)
+KERNEL = in_layouts(chunk_size=96, window=32)
 
 
 def cases() -> tuple[Case, ...]:

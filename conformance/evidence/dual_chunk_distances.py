@@ -11,10 +11,10 @@ from .shared.rotary import ROTARY
 from .tools.deviation import Deviation, Wrap
 from .tools.forms import pairs
 
-OWN = {"chunk_size": 262144, "local_size": 8192}
+OWN = {"chunk_size": 262144, "window": 8192}
 METHOD = Method(
-    {"chunk_size": 9, "local_size": 3}, {"chunk_size": 7, "local_size": 0}, {"chunk_size": 12, "local_size": 8}, OWN,
-    ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}), CHUNKED, 1e7,
+    {"chunk_size": 9, "window": 3}, {"chunk_size": 7, "window": 0}, {"chunk_size": 12, "window": 8}, OWN,
+    ({"chunk_size": 6, "window": 6}, {"chunk_size": 6, "window": -1}), CHUNKED, 1e7,
     more=(
         Score("true-borders", ((253953, 761856), (507902, 507903, 253952, 7)), OWN, (), 16, {**ROTARY, "base": 1e7}),
     ),
@@ -23,7 +23,7 @@ METHOD = Method(
 
 USUAL: dict[str, Any] = METHOD.small
 LEFT_OUT = DISTANCES_LEFT_OUT
-KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 96, "local_size": 32},)
+KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 96, "window": 32},)
 
 
 def cases() -> tuple[Case, ...]:
@@ -44,8 +44,8 @@ def _chunked(
 ) -> dict[str, Wrap]:  # fmt: skip
     """Return dual chunk attention with chunks of another size, another limit, or other queries of one kind."""
 
-    def formula(m: Any, n: Any, *, chunk_size: int, local_size: int) -> Any:
-        s, most = size(chunk_size, local_size), limit(chunk_size)
+    def formula(m: Any, n: Any, *, chunk_size: int, window: int) -> Any:
+        s, most = size(chunk_size, window), limit(chunk_size)
         own, behind = m % s, (m - late) // s - (n - late) // s
         next_to = np.minimum(own + s, most) if successive is None else successive(own, s, most)
         later = 0 * own + min(2 * s - 1, most) if inter is None else inter(own, s, most)
@@ -59,7 +59,7 @@ DEVIATIONS = (
               hint="The authors' code has positions to chunk_size, the paper to chunk_size - 1.",
               seen_in="arXiv:2402.17463's c - 1, with its code's sizes"),
     Deviation("dual-chunk-local-ignored", "chunks have chunk_size tokens", _chunked(size=lambda c, local: c),
-              hint="They have chunk_size - local_size."),
+              hint="They have chunk_size - window."),
     Deviation("dual-chunk-no-successive", "the chunk before counts like any earlier one",
               _chunked(successive=lambda own, s, most: 0 * own + min(2 * s - 1, most)), hint=SUCCESSIVE_QUERY),
     Deviation("dual-chunk-unlimited", "queries for the chunk before are not limited",
@@ -75,5 +75,5 @@ DEVIATIONS = (
               _chunked(successive=lambda own, s, most: own, inter=lambda own, s, most: own),
               hint="Keys of other chunks need the other two queries."),
     Deviation("dual-chunk-late-border", "chunks end one token late, but positions in them do not", _chunked(late=1),
-              hint="A chunk has s = chunk_size - local_size tokens: m // s and m % s go together."),
+              hint="A chunk has s = chunk_size - window tokens: m // s and m % s go together."),
 )  # fmt: skip

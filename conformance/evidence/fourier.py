@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.absolute.fourier import ORDERS
+from posref.absolute.fourier import ARRANGEMENTS
 
 from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
@@ -13,11 +13,11 @@ from .tools.deviation import Function, Real, always, argument, deviations_of, na
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 from .tools.numbers import reals
 
-USUAL: dict[str, Any] = {"unit": "half_turns", "order": "wave coordinate band", "include": "first"}
+USUAL: dict[str, Any] = {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "first"}
 SIZES: dict[str, Any] = {"c": 3, "K": 2}
 KERNEL: tuple[dict[str, Any], ...] = (
-    {"unit": "radians", "order": "band wave coordinate", "include": "first"},
-    {"unit": "half_turns", "order": "wave coordinate band", "include": "none"},
+    {"unit": "radians", "arrangement": "band wave coordinate", "include": "first"},
+    {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "none"},
 )
 KERNEL_SIZES: dict[str, Any] = {"c": 3, "K": 16}
 
@@ -26,8 +26,8 @@ ODD = (0.75, 3.5)
 EACH = ((1.0, 2.5, 4.0), (1.0, 1.75, 2.5))
 SQUARE = ((1.0, 2.5, 4.0), (0.75, 1.75, 3.25), (0.5, 2.0, 5.5))  # as many bands as coordinates
 NERF, PAPER, PERCEIVER, LUCIDRAINS, TIMM = (
-    {"unit": unit, "order": order, "include": include}
-    for unit, order, include in (
+    {"unit": unit, "arrangement": arrangement, "include": include}
+    for unit, arrangement, include in (
         ("radians", "band wave coordinate", "first"),
         ("half_turns", "coordinate band wave", "none"),
         ("half_turns", "wave coordinate band", "first"),
@@ -45,10 +45,10 @@ def _case(name: str, x: Any, bands: Any, params: dict[str, Any], comment: str = 
     return _fourier(name, params, inputs, comment, **rest)
 
 
-def _ordered(order: str) -> tuple[Case, ...]:
+def _ordered(arrangement: str) -> tuple[Case, ...]:
     """Return what every order is asked."""
-    name = order.replace(" ", "-")
-    params = {"unit": "radians", "order": order, "include": "none"}
+    name = arrangement.replace(" ", "-")
+    params = {"unit": "radians", "arrangement": arrangement, "include": "none"}
     return (
         _case(f"order/{name}", THREE, ODD, params),
         _case(f"order/{name}-turns", POINTS, EACH, {**params, "unit": "turns"}),
@@ -81,7 +81,7 @@ def cases() -> tuple[Case, ...]:
               "integers: quarters, halves and whole turns"),
         _case("whole/half-turns", ((1, -2), (255, 4097)), (1.0, 0.5, 1.5), PAPER),
         _case("whole/far", ((1048575, 65537, 2049),), (1.0, 0.125, 0.0625), PAPER),
-        *(case for order in ORDERS for case in _ordered(order)),
+        *(case for arrangement in ARRANGEMENTS for case in _ordered(arrangement)),
         _case("forms/strided", (POINTS, CELLS[:3]), OCTAVES, NERF, form="non-contiguous"),
         _case("forms/strided-each", CELLS, EACH, PERCEIVER, form="non-contiguous"),
         _case("forms/expanded", (POINTS,) * 2, OCTAVES, NERF, form="broadcast-view"),
@@ -103,7 +103,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/three-axes", POINTS, (EACH,), PERCEIVER, "bands have one axis or two", kind="reject"),
         _case("refused/by-coordinate", POINTS, OCTAVES, {**NERF, "include": "by_coordinate"},
               "columns of a coordinate are not together", kind="reject"),
-        _case("refused/order", POINTS, OCTAVES, {**NERF, "order": "band coordinate"}, kind="reject"),
+        _case("refused/order", POINTS, OCTAVES, {**NERF, "arrangement": "band coordinate"}, kind="reject"),
         _case("gradient/radians", POINTS, (1.0, 2.5), NERF, kind="vjp",
               cotangents={"out": reals("fourier radians", 3, 10) / 2}),
         _case("gradient/half-turns", POINTS, EACH, PERCEIVER, kind="vjp",
@@ -118,13 +118,13 @@ INCLUDED = "With `include` the coordinates themselves are the first columns."
 BANDS = "Use the bands that are given, in their order."
 
 
-def _reordered(order: str) -> Function:
+def _reordered(arrangement: str) -> Function:
     """Return a wrap that puts columns in one order whatever is asked for, with coordinates where they fit it."""
 
     def wrap(function: Function) -> Function:
         def deviating(x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
-            fits = include != "by_coordinate" or order.startswith("coordinate")
-            return function(x, bands, include=include, **(options | ({"order": order} if fits else {})))
+            fits = include != "by_coordinate" or arrangement.startswith("coordinate")
+            return function(x, bands, include=include, **(options | ({"arrangement": arrangement} if fits else {})))
 
         return deviating
 

@@ -25,10 +25,10 @@ from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
 from .tools.omissions import ONE_PAIR, VIEWS
 
-USUAL: dict[str, Any] = {"sinks": 2, "window": 5, "counting": "with_query"}
-OTHER_VALUES = {"sinks": 5}
+USUAL: dict[str, Any] = {"num_sinks": 2, "window": 5, "counting": "with_query"}
+OTHER_VALUES = {"num_sinks": 5}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
-KERNEL: tuple[dict[str, Any], ...] = ({"sinks": 4, "window": 48, "counting": "with_query"},)
+KERNEL: tuple[dict[str, Any], ...] = ({"num_sinks": 4, "window": 48, "counting": "with_query"},)
 
 
 _case = partial(window_case, "lambda_window")
@@ -37,42 +37,42 @@ _case = partial(window_case, "lambda_window")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("few/small", (9, 3, 6), (0, 1, 2, 5, 7, 8, 9), sinks=2, window=3, counting=WITH, tier="smoke"),
-        _case("few/unsorted", (12, 1, 20), UNSORTED, sinks=3, window=4, counting=WITHOUT),
-        _case("few/before-the-sinks", (1, 0, 12, 3), (0, 1, 2, 3, 9, 12), sinks=4, window=2, counting=WITH),
-        _case("few/evicted", (900, 902), (0, 1, 898, 899, 900, 901), "keys that a cache has left", sinks=2,
+        _case("few/small", (9, 3, 6), (0, 1, 2, 5, 7, 8, 9), num_sinks=2, window=3, counting=WITH, tier="smoke"),
+        _case("few/unsorted", (12, 1, 20), UNSORTED, num_sinks=3, window=4, counting=WITHOUT),
+        _case("few/before-the-sinks", (1, 0, 12, 3), (0, 1, 2, 3, 9, 12), num_sinks=4, window=2, counting=WITH),
+        _case("few/evicted", (900, 902), (0, 1, 898, 899, 900, 901), "keys that a cache has left", num_sinks=2,
               window=3, counting=WITHOUT),
-        _case("few/rows", Q_ROWS, K_ROWS, sinks=3, window=2, counting=WITH),
+        _case("few/rows", Q_ROWS, K_ROWS, num_sinks=3, window=2, counting=WITH),
         _case("few/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
-              "(B, 1, Q) and (B, 1, K)", sinks=1, window=3, counting=WITHOUT),
+              "(B, 1, Q) and (B, 1, K)", num_sinks=1, window=3, counting=WITHOUT),
         _case("few/streaming-llm", (600, 515, 516, 131071),
-              (0, 3, 4, 87, 88, 515, 516, 130558, 130559, 130560, 131071), "start_size 4, recent_size 512", sinks=4,
+              (0, 3, 4, 87, 88, 515, 516, 130558, 130559, 130560, 131071), "start_size 4, recent_size 512", num_sinks=4,
               window=512, counting=WITHOUT),
         _case("few/lm-infinite", (4105, 4106, 8192),
-              (0, 9, 10, 11, 4095, 4096, 4097, 8192), "global_branch 10, local_branch 4096", sinks=10, window=4096,
+              (0, 9, 10, 11, 4095, 4096, 4097, 8192), "global_branch 10, local_branch 4096", num_sinks=10, window=4096,
               counting=WITH),
-        _case("few/beyond-float32", Q_BEYOND, (0, 1, *K_BEYOND), sinks=1, window=4, counting=WITH),
-        _case("few/beyond-float32-without", Q_BEYOND[:2], (0, *K_BEYOND), sinks=1, window=2, counting=WITHOUT),
-        _case("few/one-query", (300,), (0, 1, 2, 297, 298, 299, 300), sinks=2, window=2, counting=WITHOUT),
-        _case("few/no-query", NONE, (0, 1), sinks=1, window=2, counting=WITH),
-        _case("none/window-alone", (4, 2, 7), NEAR, sinks=0, window=3, counting=WITH),
-        _case("none/nothing-else", (6, 5, 9), NEAR, "the query and the first key", sinks=1, window=0, counting=WITHOUT),
-        window_sequence("lambda_window", "sequence/decode", sinks=1, window=3, counting=WITH),
-        _case("refused/sinks", (1, 2), (0, 1, 2), "no fewer than none", sinks=-1, window=2, counting=WITH, kind="reject"),
-        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", sinks=1, window=2,
+        _case("few/beyond-float32", Q_BEYOND, (0, 1, *K_BEYOND), num_sinks=1, window=4, counting=WITH),
+        _case("few/beyond-float32-without", Q_BEYOND[:2], (0, *K_BEYOND), num_sinks=1, window=2, counting=WITHOUT),
+        _case("few/one-query", (300,), (0, 1, 2, 297, 298, 299, 300), num_sinks=2, window=2, counting=WITHOUT),
+        _case("few/no-query", NONE, (0, 1), num_sinks=1, window=2, counting=WITH),
+        _case("none/window-alone", (4, 2, 7), NEAR, num_sinks=0, window=3, counting=WITH),
+        _case("none/nothing-else", (6, 5, 9), NEAR, "the query and the first key", num_sinks=1, window=0, counting=WITHOUT),
+        window_sequence("lambda_window", "sequence/decode", num_sinks=1, window=3, counting=WITH),
+        _case("refused/sinks", (1, 2), (0, 1, 2), "no fewer than none", num_sinks=-1, window=2, counting=WITH, kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", num_sinks=1, window=2,
               counting=WITH, kind="reject"),
-        *pairs("lambda_window", {"sinks": 2, "window": 3, "counting": WITHOUT}),
+        *pairs("lambda_window", {"num_sinks": 2, "window": 3, "counting": WITHOUT}),
     )  # fmt: skip
 
 
-KEPT_SINKS = "Keys with positions below `sinks` are kept in addition to the window."
+KEPT_SINKS = "Keys with positions below num_sinks are kept in addition to the window."
 
 
 def _cache_sinks(function: Function) -> Function:
     """The first keys that are given are the sinks, whatever their positions."""
 
-    def deviating(q: Any, k: Any, /, *, sinks: int, **options: Any) -> Any:
-        return function(q, k, sinks=0, **options) | ((offsets(q, k) >= 0) & (np.arange(k.shape[-1]) < sinks))
+    def deviating(q: Any, k: Any, /, *, num_sinks: int, **options: Any) -> Any:
+        return function(q, k, num_sinks=0, **options) | ((offsets(q, k) >= 0) & (np.arange(k.shape[-1]) < num_sinks))
 
     return deviating
 
@@ -86,8 +86,10 @@ def _both_sides(function: Function) -> Function:
 
 
 def _sinks_counted(function: Function) -> Function:
-    def deviating(q: Any, k: Any, /, *, sinks: int, window: int, counting: str) -> Any:
-        return function(q, k, sinks=sinks, window=max(window - sinks, int(counting == "with_query")), counting=counting)
+    def deviating(q: Any, k: Any, /, *, num_sinks: int, window: int, counting: str) -> Any:
+        return function(
+            q, k, num_sinks=num_sinks, window=max(window - num_sinks, int(counting == "with_query")), counting=counting
+        )
 
     return deviating
 
@@ -95,8 +97,8 @@ def _sinks_counted(function: Function) -> Function:
 _deviation = deviations_of("lambda_window")
 
 DEVIATIONS = (
-    _deviation("lambda-no-sinks", "the first keys are not kept", option(sinks=always(0)), hint=KEPT_SINKS),
-    _deviation("lambda-sinks-plus-1", "one key too many is kept from the beginning", option(sinks=lambda g: g + 1),
+    _deviation("lambda-no-sinks", "the first keys are not kept", option(num_sinks=always(0)), hint=KEPT_SINKS),
+    _deviation("lambda-sinks-plus-1", "one key too many is kept from the beginning", option(num_sinks=lambda g: g + 1),
                hint=SINK_COUNT),
     _deviation("lambda-sinks-counted", "the sinks count as part of the window", _sinks_counted, hint=KEPT_SINKS,
                seen_in="transformers' SinkCache"),
@@ -105,6 +107,6 @@ DEVIATIONS = (
     _deviation("lambda-both-sides", "keys after the query are seen as far as keys before it", _both_sides,
                hint="The window is causal: test the sign of the distance too."),
     _deviation("lambda-sinks-before", "queries before the sinks see them",
-               after(lambda out, q, k, /, *, sinks, **o: out | (k[..., None, :] < sinks)),
+               after(lambda out, q, k, /, *, num_sinks, **o: out | (k[..., None, :] < num_sinks)),
                hint="The causal mask applies to sinks too."),
 )  # fmt: skip

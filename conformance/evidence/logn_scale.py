@@ -15,9 +15,9 @@ from .tools.forms import places
 from .tools.hints import BRANCH
 from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
-USUAL: dict[str, Any] = {"length": 16, "offset": 1, "at_least_one": True}
+USUAL: dict[str, Any] = {"original_length": 16, "offset": 1, "at_least_one": True}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
-KERNEL: tuple[dict[str, Any], ...] = ({"length": 512, "offset": 0, "at_least_one": True},)
+KERNEL: tuple[dict[str, Any], ...] = ({"original_length": 512, "offset": 0, "at_least_one": True},)
 
 
 _case = partial(factor_case, "logn_scale")
@@ -26,28 +26,30 @@ _case = partial(factor_case, "logn_scale")
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        _case("limited/small", (3, 20, 16, 90), length=16, offset=1, at_least_one=True, tier="smoke"),
-        _case("limited/qwen-7b", EDGES, "seq_length 2048", length=2048, offset=1, at_least_one=True),
+        _case("limited/small", (3, 20, 16, 90), original_length=16, offset=1, at_least_one=True, tier="smoke"),
+        _case("limited/qwen-7b", EDGES, "seq_length 2048", original_length=2048, offset=1, at_least_one=True),
         _case("limited/rerope", (4094, 4095, 4096, 8191, 16383, 40000), "training_length 4096",
-              length=4096, offset=1, at_least_one=True),
+              original_length=4096, offset=1, at_least_one=True),
         _case("limited/grok-2", (1023, 1024, 1025, 2000, 131071), "xai_temperature_len 1024",
-              length=1024, offset=0, at_least_one=True),
-        _case("limited/rows", TEXTS, length=512, offset=1, at_least_one=True),
-        _case("limited/negative", (-7, 40, -1, 0, 900), length=30, offset=0, at_least_one=True),
-        _case("limited/decode", (5000,), length=100, offset=1, at_least_one=True),
-        _case("limited/no-axis", 70, "one position", length=9, offset=0, at_least_one=True),
-        _case("limited/more-axes", np.asarray(TEXTS)[:, None, :3], length=9, offset=0, at_least_one=True),
-        _case("free/small", (3, 20, 16, 90), length=16, offset=1, at_least_one=False),
-        _case("free/su", EDGES, "log_512 n", length=512, offset=1, at_least_one=False),
-        _case("free/from-zero", (0, 1, 2, 3, 60), "the first factors are 0", length=7, offset=0, at_least_one=False),
-        _case("free/rows", TEXTS, length=3, offset=2, at_least_one=False),
-        _case("free/beyond-float32", (BEYOND, BEYOND + 1, 2**30), length=1000, offset=1, at_least_one=False),
-        _case("free/none", NONE, length=16, offset=1, at_least_one=False),
-        factor_sequence("logn_scale", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), length=20, offset=1,
+              original_length=1024, offset=0, at_least_one=True),
+        _case("limited/rows", TEXTS, original_length=512, offset=1, at_least_one=True),
+        _case("limited/negative", (-7, 40, -1, 0, 900), original_length=30, offset=0, at_least_one=True),
+        _case("limited/decode", (5000,), original_length=100, offset=1, at_least_one=True),
+        _case("limited/no-axis", 70, "one position", original_length=9, offset=0, at_least_one=True),
+        _case("limited/more-axes", np.asarray(TEXTS)[:, None, :3], original_length=9, offset=0, at_least_one=True),
+        _case("free/small", (3, 20, 16, 90), original_length=16, offset=1, at_least_one=False),
+        _case("free/su", EDGES, "log_512 n", original_length=512, offset=1, at_least_one=False),
+        _case("free/from-zero", (0, 1, 2, 3, 60), "the first factors are 0", original_length=7, offset=0, at_least_one=False),
+        _case("free/rows", TEXTS, original_length=3, offset=2, at_least_one=False),
+        _case("free/beyond-float32", (BEYOND, BEYOND + 1, 2**30), original_length=1000, offset=1, at_least_one=False),
+        _case("free/none", NONE, original_length=16, offset=1, at_least_one=False),
+        factor_sequence("logn_scale", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), original_length=20, offset=1,
                         at_least_one=True),
-        _case("refused/length", (1, 2), "the logarithm of 1 is 0", length=1, offset=1, at_least_one=True, kind="reject"),
-        _case("refused/fractions", (1.5, 2.0), "positions are integers", length=16, offset=1, at_least_one=True, kind="reject"),
-        *places("logn_scale", "positions", {"length": 3, "offset": 1, "at_least_one": True}),
+        _case("refused/length", (1, 2), "the logarithm of 1 is 0", original_length=1, offset=1, at_least_one=True,
+              kind="reject"),
+        _case("refused/fractions", (1.5, 2.0), "positions are integers", original_length=16, offset=1, at_least_one=True,
+              kind="reject"),
+        *places("logn_scale", "positions", {"original_length": 3, "offset": 1, "at_least_one": True}),
     )  # fmt: skip
 
 
@@ -62,8 +64,8 @@ QUOTIENT = "The factor is ln(n) / ln(L): a quotient of two logarithms."
 def _of_logn(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that changes log-n's factors: `change` takes the number of keys and the length in training."""
 
-    def deviating(p: Any, /, *, length: int, offset: int, at_least_one: bool, **rest: Any) -> Any:
-        scale = change(np.maximum(p + offset, 1), length)
+    def deviating(p: Any, /, *, original_length: int, offset: int, at_least_one: bool, **rest: Any) -> Any:
+        scale = change(np.maximum(p + offset, 1), original_length)
         return np.maximum(scale, 1.0) if at_least_one else scale
 
     return {"logn_scale": lambda _: deviating}
@@ -75,9 +77,9 @@ DEVIATIONS = (
     _deviation("logn-limited", "the factor is never below 1", option(at_least_one=always(True)), hint=BRANCH),
     _deviation("logn-free", "the factor may always fall below 1", option(at_least_one=always(False)), hint=BRANCH),
     Deviation("logn-not-divided", "the logarithm is not divided by the logarithm of the length",
-              _of_logn(lambda n, length: np.log(n)), hint=QUOTIENT),
+              _of_logn(lambda n, original_length: np.log(n)), hint=QUOTIENT),
     Deviation("logn-log2", "the logarithm of the number of keys has base 2, and that of the length base e",
-              _of_logn(lambda n, length: np.log2(n) / np.log(length)), hint=QUOTIENT),
+              _of_logn(lambda n, original_length: np.log2(n) / np.log(original_length)), hint=QUOTIENT),
     Deviation("logn-of-quotient", "the factor is 1 + ln(n / L) in place of ln(n) / ln(L)",
-              _of_logn(lambda n, length: 1 + np.log(n / length)), hint=QUOTIENT),
+              _of_logn(lambda n, original_length: 1 + np.log(n / original_length)), hint=QUOTIENT),
 )  # fmt: skip

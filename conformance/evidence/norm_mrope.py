@@ -15,21 +15,21 @@ from .tools.omissions import VIEWS
 
 OP = "norm_mrope"
 
-NORM: dict[str, Any] = {"eps": 1e-6, "offset": 0, "order": "norm_first"}
+NORM: dict[str, Any] = {"eps": 1e-6, "weight_offset": 0, "precedence": "norm_first"}
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0, **NORM, "eps": 2.0**-10}
 SIZES: dict[str, Any] = {"E": 1}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 AXES = (4, 2)
 LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token")
-NORM_FIRST = {"base": 10_000.0, "order": "norm_first"}
+NORM_FIRST = {"base": 10_000.0, "precedence": "norm_first"}
 KERNEL: tuple[dict[str, Any], ...] = (
-    {"arrangement": "interleaved", "sections": [3, 2, 1], "layout": "half", "eps": 1e-6, "offset": 0, **NORM_FIRST},
-    {"arrangement": "chunked", "layout": "interleaved", "eps": 1e-6, "offset": 1, **NORM_FIRST},
+    {"arrangement": "interleaved", "sections": [3, 2, 1], "layout": "half", "eps": 1e-6, "weight_offset": 0, **NORM_FIRST},
+    {"arrangement": "chunked", "layout": "interleaved", "eps": 1e-6, "weight_offset": 1, **NORM_FIRST},
 )
 
 QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved", "base": 5e6}
 QWEN35: dict[str, Any] = {"sections": [11, 11, 10], "arrangement": "interleaved", "base": 1e7}
-HUNYUAN: dict[str, Any] = {"sections": [16] * 4, "arrangement": "chunked", "order": "rope_first", "eps": 1e-5}
+HUNYUAN: dict[str, Any] = {"sections": [16] * 4, "arrangement": "chunked", "precedence": "rope_first", "eps": 1e-5}
 
 _named = cases_of(OP)
 
@@ -55,11 +55,11 @@ def _arranged(arrangement: str) -> tuple[Case, ...]:
     first = "smoke" if arrangement == "interleaved" else "core"
     return (
         _case(f"{group}/small", (9, 12), PROMPT, tier=first, **small),
-        _case(f"{group}/rope-first", (6, 12), VIDEO, order="rope_first", **small),
-        _case(f"{group}/interleaved", (2, 6, 12), VIDEO, bits=24, layout="interleaved", offset=1, **small),
+        _case(f"{group}/rope-first", (6, 12), VIDEO, precedence="rope_first", **small),
+        _case(f"{group}/interleaved", (2, 6, 12), VIDEO, bits=24, layout="interleaved", weight_offset=1, **small),
         _case(f"{group}/mixed", (6, 12), VIDEO, bits=24, layout="interleaved_to_half", base=5e5, **small),
         _case(f"{group}/rows", (2, 3, 9, 12), rows[:, :, None], **small),
-        _case(f"{group}/tokens-first", (9, 3, 12), np.asarray(PROMPT)[:, :, None], offset=1, **small),
+        _case(f"{group}/tokens-first", (9, 3, 12), np.asarray(PROMPT)[:, :, None], weight_offset=1, **small),
         _case(f"{group}/partial", (9, 17), PROMPT, bits=24, **small),
         _case(f"{group}/text", (3, 12), ((3, 9, 257),) * 3, "as norm_rope", **small),
     )  # fmt: skip
@@ -71,23 +71,23 @@ def cases() -> tuple[Case, ...]:
     return (
         *(case for arrangement in ARRANGED for case in _arranged(arrangement)),
         _case("models/qwen3-vl", (9, 2, 128), np.asarray(PROMPT)[:, :, None], "(T, H, D)", **QWEN3),
-        _case("models/qwen3.5", (6, 256), VIDEO, "64 of 256 channels rotate", offset=1, **QWEN35),
+        _case("models/qwen3.5", (6, 256), VIDEO, "64 of 256 channels rotate", weight_offset=1, **QWEN35),
         _case("models/hunyuan-vl", (9, 128), (*PROMPT, PROMPT[1][::-1]), **HUNYUAN),
         _case("models/image", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],
-              arrangement="chunked", order="rope_first"),
+              arrangement="chunked", precedence="rope_first"),
         _case("heads/one", (1, 9, 12), PROMPT, **three),
-        _case("heads/one-of-a-row", (3, 1, 6, 12), VIDEO, layout="interleaved", order="rope_first", **three),
+        _case("heads/one-of-a-row", (3, 1, 6, 12), VIDEO, layout="interleaved", precedence="rope_first", **three),
         _case("tokens/one", (2, 1, 12), ((7,), (3,), (5,)), **three),
-        _case("tokens/one-of-a-row", (3, 2, 1, 12), ((9,), (0,), (257,)), offset=1, order="rope_first", **three),
+        _case("tokens/one-of-a-row", (3, 2, 1, 12), ((9,), (0,), (257,)), weight_offset=1, precedence="rope_first", **three),
         _case("eps/large", (9, 12), PROMPT, eps=0.125, **three),
         _case("empty/no-tokens", (2, 0, 12), np.zeros((3, 0), dtype=np.int64), **three),
-        _case("empty/no-heads", (0, 9, 12), PROMPT, order="rope_first", **three),
+        _case("empty/no-heads", (0, 9, 12), PROMPT, precedence="rope_first", **three),
         _case("refused/sections", (9, 12), PROMPT, "seven pairs of twelve lanes", kind="reject",
               sections=[2, 3, 2], arrangement="chunked"),
         _case("refused/positions", (9, 12), PROMPT[0], "one axis of positions for three sections", kind="reject", **three),
         _case("refused/weight", (9, 17), PROMPT, "a weight for the channels that rotate alone", weight=(12,),
               kind="reject", **three),
-        _case("refused/order", (9, 12), PROMPT, "no such order", order="norm", kind="reject", **three),
+        _case("refused/order", (9, 12), PROMPT, "no such order", precedence="norm", kind="reject", **three),
         _case("refused/eps", (9, 12), PROMPT, "above 0", eps=0.0, kind="reject", **three),
         *(
             form_case(OP, placed.name,
@@ -99,5 +99,5 @@ def cases() -> tuple[Case, ...]:
                  "positions": TRIPLES}, {"out": (3, 10)}, **{**USUAL, "eps": 1e-6}),
         gradient(OP, "rope-first", {"x": reals("norm-mrope-last", 2, 3, 9), "weight": floats(9, seed=4) / 2,
                  "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved", layout="interleaved",
-                 base=500.0, eps=1e-6, offset=1, order="rope_first"),
+                 base=500.0, eps=1e-6, weight_offset=1, precedence="rope_first"),
     )  # fmt: skip

@@ -16,13 +16,13 @@ from .tools.numbers import floats, reals, seed_of
 
 OP = "norm_rope"
 
-USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "offset": 0, "order": "norm_first"}
+USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "weight_offset": 0, "precedence": "norm_first"}
 WITH_OPTION = {"lanes": {"tail": 2}}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 LEFT_OUT = ("distant/plain",)
 KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"},
-    {"layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
+    {"layout": "half", "eps": 1e-6, "weight_offset": 0, "precedence": "norm_first"},
+    {"layout": "interleaved", "eps": 1e-6, "weight_offset": 1, "precedence": "norm_first"},
 )
 
 _fused = cases_of(OP)
@@ -49,7 +49,7 @@ def _case(
     inputs = _inputs(name, shape, rows, pairs, bits, size)
     if weight is not None:
         inputs["weight"] = reals(f"fused {name} other", *weight) / 2
-    options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
+    options = {"layout": "half", "eps": 1e-6, "weight_offset": 0, "precedence": "norm_first", **params}
     return _fused(name, options, inputs, comment, kind=kind, tier=tier, form=form)
 
 
@@ -58,7 +58,7 @@ def _gradient(
     wrt: str = "x weight", **params: Any,
 ) -> Case:  # fmt: skip
     inputs = _inputs(f"gradient {name}", shape, rows, pairs, bits, 1.0)
-    options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
+    options = {"layout": "half", "eps": 1e-6, "weight_offset": 0, "precedence": "norm_first", **params}
     return gradient(OP, name, inputs, {"out": shape}, bits=bits, wrt=wrt, **options)
 
 
@@ -67,65 +67,68 @@ def cases() -> tuple[Case, ...]:
     orders = {"norm-first": "norm_first", "rope-first": "rope_first"}
     return (
         _case("norm-first/small", (3, 8), (3,), tier="smoke"),
-        _case("rope-first/small", (3, 6), (3,), order="rope_first"),
+        _case("rope-first/small", (3, 6), (3,), precedence="rope_first"),
         *(
             case
             for layout in LAYOUTS
-            for words, order in orders.items()
+            for words, precedence in orders.items()
             for case in (
-                _case(f"{words}/{layout.replace('_', '-')}", (2, 3, 5, 12), (5,), bits=24, layout=layout, order=order),
-                _case(f"{words}/{layout.replace('_', '-')}-partial", (3, 2, 14), (2,), pairs=4, layout=layout, order=order),
+                _case(f"{words}/{layout.replace('_', '-')}", (2, 3, 5, 12), (5,), bits=24, layout=layout,
+                      precedence=precedence),
+                _case(f"{words}/{layout.replace('_', '-')}-partial", (3, 2, 14), (2,), pairs=4, layout=layout,
+                      precedence=precedence),
             )
         ),
         _case("norm-first/rows", (3, 2, 5, 14), (3, 1, 5), layout="interleaved"),
         _case("norm-first/tokens-first", (2, 5, 3, 10), (2, 5, 1), pairs=3, bits=24),
         _case("norm-first/heads", (5, 7, 8), (5, 1), "tokens, heads and channels, as packed kernels have them"),
         _case("norm-first/one-head", (1, 5, 12), (5,), "one head, (1, T, D)"),
-        _case("norm-first/one-head-rows", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", offset=1),
+        _case("norm-first/one-head-rows", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", weight_offset=1),
         _case("norm-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4),
         _case("norm-first/large-eps", (4, 2, 10), (2,), eps=0.125, layout="interleaved"),
-        _case("norm-first/offset", (3, 5, 16), (5,), pairs=6, offset=1),
-        _case("norm-first/offset-interleaved", (2, 3, 12), (3,), offset=1, layout="interleaved", bits=24),
-        _case("rope-first/offset", (3, 5, 10), (5,), offset=1, order="rope_first"),
-        _case("rope-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4, order="rope_first"),
+        _case("norm-first/offset", (3, 5, 16), (5,), pairs=6, weight_offset=1),
+        _case("norm-first/offset-interleaved", (2, 3, 12), (3,), weight_offset=1, layout="interleaved", bits=24),
+        _case("rope-first/offset", (3, 5, 10), (5,), weight_offset=1, precedence="rope_first"),
+        _case("rope-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4, precedence="rope_first"),
         _case("norm-first/large-numbers", (3, 14), (3,), "the sum of their squares is above 65504", size=64.0),
         _case("norm-first/large-squares", (3, 14), (3,), "squares above 65504", size=512.0),
-        _case("rope-first/large-squares", (3, 5, 9), (5,), "squares above 65504", size=512.0, pairs=4, order="rope_first"),
+        _case("rope-first/large-squares", (3, 5, 9), (5,), "squares above 65504", size=512.0, pairs=4, precedence="rope_first"),
         _case("trailing/interleaved", (3, 2, 5, 14), (5,), pairs=4, lanes="trailing", layout="interleaved"),
-        _case("trailing/half", (5, 22), (5,), pairs=6, bits=24, lanes="trailing", offset=1),
-        _case("trailing/rope-first", (3, 17), (3,), pairs=5, lanes="trailing", order="rope_first"),
+        _case("trailing/half", (5, 22), (5,), pairs=6, bits=24, lanes="trailing", weight_offset=1),
+        _case("trailing/rope-first", (3, 17), (3,), pairs=5, lanes="trailing", precedence="rope_first"),
         _case("models/qwen3", (3, 5, 128), (3, 1), "(T, H, D)"),
-        _case("models/gemma-3", (2, 3, 256), (3,), "(H, T, D)", offset=1),
-        _case("models/qwen3-next", (3, 2, 256), (2,), "64 of 256 channels rotate", pairs=32, offset=1),
+        _case("models/gemma-3", (2, 3, 256), (3,), "(H, T, D)", weight_offset=1),
+        _case("models/qwen3-next", (3, 2, 256), (2,), "64 of 256 channels rotate", pairs=32, weight_offset=1),
         _case("models/glm-4.5", (2, 3, 128), (3,), "64 of 128 channels rotate", pairs=32, eps=1e-5),
-        _case("models/hunyuan", (2, 3, 128), (3,), eps=1e-5, order="rope_first"),
+        _case("models/hunyuan", (2, 3, 128), (3,), eps=1e-5, precedence="rope_first"),
         _case("models/96-of-128", (2, 3, 128), (3,), "pairs are not a power of two", pairs=48),
         _case("empty/tokens", (2, 0, 8), (0,)),
         _case("empty/no-heads", (2, 0, 3, 6), (3,), layout="interleaved"),
-        _case("empty/no-tokens", (3, 2, 0, 10), (0,), pairs=4, offset=1),
-        _case("empty/heads", (0, 3, 6), (3,), order="rope_first"),
+        _case("empty/no-tokens", (3, 2, 0, 10), (0,), pairs=4, weight_offset=1),
+        _case("empty/heads", (0, 3, 6), (3,), precedence="rope_first"),
         _case("forms/strided", (3, 2, 5, 8), (3, 1, 5), form="non-contiguous"),
-        _case("forms/strided-interleaved", (4, 5, 10), (5,), pairs=3, layout="interleaved", offset=1, form="non-contiguous"),
+        _case("forms/strided-interleaved", (4, 5, 10), (5,), pairs=3, layout="interleaved", weight_offset=1,
+              form="non-contiguous"),
         _case("forms/expanded", (-3, 5, 8), (5,), form="broadcast-view"),
-        _case("forms/expanded-rows", (-3, 2, 5, 8), (-3, 1, 5), order="rope_first", form="broadcast-view"),
+        _case("forms/expanded-rows", (-3, 2, 5, 8), (-3, 1, 5), precedence="rope_first", form="broadcast-view"),
         _case("forms/batch-one", (1, 3, 5, 6), (5,)),
-        _case("forms/one-token-half", (2, 3, 1, 10), (2, 1, 1), offset=1),
-        _case("forms/one-token", (3, 1, 12), (1,), order="rope_first"),
+        _case("forms/one-token-half", (2, 3, 1, 10), (2, 1, 1), weight_offset=1),
+        _case("forms/one-token", (3, 1, 12), (1,), precedence="rope_first"),
         _case("refused/weight-width", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
               weight=(4,), kind="reject"),
         _case("refused/weight-of-heads", (2, 3, 8), (3,), "a weight for each head", weight=(2, 8), kind="reject"),
         _case("refused/wide-table", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject"),
-        _case("refused/order", (3, 8), (3,), "no such order", order="norm", kind="reject"),
+        _case("refused/order", (3, 8), (3,), "no such order", precedence="norm", kind="reject"),
         _case("refused/eps", (3, 8), (3,), "above 0", eps=-1e-6, kind="reject"),
         _case("refused/rows-as-heads", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)", kind="reject"),
         _gradient("norm-first", (2, 4), (2,)),
-        _gradient("rope-first", (2, 4), (2,), order="rope_first"),
-        _gradient("partial", (2, 2, 5), (2,), pairs=1, layout="interleaved", offset=1),
+        _gradient("rope-first", (2, 4), (2,), precedence="rope_first"),
+        _gradient("partial", (2, 2, 5), (2,), pairs=1, layout="interleaved", weight_offset=1),
         _gradient("tables", (2, 2, 4), (2,), wrt="x cos sin"),
-        _gradient("tables-rows", (2, 2, 5), (2, 2), pairs=1, wrt="weight cos sin", order="rope_first"),
-        _gradient("24-bits", (2, 4), (2,), bits=24, offset=1, layout="interleaved_to_half"),
+        _gradient("tables-rows", (2, 2, 5), (2, 2), pairs=1, wrt="weight cos sin", precedence="rope_first"),
+        _gradient("24-bits", (2, 4), (2,), bits=24, weight_offset=1, layout="interleaved_to_half"),
         _gradient("trailing", (2, 5), (2,), pairs=2, lanes="trailing"),
-        _gradient("strided", (2, 2, 4), (2,), offset=1, view="non-contiguous"),
+        _gradient("strided", (2, 2, 4), (2,), weight_offset=1, view="non-contiguous"),
         _gradient("expanded", (-2, 2, 4), (2,), view="broadcast-view"),
     )  # fmt: skip
 
@@ -151,10 +154,10 @@ def _over(which: int, *, kept: bool) -> Wrap:
     def wrap(function: Function) -> Function:
         def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
             part = _parts(x, cos, lanes)[which]
-            if not x.size or not x[..., part].size or options["order"] == "rope_first":
+            if not x.size or not x[..., part].size or options["precedence"] == "rope_first":
                 return function(x, weight, cos, sin, lanes=lanes, **options)
             square = (x[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
-            normed = x / np.sqrt(square) * (weight + options["offset"])
+            normed = x / np.sqrt(square) * (weight + options["weight_offset"])
             if kept:
                 normed, scaled = np.array(x, dtype=np.float64), normed
                 normed[..., part] = scaled[..., part]
@@ -174,8 +177,8 @@ def _skipped(function: Function) -> Function:
 
 def _twice(function: Function) -> Function:
     def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        eps, offset = options["eps"], options["offset"]
-        return posref.rms_norm(function(x, weight, cos, sin, **options), weight, eps=eps, offset=offset)
+        eps, weight_offset = options["eps"], options["weight_offset"]
+        return posref.rms_norm(function(x, weight, cos, sin, **options), weight, eps=eps, weight_offset=weight_offset)
 
     return deviating
 
@@ -185,7 +188,7 @@ def _turned_twice(function: Function) -> Function:
 
     def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
         rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
-        if options["order"] == "rope_first":
+        if options["precedence"] == "rope_first":
             return function(posref.apply_rope(x, cos, sin, **rotation), weight, cos, sin, **options)
         return posref.apply_rope(function(x, weight, cos, sin, **options), cos, sin, **rotation)
 
@@ -229,8 +232,8 @@ def _rounded_between(dtype: str) -> Wrap:
     def wrap(function: Function) -> Function:
         def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
             lanes = options.get("lanes", "leading")
-            norm = {"eps": options["eps"], "offset": options["offset"]}
-            if options["order"] == "rope_first":
+            norm = {"eps": options["eps"], "weight_offset": options["weight_offset"]}
+            if options["precedence"] == "rope_first":
                 turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
                 return posref.rms_norm(narrow(turned), weight, **norm)
             return posref.apply_rope(
@@ -245,10 +248,10 @@ def _rounded_between(dtype: str) -> Wrap:
 _deviation = deviations_of(OP)
 
 DEVIATIONS = (
-    _deviation("fused-norm-after", "x is rotated first, then normalized", option(order=lambda _: "rope_first"), hint=FIRST,
+    _deviation("fused-norm-after", "x is rotated first, then normalized", option(precedence=lambda _: "rope_first"), hint=FIRST,
                seen_in="the convention of HunYuan"),
-    _deviation("fused-norm-before", "x is normalized first, then rotated", option(order=lambda _: "norm_first"), hint=FIRST,
-               seen_in="the convention of Qwen3"),
+    _deviation("fused-norm-before", "x is normalized first, then rotated", option(precedence=lambda _: "norm_first"),
+               hint=FIRST, seen_in="the convention of Qwen3"),
     _deviation("fused-norm-of-rotated", "the mean of squares is over the channels that rotate alone", _over(0, kept=False),
                hint=ALL),
     _deviation("fused-norm-of-others", "the mean of squares is over the channels that do not rotate", _over(1, kept=False),
@@ -259,7 +262,8 @@ DEVIATIONS = (
     _deviation("fused-norm-twice", "the result is normalized once more", _twice,
                hint="The model normalizes already: look for a second call."),
     _deviation("fused-rotation-skipped", "x is normalized, but not rotated",
-               lambda _: lambda x, weight, cos, sin, /, *, eps, offset, **o: posref.rms_norm(x, weight, eps=eps, offset=offset),
+               lambda _: lambda x, weight, cos, sin, /, *, eps, weight_offset, **o: posref.rms_norm(x, weight, eps=eps,
+                                                                                                    weight_offset=weight_offset),
                hint=SKIPPED),
     _deviation("fused-tables-exchanged", "cosines and sines are exchanged",
                lambda f: lambda x, weight, cos, sin, /, **options: f(x, weight, sin, cos, **options),

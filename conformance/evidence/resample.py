@@ -34,7 +34,7 @@ CORNERS: dict[str, Any] = {"align_corners": True, "antialias": False}
 SMOOTH: dict[str, Any] = {"align_corners": False, "antialias": True}
 BOTH: dict[str, Any] = {"align_corners": True, "antialias": True}
 DINO: dict[str, Any] = {**PLAIN, "interpolate_offset": 0.1}
-MUSE: dict[str, Any] = {**PLAIN, "padding": "zeros"}
+MUSE: dict[str, Any] = {**PLAIN, "boundary": "zeros"}
 Grid = tuple[int, ...]
 
 
@@ -111,7 +111,7 @@ def cases() -> tuple[Case, ...]:
         _case("linear/offset", (4, 5), (6, 3), "linear", DINO),
         _case("linear/zeros", (3, 4), (7, 9), "linear", MUSE),
         _case("linear/zeros-smaller", (3, 7), (5, 4), "linear", MUSE, prefix=1),
-        _case("linear/zeros-corners", (3, 4), (5, 6), "linear", {**CORNERS, "padding": "zeros"}, "nothing is outside"),
+        _case("linear/zeros-corners", (3, 4), (5, 6), "linear", {**CORNERS, "boundary": "zeros"}, "nothing is outside"),
         _case("cubic/small", (3, 4), (5, 6), "cubic", PLAIN, prefix=1),
         _case("cubic/smaller", (7, 5), (3, 4), "cubic", PLAIN),
         _case("cubic/mixed", (5, 3), (4, 9), "cubic", PLAIN, prefix=2),
@@ -125,7 +125,8 @@ def cases() -> tuple[Case, ...]:
         _case("cubic/antialias-corners", (7, 5), (4, 3), "cubic", BOTH),
         _case("cubic/antialias-corners-larger", (3, 5), (6, 7), "cubic", BOTH, prefix=1),
         _case("cubic/zeros", (4, 3), (6, 5), "cubic", MUSE),
-        _case("cubic/zeros-corners", (4, 5), (7, 3), "cubic", {**CORNERS, "padding": "zeros"}, "taps beyond the corners are 0"),
+        _case("cubic/zeros-corners", (4, 5), (7, 3), "cubic", {**CORNERS, "boundary": "zeros"},
+              "taps beyond the corners are 0"),
         _case("offset/larger", (4, 4), (6, 5), "cubic", DINO, prefix=1),
         _case("offset/smaller", (7, 7), (5, 3), "cubic", DINO, prefix=1),
         _case("offset/unchanged", (5, 5), (5, 7), "cubic", DINO, "rows are shifted too", prefix=1),
@@ -184,7 +185,7 @@ def cases() -> tuple[Case, ...]:
         _refused("method", "no such kernel", method="nearest"),
         _refused("offset-1", "a whole cell more", interpolate_offset=1.0),
         _refused("offset-corners", "corners stay: nothing is shifted", interpolate_offset=0.1, align_corners=True),
-        _refused("zeros-antialias", "antialias drops what is outside", padding="zeros", antialias=True),
+        _refused("zeros-antialias", "antialias drops what is outside", boundary="zeros", antialias=True),
         Case("resample/refused/integers", {"size": [3], "old_size": [2], "prefix": 0, "method": "linear", **PLAIN},
              {"table": np.arange(6).reshape(2, 3)}, "integers cannot be interpolated", "reject"),
     )  # fmt: skip
@@ -239,7 +240,7 @@ def _always_corners(function: Function) -> Function:
 
 
 def _always_antialias(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, antialias: bool, padding: str = "border", **options: Any) -> Any:
+    def deviating(table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any) -> Any:
         return function(table, size, antialias=True, **options)
 
     return deviating
@@ -247,8 +248,8 @@ def _always_antialias(function: Function) -> Function:
 
 def _padding(word: str) -> Any:
     def wrap(function: Function) -> Function:
-        def deviating(table: Any, size: Any, /, *, antialias: bool, padding: str = "border", **options: Any) -> Any:
-            return function(table, size, antialias=antialias, padding="border" if antialias else word, **options)
+        def deviating(table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any) -> Any:
+            return function(table, size, antialias=antialias, boundary="border" if antialias else word, **options)
 
         return deviating
 

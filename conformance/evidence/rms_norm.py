@@ -14,10 +14,10 @@ from .tools.numbers import reals
 
 OP = "rms_norm"
 
-USUAL: dict[str, Any] = {"eps": 2.0**-10, "offset": 0}
+USUAL: dict[str, Any] = {"eps": 2.0**-10, "weight_offset": 0}
 KERNEL: tuple[dict[str, Any], ...] = (
-    {"eps": 1e-6, "offset": 0},
-    {"eps": 1e-6, "offset": 1},
+    {"eps": 1e-6, "weight_offset": 0},
+    {"eps": 1e-6, "weight_offset": 1},
 )
 KERNEL_SIZES: dict[str, Any] = {"D": 200}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
@@ -26,7 +26,7 @@ _norm = cases_of(OP)
 
 
 def _case(
-    name: str, shape: tuple[int, ...], comment: str = "", *, eps: float = 1e-6, offset: int = 0,
+    name: str, shape: tuple[int, ...], comment: str = "", *, eps: float = 1e-6, weight_offset: int = 0,
     size: Any = 1.0, bits: int = 8, weight: tuple[int, ...] | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of an x of `shape`, with numbers in (-4, 4) times `size`, and a weight for each of its channels."""
@@ -34,7 +34,7 @@ def _case(
         "x": reals(f"norm {name} x", *shape, bits=bits) * size,
         "weight": reals(f"norm {name} weight", *(shape[-1:] if weight is None else weight), bits=bits) / 2,
     }
-    return _norm(name, {"eps": eps, "offset": offset}, inputs, comment, **rest)
+    return _norm(name, {"eps": eps, "weight_offset": weight_offset}, inputs, comment, **rest)
 
 
 def _gradient(name: str, shape: tuple[int, ...], *, size: float = 1.0, bits: int = 8, **params: Any) -> Case:
@@ -42,7 +42,7 @@ def _gradient(name: str, shape: tuple[int, ...], *, size: float = 1.0, bits: int
         "x": reals(f"norm gradient {name} x", *shape, bits=bits) * size,
         "weight": reals(f"norm gradient {name} weight", abs(shape[-1]), bits=bits) / 2,
     }
-    options = {"eps": 1e-6, "offset": 0, **params}
+    options = {"eps": 1e-6, "weight_offset": 0, **params}
     return gradient(OP, name, inputs, {"out": shape}, bits=bits, **options)
 
 
@@ -58,32 +58,32 @@ def cases() -> tuple[Case, ...]:
         _case("weight/large-eps", (3, 5, 10), eps=0.125, bits=24),
         _case("weight/large-numbers", (3, 14), "the sum of their squares is above 65504", size=64.0),
         _case("weight/large-squares", (3, 14), "each square of many is above 65504", size=512.0),
-        _case("offset/large-squares", (2, 3, 9), "each square of many is above 65504", size=512.0, offset=1),
+        _case("offset/large-squares", (2, 3, 9), "each square of many is above 65504", size=512.0, weight_offset=1),
         _case("weight/zero", (3, 6), "a row of zeros is 0", size=np.asarray([[1.0], [0.0], [0.5]]), eps=1e-5),
-        _case("offset/small", (3, 6), offset=1),
-        _case("offset/24-bits", (2, 5, 12), offset=1, bits=24),
-        _case("offset/small-numbers", (4, 3, 10), size=small, eps=1e-4, offset=1),
-        _case("offset/rows", (3, 2, 10), offset=1),
-        _case("offset/odd", (2, 3, 11), offset=1),
+        _case("offset/small", (3, 6), weight_offset=1),
+        _case("offset/24-bits", (2, 5, 12), weight_offset=1, bits=24),
+        _case("offset/small-numbers", (4, 3, 10), size=small, eps=1e-4, weight_offset=1),
+        _case("offset/rows", (3, 2, 10), weight_offset=1),
+        _case("offset/odd", (2, 3, 11), weight_offset=1),
         _case("models/qwen3", (2, 3, 128), "a norm of each head"),
-        _case("models/gemma-3", (3, 2, 256), "a norm of each head", offset=1),
+        _case("models/gemma-3", (3, 2, 256), "a norm of each head", weight_offset=1),
         _case("models/olmo-2", (2, 5120), "the 40 heads of 128 channels of OLMo 2 13B together"),
         _case("models/llama-3", (3, 4096), "before a layer", eps=1e-5),
         _case("empty/rows", (3, 0, 6)),
-        _case("empty/batch", (0, 2, 4), offset=1),
+        _case("empty/batch", (0, 2, 4), weight_offset=1),
         _case("forms/strided", (3, 2, 5, 6), form="non-contiguous"),
-        _case("forms/strided-offset", (4, 3, 10), offset=1, form="non-contiguous"),
+        _case("forms/strided-offset", (4, 3, 10), weight_offset=1, form="non-contiguous"),
         _case("forms/expanded", (-3, 2, 8), form="broadcast-view"),
         _case("forms/batch-one", (1, 3, 6)),
-        _case("forms/one-row", (2, 1, 6), offset=1),
+        _case("forms/one-row", (2, 1, 6), weight_offset=1),
         _case("forms/one-channel", (3, 1), "the sign of x, nearly"),
         _case("refused/weight-width", (3, 6), "the weight of another width", weight=(3,), kind="reject"),
         _case("refused/weight-one", (3, 6), "one weight would broadcast", weight=(1,), kind="reject"),
         _case("refused/weight-of-heads", (2, 3, 6), "a weight for each channel of each head", weight=(3, 6), kind="reject"),
         _case("refused/eps", (3, 6), "0 gives NaN for a row of zeros", eps=0.0, kind="reject"),
-        _case("refused/offset", (3, 6), "0 or 1", offset=2, kind="reject"),
+        _case("refused/offset", (3, 6), "0 or 1", weight_offset=2, kind="reject"),
         _gradient("weight", (2, 4)),
-        _gradient("offset", (3, 2, 3), offset=1),
+        _gradient("offset", (3, 2, 3), weight_offset=1),
         _gradient("eps", (2, 3), size=small, eps=1e-4),
         _gradient("24-bits", (2, 3), bits=24),
         _gradient("odd", (2, 5)),
@@ -105,9 +105,9 @@ def _normed(inverse: Callable[[Real, float], Real]) -> Wrap:
     """Return a wrap that multiplies x by something else: `inverse` takes x and eps."""
 
     def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, /, *, eps: float, offset: int) -> Real:
+        def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
             with np.errstate(divide="ignore", invalid="ignore"):
-                return x * inverse(x, eps) * (weight + offset)
+                return x * inverse(x, eps) * (weight + weight_offset)
 
         return deviating
 
@@ -151,9 +151,9 @@ def _whole_tiles(x: Real, eps: float) -> Real:
 
 
 def _layer_norm(function: Function) -> Function:
-    def deviating(x: Real, weight: Real, /, *, eps: float, offset: int) -> Real:
+    def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
         centred = x - _mean_of(x)
-        return centred / np.sqrt(_mean_of(centred * centred) + eps) * (weight + offset)
+        return centred / np.sqrt(_mean_of(centred * centred) + eps) * (weight + weight_offset)
 
     return deviating
 
@@ -171,8 +171,8 @@ def _unbiased(squares: Real) -> Real:
 def _weight_first(function: Function) -> Function:
     """The weight is multiplied before the mean of squares is taken."""
 
-    def deviating(x: Real, weight: Real, /, *, eps: float, offset: int) -> Real:
-        return function(x * (weight + offset), np.ones_like(weight), eps=eps, offset=0)
+    def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
+        return function(x * (weight + weight_offset), np.ones_like(weight), eps=eps, weight_offset=0)
 
     return deviating
 
@@ -182,9 +182,9 @@ def _rounded_first(dtype: str) -> Wrap:
     narrow = narrowed(dtype)
 
     def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, /, *, eps: float, offset: int) -> Real:
-            normed = function(x, np.ones_like(weight), eps=eps, offset=0)
-            return narrow(normed) * (weight + offset)
+        def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
+            normed = function(x, np.ones_like(weight), eps=eps, weight_offset=0)
+            return narrow(normed) * (weight + weight_offset)
 
         return deviating
 
@@ -235,12 +235,12 @@ DEVIATIONS = (
     _deviation("norm-weight-first", "x is multiplied by the weight before the mean of its squares is taken", _weight_first,
                hint="Normalize first, then multiply by the weight."),
     _deviation("norm-weight-divides", "x is divided by the weight",
-               lambda f: lambda x, weight, /, **o: f(x, 1 / (weight + o["offset"]), **{**o, "offset": 0}),
+               lambda f: lambda x, weight, /, **o: f(x, 1 / (weight + o["weight_offset"]), **{**o, "weight_offset": 0}),
                hint="Multiply by the weight."),
-    _deviation("norm-offset-missing", "1 is not added to the weight", option(offset=lambda _: 0), hint=OFFSET),
-    _deviation("norm-offset-always", "1 is always added to the weight", option(offset=lambda _: 1), hint=OFFSET),
+    _deviation("norm-offset-missing", "1 is not added to the weight", option(weight_offset=lambda _: 0), hint=OFFSET),
+    _deviation("norm-offset-always", "1 is always added to the weight", option(weight_offset=lambda _: 1), hint=OFFSET),
     _deviation("norm-offset-twice", "the offset is added twice",
-               lambda f: lambda x, weight, /, **o: f(x, weight + o["offset"], **o), hint=OFFSET),
+               lambda f: lambda x, weight, /, **o: f(x, weight + o["weight_offset"], **o), hint=OFFSET),
     *(
         Deviation(f"norm-rounded-first-{dtype}", f"the normalized x is rounded to {dtype} before the weight",
                   {OP: _rounded_first(dtype)}, exact=True,

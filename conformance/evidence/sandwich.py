@@ -13,9 +13,9 @@ from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "sandwich"
-USUAL: dict[str, Any] = {"heads": 3, "width": 8}
+USUAL: dict[str, Any] = {"heads": 3, "dim": 8}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
-KERNEL = ({"heads": 33, "width": 16},)
+KERNEL = ({"heads": 33, "dim": 16},)
 
 HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
@@ -23,15 +23,15 @@ FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
 _cases = cases_of(OP)
 
 
-def _case(name: str, q: Any, k: Any, heads: int, width: int, comment: str = "", **rest: Any) -> Case:
+def _case(name: str, q: Any, k: Any, heads: int, dim: int, comment: str = "", **rest: Any) -> Case:
     """Return a case of sandwich."""
     base = {"base": rest.pop("base")} if "base" in rest else {}
     name = name if "/" in name else f"cosines/{name}"
-    return _cases(name, {"heads": heads, "width": width, **base}, {"q_positions": q, "k_positions": k}, comment, **rest)
+    return _cases(name, {"heads": heads, "dim": dim, **base}, {"q_positions": q, "k_positions": k}, comment, **rest)
 
 
 def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
-    return tuple(Step({"heads": 3, "width": 8}, {"q_positions": q, "k_positions": k}) for q, k in calls)
+    return tuple(Step({"heads": 3, "dim": 8}, {"q_positions": q, "k_positions": k}) for q, k in calls)
 
 
 def cases() -> tuple[Case, ...]:
@@ -109,8 +109,8 @@ DEVIATIONS = (
     _frequencies("sandwich-base-fixed", "the base is always 10000",
                  lambda f: lambda d, b, c, /: np.power(1e4, -np.arange(2, d + 1, 2) / d), hint="Pass the base on."),
     _deviation("sandwich-unshifted", "d/2 is not subtracted: at distance 0 the bias is not 0",
-               lambda f: lambda *a, heads, width, **o: f(*a, heads=heads, width=width, **o)
-               + width / 2 * heads / (8 * np.arange(1, heads + 1)[:, None, None]),
+               lambda f: lambda *a, heads, dim, **o: f(*a, heads=heads, dim=dim, **o)
+               + dim / 2 * heads / (8 * np.arange(1, heads + 1)[:, None, None]),
                hint="Subtract d/2 from the sum. A softmax hides this."),
     _deviation("sandwich-multiplied", "the ratio 8h/H multiplies the bias",
                _ratio(lambda out, h, heads: out * (8 * h / heads) ** 2), hint=RATIO),
@@ -118,7 +118,7 @@ DEVIATIONS = (
                _ratio(lambda out, h, heads: out * h / (heads + 1 - h)), hint=RATIO),
     _deviation("sandwich-uncompressed", "all heads have the bias of the ratio 1",
                _ratio(lambda out, h, heads: out * 8 * h / heads), hint=RATIO),
-    _deviation("sandwich-width-of-heads", "the width is twice that of the caller", option(width=lambda d: 2 * d),
+    _deviation("sandwich-width-of-heads", "the width is twice that of the caller", option(dim=lambda d: 2 * d),
                hint="d is the number of channels, of which there are d/2 pairs."),
     _deviation("sandwich-off-by-one", "distances are one too large on the left", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("sandwich-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",

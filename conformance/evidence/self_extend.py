@@ -9,7 +9,7 @@ from .shared.rotary import ROTARY, in_layouts
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
 LEFT_OUT = SCORES_LEFT_OUT
-KERNEL = in_layouts(group=4, window=32, shift="floor")
+KERNEL = in_layouts(group=4, window=32, rounding="floor")
 
 
 def cases() -> tuple[Case, ...]:

@@ -10,9 +10,9 @@ from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, deviations_of, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, FRACTIONS, FROM_ZERO
 
-USUAL: dict[str, Any] = {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"}
+USUAL: dict[str, Any] = {"dims": [4, 6], "layout": "sin_cos", "arrangement": "axis"}
 GAPS = ("positions-4096-at-0",)
-KERNEL: tuple[dict[str, Any], ...] = ({"widths": [96, 160], "layout": "sin_cos", "phases": "axis"},)
+KERNEL: tuple[dict[str, Any], ...] = ({"dims": [96, 160], "layout": "sin_cos", "arrangement": "axis"},)
 KERNEL_SIZES: dict[str, Any] = {}
 
 GRID = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))
@@ -20,16 +20,16 @@ SCATTERED = ((3, 0, 7, 3), (11, 5, 0, 2))
 SCALED = ((0.75, 1.5, 0, 2.25), (1.3125, 0, 2.625, 0.65625))
 VIDEO = ((0, 1, 1, 12), (2, 0, 44, 29), (1, 3, 2, 59))
 SIN, COS, NEAR, TIMM = (
-    {"layout": layout, "phases": phases}
-    for layout, phases in (("sin_cos", "axis"), ("cos_sin", "axis"), ("interleaved", "axis"), ("sin_cos", "outer"))
+    {"layout": layout, "arrangement": arrangement}
+    for layout, arrangement in (("sin_cos", "axis"), ("cos_sin", "axis"), ("interleaved", "axis"), ("sin_cos", "outer"))
 )
 _nd = cases_of("sinusoidal_nd")
 
 
 def _case(
-    name: str, positions: Any, widths: list[int], params: dict[str, Any], comment: str = "", **rest: Any
+    name: str, positions: Any, dims: list[int], params: dict[str, Any], comment: str = "", **rest: Any
 ) -> Case:  # fmt: skip
-    return _nd(name, {"widths": widths, **params}, {"positions": positions}, comment, **rest)
+    return _nd(name, {"dims": dims, **params}, {"positions": positions}, comment, **rest)
 
 
 def cases() -> tuple[Case, ...]:
@@ -57,8 +57,8 @@ def cases() -> tuple[Case, ...]:
         _case("outer/small", SCATTERED, [6, 6], TIMM, "timm"),
         _case("outer/unequal", SCATTERED, [4, 10], TIMM),
         _case("outer/timm", ((0, 13, 7), (13, 2, 0)), [192, 192], TIMM, "14 by 14 patches of ViT-S"),
-        _case("outer/cos-sin", VIDEO, [4, 6, 8], {**COS, "phases": "outer"}),
-        _case("outer/cos-sin-grid", GRID, [8, 8], {**COS, "phases": "outer", "base": 2e4}),
+        _case("outer/cos-sin", VIDEO, [4, 6, 8], {**COS, "arrangement": "outer"}),
+        _case("outer/cos-sin-grid", GRID, [8, 8], {**COS, "arrangement": "outer", "base": 2e4}),
         _case("rows/pairs", (((3, 4), (0, 7)), ((5, 1), (2, 6))), [4, 6], SIN, "(B, T)"),
         _case("rows/scalar", (3, 8), [4, 6], SIN, "one cell, without axes"),
         _case("empty/none", np.zeros((2, 0), dtype=np.int64), [4, 6], SIN),
@@ -70,17 +70,17 @@ def cases() -> tuple[Case, ...]:
         _case("forms/length-one", (((8,),), ((3,),)), [4, 6], SIN),
         _case("refused/axes", GRID, [4, 4, 4], SIN, "two coordinates for three widths", kind="reject"),
         _case("refused/odd", GRID, [4, 5], SIN, kind="reject"),
-        _case("refused/outer", GRID, [4, 4], {**NEAR, "phases": "outer"}, kind="reject"),
+        _case("refused/outer", GRID, [4, 4], {**NEAR, "arrangement": "outer"}, kind="reject"),
         _case("refused/endpoint", GRID, [4, 2], {**SIN, "endpoint": True}, "d/2 - 1 divides by zero", kind="reject"),
     )  # fmt: skip
 
 
-def _in_phases(out: Real, positions: Any, /, *, widths: Any, phases: str, layout: str, **options: Any) -> Real:
+def _in_phases(out: Real, positions: Any, /, *, dims: Any, arrangement: str, layout: str, **options: Any) -> Real:
     """Return columns with the sines of all axes first where they belong block by block."""
-    if phases == "outer" or layout == "interleaved":
+    if arrangement == "outer" or layout == "interleaved":
         return out
-    ends = np.cumsum(widths)
-    starts = ends - np.asarray(widths)
+    ends = np.cumsum(dims)
+    starts = ends - np.asarray(dims)
     halves = [(np.arange(a, (a + b) // 2), np.arange((a + b) // 2, b)) for a, b in zip(starts, ends, strict=True)]
     order = [column for number in (0, 1) for pair in halves for column in pair[number]]
     return out[..., order]
@@ -89,12 +89,12 @@ def _in_phases(out: Real, positions: Any, /, *, widths: Any, phases: str, layout
 def _whole_width(function: Function) -> Function:
     """The exponent is divided by the width of all blocks."""
 
-    def deviating(positions: Any, /, *, widths: Any, base: float = 10000.0, **options: Any) -> Real:
-        if options["phases"] == "outer" or options.get("endpoint"):
-            return function(positions, widths=widths, base=base, **options)
+    def deviating(positions: Any, /, *, dims: Any, base: float = 10000.0, **options: Any) -> Real:
+        if options["arrangement"] == "outer" or options.get("endpoint"):
+            return function(positions, dims=dims, base=base, **options)
         blocks = [
-            function(positions[a : a + 1], widths=[width], base=float(base) ** (width / sum(widths)), **options)
-            for a, width in enumerate(widths)
+            function(positions[a : a + 1], dims=[width], base=float(base) ** (width / sum(dims)), **options)
+            for a, width in enumerate(dims)
         ]
         return np.concatenate(blocks, axis=-1)
 
@@ -110,7 +110,7 @@ DEVIATIONS = (
     _deviation("sinusoidal-nd-reversed", "the coordinates of all axes are in the reverse order",
                argument(0, lambda p: p[::-1]), hint=AXIS_ORDER),
     _deviation("sinusoidal-nd-phases-outer", "the sines of all axes come before all cosines", after(_in_phases), hint=BRANCH),
-    _deviation("sinusoidal-nd-phases-axis", "axes are always in blocks, one after another", option(phases=always("axis")),
+    _deviation("sinusoidal-nd-phases-axis", "axes are always in blocks, one after another", option(arrangement=always("axis")),
                hint=BRANCH),
     _deviation("sinusoidal-nd-whole-width", "the exponent is divided by the width of all blocks", _whole_width,
                hint="The exponent is divided by the width of the axis's own block."),

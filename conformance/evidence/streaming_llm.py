@@ -9,7 +9,7 @@ from .streaming_llm_distances import METHOD
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
 LEFT_OUT = SCORES_LEFT_OUT
-KERNEL = in_layouts(sinks=4, window=48, counting="with_query")
+KERNEL = in_layouts(num_sinks=4, window=48, counting="with_query")
 
 
 def cases() -> tuple[Case, ...]:

@@ -14,21 +14,22 @@ from .tools.hints import BRANCH, SINK_COUNT, SINK_POSITIONS
 
 FULL = (7, 8, 9, 10, 11), (1, 2, 3, 0)
 METHOD = Method(
-    {"sinks": 2, "window": 4, "counting": "with_query"}, {"sinks": 3, "window": 7, "counting": "without_query"},
-    {"sinks": 1, "window": 1, "counting": "with_query"}, {"sinks": 4, "window": 2000, "counting": "without_query"},
-    ({"sinks": -1, "window": 4, "counting": "with_query"}, {"sinks": 2, "window": 0, "counting": "with_query"}),
+    {"num_sinks": 2, "window": 4, "counting": "with_query"}, {"num_sinks": 3, "window": 7, "counting": "without_query"},
+    {"num_sinks": 1, "window": 1, "counting": "with_query"}, {"num_sinks": 4, "window": 2000, "counting": "without_query"},
+    ({"num_sinks": -1, "window": 4, "counting": "with_query"}, {"num_sinks": 2, "window": 0, "counting": "with_query"}),
     STREAMED, more=(
-        Score("full-with-query", FULL, {"sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, ROTARY, "a cache fills"),
-        Score("full-without-query", FULL, {"sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
+        Score("full-with-query", FULL, {"num_sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, ROTARY,
+              "a cache fills"),
+        Score("full-without-query", FULL, {"num_sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
               ROTARY, "a cache fills"),
-        Score("no-sinks", SMALL, {"sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
+        Score("no-sinks", SMALL, {"num_sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
               "nothing is placed otherwise"),
     ),
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
 LEFT_OUT = DISTANCES_LEFT_OUT
-KERNEL: tuple[dict[str, Any], ...] = ({"sinks": 4, "window": 48, "counting": "with_query"},)
+KERNEL: tuple[dict[str, Any], ...] = ({"num_sinks": 4, "window": 48, "counting": "with_query"},)
 
 
 def cases() -> tuple[Case, ...]:
@@ -42,8 +43,8 @@ def cases() -> tuple[Case, ...]:
 def _streamed(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return StreamingLLM's map with another formula: `change` takes positions, g and r."""
 
-    def formula(m: Any, n: Any, *, sinks: int, window: int, counting: str) -> Any:
-        return change(m, n, sinks, window - (counting == "with_query"))
+    def formula(m: Any, n: Any, *, num_sinks: int, window: int, counting: str) -> Any:
+        return change(m, n, num_sinks, window - (counting == "with_query"))
 
     return changed_map("streaming_llm_distances", formula)
 

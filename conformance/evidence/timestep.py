@@ -11,14 +11,14 @@ from .tools.deviation import Function, Real, after, always, argument, before, de
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, EACH_ROW, FRACTIONS, INTEGERS
 
-USUAL: dict[str, Any] = {"dim": 7, "flip": True, "shift": 0, "scale": 2.5}
-KERNEL: tuple[dict[str, Any], ...] = ({"dim": 320, "flip": True, "shift": 0, "scale": 1.0},)
+USUAL: dict[str, Any] = {"dim": 7, "flip": True, "freq_shift": 0, "scale": 2.5}
+KERNEL: tuple[dict[str, Any], ...] = ({"dim": 320, "flip": True, "freq_shift": 0, "scale": 1.0},)
 KERNEL_SIZES: dict[str, Any] = {}
 
-DDPM = {"flip": False, "shift": 1, "scale": 1.0}
-GUIDED = {"flip": True, "shift": 0, "scale": 1.0}
-FLUX = {"flip": True, "shift": 0, "scale": 1000.0}
-ERNIE = {"flip": False, "shift": 0, "scale": 1.0}
+DDPM = {"flip": False, "freq_shift": 1, "scale": 1.0}
+GUIDED = {"flip": True, "freq_shift": 0, "scale": 1.0}
+FLUX = {"flip": True, "freq_shift": 0, "scale": 1000.0}
+ERNIE = {"flip": False, "freq_shift": 0, "scale": 1.0}
 STEPS = (999.5, 0.25, 37, 500)
 UNIT = (0.5, 0.03125, 1, 0.998046875)
 _timestep = cases_of("timestep")
@@ -44,14 +44,14 @@ def cases() -> tuple[Case, ...]:
         _case("guided/true-size", (0, 1.5, 981, 999), 256, GUIDED, "DiT and SD3"),
         _case("guided/rows", ((1, 20, 981), (0.5, 7, 300)), 14, GUIDED, "(B, T): a timestep for every token"),
         _case("guided/scalar", 77, 10, GUIDED, "a timestep without axes"),
-        _case("guided/period", STEPS, 12, {**GUIDED, "max_period": 500.0}),
-        _case("guided/shift", (3, 41.5, 800), 20, {**GUIDED, "shift": 1}),
+        _case("guided/period", STEPS, 12, {**GUIDED, "base": 500.0}),
+        _case("guided/shift", (3, 41.5, 800), 20, {**GUIDED, "freq_shift": 1}),
         _case("guided/one-pair", (2, 0.75), 3, GUIDED, "one frequency, and zeros"),
         _case("flux/small", UNIT, 6, FLUX),
         _case("flux/24-bits", (0.3333333432674408, 0.8999999761581421, 0.0009999999310821295), 10, FLUX),
         _case("flux/true-size", (0.75, 0.99609375, 0.0625), 256, FLUX, "Qwen-Image and AuraFlow"),
         _case("flux/odd", UNIT, 11, FLUX),
-        _case("flux/period", UNIT, 8, {**FLUX, "max_period": 2e4}),
+        _case("flux/period", UNIT, 8, {**FLUX, "base": 2e4}),
         _case("ernie/small", (3, 250, 999.5, 1), 10, ERNIE),
         _case("ernie/odd", (20, 1), 5, ERNIE),
         _case("ernie/far", FAR, 6, {**ERNIE, "scale": 0.5}),
@@ -89,9 +89,9 @@ def _repeated(out: Real, t: Any, dim: int, /, **options: Any) -> Real:
     return np.concatenate([out[..., :-1], out[..., :1]], axis=-1) if dim % 2 else out
 
 
-def _shifted(shift: int) -> Function:
+def _shifted(freq_shift: int) -> Function:
     """Return a change of the shift, where the width allows it."""
-    return lambda t, dim, /, **options: ((t, dim), {**options, "shift": shift if dim > 3 else options["shift"]})
+    return lambda t, dim, /, **options: ((t, dim), {**options, "freq_shift": freq_shift if dim > 3 else options["freq_shift"]})
 
 
 _deviation = deviations_of("timestep")
@@ -118,9 +118,9 @@ DEVIATIONS = (
                hint=LAST_COLUMN),
     _deviation("timestep-whole-width", "the exponent of an odd width is divided by d/2 rather than h",
                lambda f: lambda t, dim, /, **o: f(t, dim,
-               **(o | {"max_period": o.get("max_period", 1e4) ** ((dim // 2 - o["shift"]) / (dim / 2 - o["shift"]))})),
+               **(o | {"base": o.get("base", 1e4) ** ((dim // 2 - o["freq_shift"]) / (dim / 2 - o["freq_shift"]))})),
                hint="h is d // 2: look for d / 2."),
-    _deviation("timestep-period-10000", "the longest period is always 10000", option(max_period=always(10000.0)), hint=DEFAULT),
+    _deviation("timestep-period-10000", "the longest period is always 10000", option(base=always(10000.0)), hint=DEFAULT),
     _deviation("timestep-truncated", "timesteps are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),
     _deviation("timestep-float16", "timesteps are held in float16",
                argument(0, lambda t: narrowed("float16")(np.clip(t, -6e4, 6e4))), hint=INTEGERS),

@@ -18,7 +18,7 @@ OP = "transformer_xl_scores"
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 WAY = 0
 LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
-KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"}, {"layout": "interleaved", "clamp": 100})
+KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"}, {"layout": "interleaved", "max_distance": 100})
 
 Places = tuple[Any, Any]
 XL, CONFORMER, GEMMA = {"layout": "sin_cos"}, {"layout": "interleaved"}, {"layout": "sin_cos", "endpoint": True}
@@ -99,10 +99,10 @@ def cases() -> tuple[Case, ...]:
                 comment="three queries of a chunk of 12 and their 24 keys"),
         _scores("endpoint/small", GEMMA, UNSORTED, width=6, biases=""),
         _scores("endpoint/interleaved", CONFORMER | {"endpoint": True}, NEAR, width=4),
-        _scores("clamp/memory", XL | {"clamp": 3}, (range(5, 8), range(8)), heads=1),
-        _scores("clamp/both-sides", XL | {"clamp": 2}, (range(6), range(6)), width=6),
-        _scores("clamp/one", CONFORMER | {"clamp": 1}, UNSORTED),
-        _scores("clamp/far", XL | {"clamp": 400}, FAR, width=8),
+        _scores("clamp/memory", XL | {"max_distance": 3}, (range(5, 8), range(8)), heads=1),
+        _scores("clamp/both-sides", XL | {"max_distance": 2}, (range(6), range(6)), width=6),
+        _scores("clamp/one", CONFORMER | {"max_distance": 1}, UNSORTED),
+        _scores("clamp/far", XL | {"max_distance": 400}, FAR, width=8),
         _scores("decode/one-query", XL, ((6,), range(7))),
         _scores("decode/one-query-interleaved", CONFORMER, ((257,), (256, 257, 255, 250)), width=6),
         _scores("decode/negative", CONFORMER, ((-5, -1), (-7, -3, -2, 0, 1)), heads=3,
@@ -124,7 +124,7 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         _gradient("sin-cos", XL, ((3, 1), (0, 2, 9))),
         _gradient("interleaved", CONFORMER, ((7, 0, 2), (1, 2)), "v"),
-        _gradient("clamp", XL | {"clamp": 2}, ((7, 0), (1, 2, 8)), "u"),
+        _gradient("clamp", XL | {"max_distance": 2}, ((7, 0), (1, 2, 8)), "u"),
         _gradient("endpoint", GEMMA, ((4, 5), (5, 3, 0)), ""),
     )  # fmt: skip
 
@@ -177,20 +177,20 @@ def _heads_mixed(weight: Real) -> Real:
 
 def _apart(change: Callable[..., Any]) -> Wrap:
     """Return a wrap of the distances: `change` takes them and the clamp."""
-    return after(lambda apart, q, k, /, *, clamp: change(apart, clamp))
+    return after(lambda apart, q, k, /, *, max_distance: change(apart, max_distance))
 
 
-def _unclamped(q: Any, k: Any, /, *, clamp: int | None) -> Any:
+def _unclamped(q: Any, k: Any, /, *, max_distance: int | None) -> Any:
     return q[..., :, None] - k[..., None, :]
 
 
-def _clamped_above(q: Any, k: Any, /, *, clamp: int | None) -> Any:
+def _clamped_above(q: Any, k: Any, /, *, max_distance: int | None) -> Any:
     apart = q[..., :, None] - k[..., None, :]
-    return apart if clamp is None else np.minimum(apart, clamp)
+    return apart if max_distance is None else np.minimum(apart, max_distance)
 
 
 def _rounded_distances(dtype: str) -> Wrap:
-    return _apart(lambda apart, clamp: np.asarray(narrowed(dtype)(apart), dtype=np.int64))
+    return _apart(lambda apart, max_distance: np.asarray(narrowed(dtype)(apart), dtype=np.int64))
 
 
 WHICH_BIAS = "u goes with the key, v with the distance."
@@ -199,16 +199,17 @@ _deviation = deviations_of(OP)
 _of_distances = deviations_of("xl_distances")
 
 DEVIATIONS = (
-    _of_distances("xl-key-minus-query", "distances are key minus query", _apart(lambda apart, clamp: -apart), hint=SIGN,
+    _of_distances("xl-key-minus-query", "distances are key minus query", _apart(lambda apart, max_distance: -apart), hint=SIGN,
                   seen_in="speechbrain/speechbrain #3073"),
-    _of_distances("xl-no-future", "keys after the query have distance 0", _apart(lambda apart, clamp: np.maximum(apart, 0)),
+    _of_distances("xl-no-future", "keys after the query have distance 0",
+                  _apart(lambda apart, max_distance: np.maximum(apart, 0)),
                   hint=TWO_SIDES, seen_in="espnet #2684"),
     _of_distances("xl-absolute", "keys after the query have the distance of keys before it",
-                  _apart(lambda apart, clamp: np.abs(apart)), hint=TWO_SIDES),
-    _of_distances("xl-one-more", "distances are one too large", _apart(lambda apart, clamp: apart + 1),
+                  _apart(lambda apart, max_distance: np.abs(apart)), hint=TWO_SIDES),
+    _of_distances("xl-one-more", "distances are one too large", _apart(lambda apart, max_distance: apart + 1),
                   hint=OWN_KEY,
                   seen_in="labml #185"),
-    _of_distances("xl-one-less", "distances are one too small", _apart(lambda apart, clamp: apart - 1),
+    _of_distances("xl-one-less", "distances are one too small", _apart(lambda apart, max_distance: apart - 1),
                   hint=OWN_KEY),
     _of_distances("xl-unclamped", "the clamp is ignored", lambda _: _unclamped, hint=DEFAULT),
     _of_distances("xl-clamped-above", "distances are clamped above, not below", lambda _: _clamped_above,

@@ -250,7 +250,7 @@ def _refusal(command: str, text: str) -> TargetError:
 
 def _has_several(op: str) -> bool:
     """Return whether an operation has several position axes."""
-    return "arrangement" in REGISTRY[op].domains
+    return REGISTRY[op].family == "rotary" and "arrangement" in REGISTRY[op].domains
 
 
 def _on_axes(op: str) -> bool:

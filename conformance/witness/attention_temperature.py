@@ -16,12 +16,14 @@ from mpmath import mp, mpf
 from .lists import at, build, shape
 
 
-def attention_temperature(positions: Any, *, form: str, beta: float, length: int, offset: int) -> Any:
+def attention_temperature(positions: Any, *, form: str, beta: float, original_length: int, offset: int) -> Any:
     """Return the factor of every query, in the shape of the positions."""
 
     def element(*index: int) -> Any:
         n = max(at(positions, index) + offset, 0)
-        grown = {"steps": 1 + (n - n % length) // length, "smooth": max(mpf(n) / length, mpf(1))}[form]
+        grown = {"steps": 1 + (n - n % original_length) // original_length, "smooth": max(mpf(n) / original_length, mpf(1))}[
+            form
+        ]
         return 1 + mpf(beta) * mp.log(grown)
 
     return build(shape(positions), element)

@@ -21,7 +21,7 @@ def ladder(pairs: int, base: Any, *, endpoint: bool) -> list[Any]:
 
 
 def axial_frequencies(
-    dims: Any, *, base: Any, allocation: str, unit: str = "radians", endpoint: bool = False, first: Any = 1.0
+    dims: Any, *, base: Any, allocation: str, unit: str = "radians", endpoint: bool = False, first_frequency: Any = 1.0
 ) -> list[Any]:
     """Return the frequencies of the pairs of one axis after the other."""
     if allocation == "own":
@@ -29,4 +29,4 @@ def axial_frequencies(
     else:
         whole = ladder(sum(dims) // 2, base, endpoint=endpoint)
         freqs = [f for axis in range(len(dims)) for f in whole[axis :: len(dims)]]
-    return [mpf(first) * (2 * mp.pi * f if unit == "turns" else f) for f in freqs]
+    return [mpf(first_frequency) * (2 * mp.pi * f if unit == "turns" else f) for f in freqs]

@@ -13,12 +13,12 @@ from typing import Any
 from .lists import over_pairs
 
 
-def chunked_window(q_positions: Any, k_positions: Any, *, chunk: int, sides: str) -> Any:
+def chunked_window(q_positions: Any, k_positions: Any, *, chunk_size: int, sides: str) -> Any:
     """Return 1 where a query may attend to a key, else 0, shape (*B, Q, K)."""
 
     def together(i: int, j: int) -> bool:
-        start = i - i % chunk  # Python's remainder is never negative
-        end = start + chunk if sides == "both" else i + 1
+        start = i - i % chunk_size  # Python's remainder is never negative
+        end = start + chunk_size if sides == "both" else i + 1
         return start <= j < end
 
     return over_pairs(q_positions, k_positions, together)

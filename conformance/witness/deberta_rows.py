@@ -13,12 +13,12 @@ from mpmath import mp, mpf
 from .lists import at, build, shape
 
 
-def row(relative: int, buckets: int | None, max_distance: int) -> int:
+def row(relative: int, num_buckets: int | None, max_distance: int) -> int:
     """Return the row for a relative position, query minus key."""
-    span = max_distance if buckets is None else buckets
+    span = max_distance if num_buckets is None else num_buckets
     bucket = relative
-    if buckets is not None and abs(relative) > buckets // 2:
-        mid = buckets // 2
+    if num_buckets is not None and abs(relative) > num_buckets // 2:
+        mid = num_buckets // 2
         share = mp.log(mpf(abs(relative)) / mid) / mp.log(mpf(max_distance - 1) / mid) * (mid - 1)
         nearest = mp.nint(share)  # a threshold that is met exactly may come out as 5.000...1
         ceiling = nearest if abs(share - nearest) <= mp.ldexp(1, -(mp.prec // 2)) else mp.ceil(share)
@@ -26,6 +26,6 @@ def row(relative: int, buckets: int | None, max_distance: int) -> int:
     return max(0, min(bucket + span, 2 * span - 1))
 
 
-def deberta_rows(relative_positions: Any, *, buckets: int | None, max_distance: int) -> Any:
+def deberta_rows(relative_positions: Any, *, num_buckets: int | None, max_distance: int) -> Any:
     """Return the rows, integers of the same shape."""
-    return build(shape(relative_positions), lambda *index: row(at(relative_positions, index), buckets, max_distance))
+    return build(shape(relative_positions), lambda *index: row(at(relative_positions, index), num_buckets, max_distance))

@@ -11,7 +11,7 @@ from .dual_chunk_distances import dual_chunk_distances
 from .turned_products import turned_products
 
 
-def dual_chunk(q: Any, k: Any, q_positions: Any, k_positions: Any, *, chunk_size: int, local_size: int, **rotation: Any) -> Any:
+def dual_chunk(q: Any, k: Any, q_positions: Any, k_positions: Any, *, chunk_size: int, window: int, **rotation: Any) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, local_size=local_size)
+    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, window=window)
     return turned_products(q, k, relative, **rotation)

@@ -1,6 +1,6 @@
 """
 The relative positions of dual chunk attention. Source: An et al., arXiv:2402.17463, equations (2), (5), (7) and (8), with the
-sizes of the authors' code, HKUNLP/ChunkLlama, chunkllama_attn_replace.py, whose chunks have s = chunk_size - local_size tokens:
+sizes of the authors' code, HKUNLP/ChunkLlama, chunkllama_attn_replace.py, whose chunks have s = chunk_size - window tokens:
 
     key j mod s; query i mod s in its own chunk, min(i mod s + s, chunk_size) for the chunk before, and for earlier ones the
     last of these, of i mod s = s - 1
@@ -11,9 +11,9 @@ from typing import Any
 from .turned_products import relative
 
 
-def chunked(m: int, n: int, chunk_size: int, local_size: int) -> int:
+def chunked(m: int, n: int, chunk_size: int, window: int) -> int:
     """Return the relative position of query position `m` and key position `n`."""
-    chunk_len = chunk_size - local_size
+    chunk_len = chunk_size - window
     own, of_key = m // chunk_len, n // chunk_len
     if own - of_key == 1:
         at = min(m % chunk_len + chunk_len, chunk_size)
@@ -24,6 +24,6 @@ def chunked(m: int, n: int, chunk_size: int, local_size: int) -> int:
     return at - n % chunk_len
 
 
-def dual_chunk_distances(q_positions: Any, k_positions: Any, *, chunk_size: int, local_size: int) -> Any:
+def dual_chunk_distances(q_positions: Any, k_positions: Any, *, chunk_size: int, window: int) -> Any:
     """Return f(m, n) of every query and key."""
-    return relative(lambda m, n: chunked(m, n, chunk_size, local_size), q_positions, k_positions)
+    return relative(lambda m, n: chunked(m, n, chunk_size, window), q_positions, k_positions)

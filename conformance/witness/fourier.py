@@ -16,7 +16,7 @@ from mpmath import mp, mpf
 from .lists import at, build, shape
 
 
-def fourier(x: Any, bands: Any, *, unit: str, order: str, include: str) -> Any:
+def fourier(x: Any, bands: Any, *, unit: str, arrangement: str, include: str) -> Any:
     """Return the features of the points x, shape (*P, columns)."""
     *places, c = shape(x)
     count = shape(bands)[-1]
@@ -28,26 +28,26 @@ def fourier(x: Any, bands: Any, *, unit: str, order: str, include: str) -> Any:
     def row(*where: int) -> list[Any]:
         point = _point(x, where)
         found = list(point) if include == "first" else []
-        if order == "coordinate band wave":
+        if arrangement == "coordinate band wave":
             for j in range(c):
                 for k in range(count):
                     found += [wave(sine, point, j, k), wave(cosine, point, j, k)]
                 found += [point[j]] if include == "by_coordinate" else []
-        elif order == "coordinate wave band":
+        elif arrangement == "coordinate wave band":
             for j in range(c):
                 found += [wave(sine, point, j, k) for k in range(count)] + [wave(cosine, point, j, k) for k in range(count)]
                 found += [point[j]] if include == "by_coordinate" else []
-        elif order == "band wave coordinate":
+        elif arrangement == "band wave coordinate":
             for k in range(count):
                 found += [wave(sine, point, j, k) for j in range(c)] + [wave(cosine, point, j, k) for j in range(c)]
-        elif order == "wave coordinate band":
+        elif arrangement == "wave coordinate band":
             for function in (sine, cosine):
                 found += [wave(function, point, j, k) for j in range(c) for k in range(count)]
-        elif order == "wave band coordinate":
+        elif arrangement == "wave band coordinate":
             for function in (sine, cosine):
                 found += [wave(function, point, j, k) for k in range(count) for j in range(c)]
         else:
-            raise ValueError(order)
+            raise ValueError(arrangement)
         return found
 
     return build(places, row)

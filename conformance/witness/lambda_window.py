@@ -13,7 +13,7 @@ from typing import Any
 from .lists import over_pairs
 
 
-def lambda_window(q_positions: Any, k_positions: Any, *, sinks: int, window: int, counting: str) -> Any:
+def lambda_window(q_positions: Any, k_positions: Any, *, num_sinks: int, window: int, counting: str) -> Any:
     """Return 1 where a query may attend to a key, else 0, shape (*B, Q, K)."""
 
     def kept(i: int, j: int) -> bool:
@@ -21,6 +21,6 @@ def lambda_window(q_positions: Any, k_positions: Any, *, sinks: int, window: int
         if before < 0:
             return False
         local = before < window if counting == "with_query" else before == 0 or before <= window
-        return local or j < sinks
+        return local or j < num_sinks
 
     return over_pairs(q_positions, k_positions, kept)

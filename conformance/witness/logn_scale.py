@@ -15,13 +15,13 @@ from mpmath import mp, mpf
 from .lists import at, build, shape
 
 
-def logn_scale(positions: Any, *, length: int, offset: int, at_least_one: bool) -> Any:
+def logn_scale(positions: Any, *, original_length: int, offset: int, at_least_one: bool) -> Any:
     """Return the factor of every query, in the shape of the positions."""
 
     def element(*index: int) -> Any:
         n = at(positions, index) + offset
-        if at_least_one and n <= length:
+        if at_least_one and n <= original_length:
             return mpf(1)
-        return mp.log(n, length) if n > 1 else mpf(0)
+        return mp.log(n, original_length) if n > 1 else mpf(0)
 
     return build(shape(positions), element)

@@ -19,11 +19,11 @@ def norm_mrope(
     layout: str,
     base: Any,
     eps: float,
-    offset: int,
-    order: str,
+    weight_offset: int,
+    precedence: str,
 ) -> Any:
     """Return x (..., d), normalized over its last axis and rotated by positions (axes, ...), in this order or the other."""
     rotation = {"sections": sections, "arrangement": arrangement, "layout": layout, "base": base}
-    if order == "rope_first":
-        return rms_norm(mrope(x, positions, **rotation), weight, eps=eps, offset=offset)
-    return mrope(rms_norm(x, weight, eps=eps, offset=offset), positions, **rotation)
+    if precedence == "rope_first":
+        return rms_norm(mrope(x, positions, **rotation), weight, eps=eps, weight_offset=weight_offset)
+    return mrope(rms_norm(x, weight, eps=eps, weight_offset=weight_offset), positions, **rotation)

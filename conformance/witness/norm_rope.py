@@ -20,11 +20,11 @@ def norm_rope(
     *,
     layout: str,
     eps: float,
-    offset: int,
-    order: str,
+    weight_offset: int,
+    precedence: str,
     lanes: str = "leading",
 ) -> Any:
     """Return x (..., d), normalized over its last axis and rotated by a table, in this order or the other."""
-    if order == "rope_first":
-        return rms_norm(apply_rope(x, cos, sin, layout=layout, lanes=lanes), weight, eps=eps, offset=offset)
-    return apply_rope(rms_norm(x, weight, eps=eps, offset=offset), cos, sin, layout=layout, lanes=lanes)
+    if precedence == "rope_first":
+        return rms_norm(apply_rope(x, cos, sin, layout=layout, lanes=lanes), weight, eps=eps, weight_offset=weight_offset)
+    return apply_rope(rms_norm(x, weight, eps=eps, weight_offset=weight_offset), cos, sin, layout=layout, lanes=lanes)

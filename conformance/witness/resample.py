@@ -29,7 +29,7 @@ def resample(
     align_corners: bool,
     antialias: bool,
     interpolate_offset: float | None = None,
-    padding: str = "border",
+    boundary: str = "border",
 ) -> Any:
     """Return the rows of the prefix, and a row for every cell of the new grid."""
     axes = []
@@ -38,7 +38,7 @@ def resample(
         if antialias:
             axes.append([antialiased(scale, n, i, method) for i in range(m)])
         else:
-            axes.append([taps(scale, n, i, method, align_corners, padding) for i in range(m)])
+            axes.append([taps(scale, n, i, method, align_corners, boundary) for i in range(m)])
     rows = [list(row) for row in table[:prefix]]
     for cell in product(*axes):
         terms = []
@@ -61,7 +61,7 @@ def area_scale(n: int, m: int, align_corners: bool, interpolate_offset: float | 
     return 1 / ((m + Fraction(interpolate_offset)) / n)
 
 
-def taps(scale: Fraction, n: int, i: int, method: str, align_corners: bool, padding: str) -> dict[int, Fraction]:
+def taps(scale: Fraction, n: int, i: int, method: str, align_corners: bool, boundary: str) -> dict[int, Fraction]:
     """Return the weights of old cells in new cell i: of 2 or 4 taps around where it lies."""
     source = scale * i if align_corners else scale * (i + HALF) - HALF
     first = floor(source)
@@ -74,7 +74,7 @@ def taps(scale: Fraction, n: int, i: int, method: str, align_corners: bool, padd
         around = list(zip(range(first - 1, first + 3), weights, strict=True))
     found: dict[int, Fraction] = {}
     for j, weight in around:
-        tap = min(max(j, 0), n - 1) if padding == "border" else j
+        tap = min(max(j, 0), n - 1) if boundary == "border" else j
         if 0 <= tap < n:
             found[tap] = found.get(tap, Fraction(0)) + weight
     return found

@@ -13,7 +13,7 @@ from mpmath import mpf, sqrt
 from .lists import at, build, shape
 
 
-def rms_norm(x: Any, weight: Any, *, eps: float, offset: int) -> Any:
+def rms_norm(x: Any, weight: Any, *, eps: float, weight_offset: int) -> Any:
     """Return a / RMS(a) g for every row a of `x` (..., n), with g = weight + offset."""
     *lead, n = shape(x)
 
@@ -23,6 +23,6 @@ def rms_norm(x: Any, weight: Any, *, eps: float, offset: int) -> Any:
         for number in a:
             squares += number**2
         rms = sqrt(squares / n + mpf(eps))
-        return [a[i] / rms * (weight[i] + offset) for i in range(n)]
+        return [a[i] / rms * (weight[i] + weight_offset) for i in range(n)]
 
     return build(lead, row)

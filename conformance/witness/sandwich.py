@@ -13,14 +13,14 @@ from mpmath import mp
 from .lists import at, broadcast, build, shape
 
 
-def sandwich(q_positions: Any, k_positions: Any, *, heads: int, width: int, base: float = 10000.0) -> Any:
+def sandwich(q_positions: Any, k_positions: Any, *, heads: int, dim: int, base: float = 10000.0) -> Any:
     """Return the bias, shape (*B, heads, Q, K)."""
     (*q_batch, rows), (*k_batch, columns) = shape(q_positions), shape(k_positions)
 
     def element(*index: int) -> Any:
         *batch, h, i, j = index
         distance = at(q_positions, (*batch, i)) - at(k_positions, (*batch, j))
-        cosines = [mp.cos(distance / mp.mpf(base) ** (mp.mpf(2 * k) / width)) for k in range(1, width // 2 + 1)]
-        return (mp.fsum(cosines) - mp.mpf(width) / 2) / (mp.mpf(8 * (h + 1)) / heads)
+        cosines = [mp.cos(distance / mp.mpf(base) ** (mp.mpf(2 * k) / dim)) for k in range(1, dim // 2 + 1)]
+        return (mp.fsum(cosines) - mp.mpf(dim) / 2) / (mp.mpf(8 * (h + 1)) / heads)
 
     return build((*broadcast(q_batch, k_batch), heads, rows, columns), element)

@@ -12,8 +12,8 @@ from .turned_products import turned_products
 
 
 def self_extend(
-    q: Any, k: Any, q_positions: Any, k_positions: Any, *, group: int, window: int, shift: str, **rotation: Any
+    q: Any, k: Any, q_positions: Any, k_positions: Any, *, group: int, window: int, rounding: str, **rotation: Any
 ) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)
+    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, rounding=rounding)
     return turned_products(q, k, relative, **rotation)

@@ -14,14 +14,14 @@ from mpmath import mpf
 from .turned_products import relative
 
 
-def bilevel(m: int, n: int, group: int, window: int, shift: str) -> Any:
+def bilevel(m: int, n: int, group: int, window: int, rounding: str) -> Any:
     """Return the relative position of query position `m` and key position `n`."""
     if n <= m < n + window:
         return mpf(m - n)
-    taken = {"floor": mpf(window // group), "exact": mpf(window) / group}[shift]
+    taken = {"floor": mpf(window // group), "exact": mpf(window) / group}[rounding]
     return m // group + window - taken - n // group
 
 
-def self_extend_distances(q_positions: Any, k_positions: Any, *, group: int, window: int, shift: str) -> Any:
+def self_extend_distances(q_positions: Any, k_positions: Any, *, group: int, window: int, rounding: str) -> Any:
     """Return f(m, n) of every query and key."""
-    return relative(lambda m, n: bilevel(m, n, group, window, shift), q_positions, k_positions)
+    return relative(lambda m, n: bilevel(m, n, group, window, rounding), q_positions, k_positions)

@@ -12,8 +12,8 @@ from .turned_products import turned_products
 
 
 def streaming_llm(
-    q: Any, k: Any, q_positions: Any, k_positions: Any, *, sinks: int, window: int, counting: str, **rotation: Any
+    q: Any, k: Any, q_positions: Any, k_positions: Any, *, num_sinks: int, window: int, counting: str, **rotation: Any
 ) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)
+    relative = streaming_llm_distances(q_positions, k_positions, num_sinks=num_sinks, window=window, counting=counting)
     return turned_products(q, k, relative, **rotation)

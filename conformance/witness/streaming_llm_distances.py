@@ -10,13 +10,13 @@ from typing import Any
 from .turned_products import relative
 
 
-def in_cache(m: int, n: int, sinks: int, window: int, counting: str) -> int:
+def in_cache(m: int, n: int, num_sinks: int, window: int, counting: str) -> int:
     """Return the relative position of query position `m` and key position `n`: less what was evicted between."""
-    kept = {"with_query": sinks + window - 1, "without_query": sinks + window}[counting]
+    kept = {"with_query": num_sinks + window - 1, "without_query": num_sinks + window}[counting]
     evicted = m - kept if m > kept else 0
-    return m - n - evicted if n < sinks else m - n
+    return m - n - evicted if n < num_sinks else m - n
 
 
-def streaming_llm_distances(q_positions: Any, k_positions: Any, *, sinks: int, window: int, counting: str) -> Any:
+def streaming_llm_distances(q_positions: Any, k_positions: Any, *, num_sinks: int, window: int, counting: str) -> Any:
     """Return f(m, n) of every query and key."""
-    return relative(lambda m, n: in_cache(m, n, sinks, window, counting), q_positions, k_positions)
+    return relative(lambda m, n: in_cache(m, n, num_sinks, window, counting), q_positions, k_positions)

@@ -19,7 +19,7 @@ from mpmath import mp, mpf
 from .lists import at, build, shape
 
 
-def timestep(timesteps: Any, dim: int, *, flip: bool, shift: int, scale: Any, max_period: Any = 10000.0) -> Any:
+def timestep(timesteps: Any, dim: int, *, flip: bool, freq_shift: int, scale: Any, base: Any = 10000.0) -> Any:
     """Return the embedding of `timesteps`, shape (*timesteps.shape, dim)."""
     half_dim = dim // 2
 
@@ -28,7 +28,7 @@ def timestep(timesteps: Any, dim: int, *, flip: bool, shift: int, scale: Any, ma
         if column == 2 * half_dim:
             return mpf(0)
         half, i = divmod(column, half_dim)
-        emb = at(timesteps, where) * mp.exp(-mp.log(mpf(max_period)) * i / (half_dim - shift)) * mpf(scale)
+        emb = at(timesteps, where) * mp.exp(-mp.log(mpf(base)) * i / (half_dim - freq_shift)) * mpf(scale)
         return mp.cos(emb) if (half == 1) != flip else mp.sin(emb)
 
     return build((*shape(timesteps), dim), element)

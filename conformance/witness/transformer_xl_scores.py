@@ -16,7 +16,7 @@ from .lists import at, broadcast, build, shape
 
 def transformer_xl_scores(
     q: Any, k: Any, r_weight: Any, q_positions: Any, k_positions: Any, *, layout: str, base: Any = 10000.0,
-    endpoint: bool = False, clamp: int | None = None, bias_u: Any = None, bias_v: Any = None,
+    endpoint: bool = False, max_distance: int | None = None, bias_u: Any = None, bias_v: Any = None,
 ) -> Any:  # fmt: skip
     """Return the sum of the four terms, shape (..., H, Q, K)."""
     (*lead, heads, rows, lanes), columns = shape(q), shape(k)[-2]
@@ -30,8 +30,8 @@ def transformer_xl_scores(
 
     def key_of(distance: int, h: int) -> list[Any]:
         """Return W_k,R R_{i-j} of a head."""
-        if clamp is not None:
-            distance = max(-clamp, min(clamp, distance))
+        if max_distance is not None:
+            distance = max(-max_distance, min(max_distance, distance))
         if (distance, h) not in seen:
             wave = [mpf(0)] * width
             for m, rate in enumerate(rates):

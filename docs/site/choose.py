@@ -136,7 +136,7 @@ def _is_relative(record: Encoding) -> bool:
 
 def _several_axes(record: Encoding) -> bool:
     """Whether a position has several coordinates, or the encoding works on a grid."""
-    sizes = {"dims", "widths", "sections", "size", "old_size"} & set(record.domains)
+    sizes = {"dims", "sections", "size", "old_size"} & set(record.domains)
     shapes = [axes.shape.split("|")[0].split() for axes in record.arrays.values() if axes.kind in PLACES]
     several = any(shape[:1] in (["A"], ["2"]) or shape[-1:] in (["c"], ["4"]) for shape in shapes)
     return bool(sizes) or several or any("I J" in axes.shape or axes.shape == "*B H W" for axes in record.arrays.values())

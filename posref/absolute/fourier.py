@@ -10,10 +10,10 @@ from posref.types import AnyArray, ArrayOf, T
 
 Unit = Literal["radians", "half_turns", "turns"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-Order = Literal[
+Arrangement = Literal[
     "coordinate band wave", "band wave coordinate", "wave coordinate band", "coordinate wave band", "wave band coordinate"
 ]
-ORDERS: tuple[Order, ...] = get_args(Order)
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 Include = Literal["none", "first", "by_coordinate"]
 INCLUDE: tuple[Include, ...] = get_args(Include)
 
@@ -28,11 +28,11 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
     family="absolute",
     source="arXiv:2003.08934, equation (4)",
     models=("NeRF", "Perceiver", "Perceiver IO", "GLIGEN"),
-    domains={"unit": OneOf(UNITS), "order": OneOf(ORDERS), "include": OneOf(INCLUDE)},
+    domains={"unit": OneOf(UNITS), "arrangement": OneOf(ARRANGEMENTS), "include": OneOf(INCLUDE)},
     arrays={"x": Axes("*P c", "position"), "bands": Axes("K | c K", "wide")},
     result="*P 2*c*K+c*[0,1][include!='none']",
     rows="*P",
-    requires=("include != 'by_coordinate' or order in ('coordinate band wave', 'coordinate wave band')",),
+    requires=("include != 'by_coordinate' or arrangement in ('coordinate band wave', 'coordinate wave band')",),
     rounded=("bands",),
     read={
         "NeRF's code": "bmild/nerf@14c5556, run_nerf_helpers.py:27-55",
@@ -52,7 +52,9 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
         "Perceiver IO": "transformers 5.23.0, models/perceiver/modeling_perceiver.py:2429-2478",
     },
 )
-def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, include: Include, dtype: DType | None = None) -> T:
+def fourier(
+    x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, arrangement: Arrangement, include: Include, dtype: DType | None = None
+) -> T:
     r"""
     Return sines and cosines of every coordinate at given frequencies, optionally with the coordinates themselves.
 
@@ -71,7 +73,7 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
         - ``"half_turns"``: The sine is taken of pi times frequency times coordinate: u is pi. Used by NeRF's paper, Perceiver.
         - ``"turns"``: The sine is taken of 2 pi times frequency times coordinate: u is 2 pi. Used by boxes in Conditional DETR,
           DAB-DETR, Grounding DINO.
-    order : str
+    arrangement : str
         The order of the columns: the word on the left varies slowest. "wave" is sine, then cosine.
 
         - ``"coordinate band wave"``: For each coordinate and each frequency, the sine and then the cosine. Used by NeRF's
@@ -101,7 +103,8 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     Raises
     ------
     ValueError
-        If `x` or `bands` are half precision, shapes do not fit, a word is unknown, or `include` and `order` do not go together.
+        If `x` or `bands` are half precision, shapes do not fit, a word is unknown, or `include` and `arrangement` do not go
+        together.
 
     Notes
     -----
@@ -116,15 +119,15 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     --------
     >>> import numpy as np
     >>> x, bands = np.asarray([0.5, -0.25]), np.asarray([1.0, 2.0])
-    >>> fourier(x, bands, unit="radians", order="band wave coordinate", include="first").round(4).tolist()
+    >>> fourier(x, bands, unit="radians", arrangement="band wave coordinate", include="first").round(4).tolist()
     [0.5, -0.25, 0.4794, -0.2474, 0.8776, 0.9689, 0.8415, -0.4794, 0.5403, 0.8776]
     """
     name = "fourier"
     check_word(name, "unit", unit, UNITS)
-    check_word(name, "order", order, ORDERS)
+    check_word(name, "arrangement", arrangement, ARRANGEMENTS)
     check_word(name, "include", include, INCLUDE)
-    if include == "by_coordinate" and not order.startswith("coordinate"):
-        msg = f"{name}: include 'by_coordinate' needs an order that begins with the coordinate; got {order!r}."
+    if include == "by_coordinate" and not arrangement.startswith("coordinate"):
+        msg = f"{name}: include 'by_coordinate' needs an arrangement that begins with the coordinate; got {arrangement!r}."
         raise ValueError(msg)
     check_positions(name, "x", x)
     check_frequencies(name, "bands", bands)
@@ -135,7 +138,7 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     if not count:  # Dask cannot reshape an empty array
         return cast(values[..., :0] if include == "none" else values, dtype)
     cos, sin = _waves(x, bands, (*x.shape[:-1], c, count), unit, dtype)
-    waves = _in_order(xp.stack([sin, cos], axis=-1), order)
+    waves = _in_order(xp.stack([sin, cos], axis=-1), arrangement)
     if include == "by_coordinate":
         waves = xp.concat([xp.reshape(waves, (*x.shape, 2 * count)), values[..., None]], axis=x.ndim)
     columns = xp.reshape(waves, (*x.shape[:-1], c * (2 * count + (include == "by_coordinate"))))
@@ -163,11 +166,11 @@ def _waves(x: Array, bands: Array, shape: tuple[int, ...], unit: str, dtype: DTy
     return xp.reshape(cos, shape), xp.reshape(sin, shape)
 
 
-def _in_order(waves: Array, order: str) -> Array:
+def _in_order(waves: Array, arrangement: str) -> Array:
     """Return `waves`, whose last axes are coordinate, band and wave, with these axes in the order asked for."""
     xp = namespace(waves)
     axes: list[Any] = ["coordinate", "band", "wave"]
-    for place, word in enumerate(order.split()):
+    for place, word in enumerate(arrangement.split()):
         at = axes.index(word)
         waves = xp.moveaxis(waves, at - 3, place - 3)
         axes.insert(place, axes.pop(at))

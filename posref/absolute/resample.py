@@ -11,8 +11,8 @@ from posref.types import T
 
 Method = Literal["linear", "cubic"]
 METHODS: tuple[Method, ...] = get_args(Method)
-Padding = Literal["border", "zeros"]
-PADDINGS: tuple[Padding, ...] = get_args(Padding)
+Boundary = Literal["border", "zeros"]
+BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 REACH = 2  # cells beyond the border that the cubic kernel reads
 
 
@@ -35,14 +35,14 @@ REACH = 2  # cells beyond the border that the cubic kernel reads
         "align_corners": Flag(),
         "antialias": Flag(),
         "interpolate_offset": Real(0, optional=True, usual=(0.1, 0.9)),
-        "padding": OneOf(PADDINGS),
+        "boundary": OneOf(BOUNDARIES),
     },
     arrays={"table": Axes("prefix+prod(old_size) d")},
     result="prefix+prod(size) d",
     requires=(
         "len(size) == len(old_size)",
         "interpolate_offset is None or (interpolate_offset < 1 and not align_corners)",
-        "padding == 'border' or not antialias",
+        "boundary == 'border' or not antialias",
     ),
     invariants=("prefix kept", "same size is the identity", "transposes"),
     sums=True,
@@ -73,7 +73,7 @@ def resample(
     align_corners: bool,
     antialias: bool,
     interpolate_offset: float | None = None,
-    padding: Padding = "border",
+    boundary: Boundary = "border",
 ) -> T:
     r"""
     Return a learned position table, interpolated from one grid of cells to another.
@@ -117,7 +117,7 @@ def resample(
         o, above 0 and below 1, only without `align_corners`. DINO and DINOv2 add 0.1 to the new size and pass PyTorch a scale
         factor, so that :math:`s = n / (m + o)`. Then an axis is shifted even where m = n. None adds nothing, as in
         transformers' DINOv2.
-    padding : {"border", "zeros"}
+    boundary : {"border", "zeros"}
         What the kernel reads outside the grid. "zeros" goes only without `antialias`.
 
         - ``"border"``: Where the kernel reaches beyond the grid, it reads the cell at the border.
@@ -179,16 +179,16 @@ def resample(
     """
     name = "resample"
     check_word(name, "method", method, METHODS)
-    check_word(name, "padding", padding, PADDINGS)
+    check_word(name, "boundary", boundary, BOUNDARIES)
     align_corners = check_flag(name, "align_corners", align_corners)
     antialias = check_flag(name, "antialias", antialias)
     interpolate_offset = _check_offset(interpolate_offset, align_corners)
-    if padding == "zeros" and antialias:
-        msg = f"{name}: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'."
+    if boundary == "zeros" and antialias:
+        msg = f"{name}: boundary must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'."
         raise ValueError(msg)
     size, old_size, prefix = _check_table(table, size, old_size, prefix)
     xp, d = library(name, table=table), table.shape[1]
-    work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
+    work, beyond = wide(table.dtype, xp), 0 if antialias or boundary == "zeros" else REACH
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
     last = len(size) - 1
     for n, m in zip(old_size, size, strict=True):

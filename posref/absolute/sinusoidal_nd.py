@@ -9,8 +9,8 @@ from posref.core.checks import check_integers, check_positions, check_positive, 
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
-Phases = Literal["axis", "outer"]
-PHASES: tuple[Phases, ...] = get_args(Phases)
+Arrangement = Literal["axis", "outer"]
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 
 
 @encoding(
@@ -23,16 +23,16 @@ PHASES: tuple[Phases, ...] = get_args(Phases)
     source="arXiv:2111.06377, appendix A.1",
     models=("MAE", "DiT", "SD3", "CogVideoX", "RT-DETR"),
     domains={
-        "widths": Integers(2, step=2),
+        "dims": Integers(2, step=2),
         "layout": OneOf(LAYOUTS),
-        "phases": OneOf(PHASES),
+        "arrangement": OneOf(ARRANGEMENTS),
         "base": Real(0, usual=(2, 1e6)),
         "endpoint": Flag(),
     },
-    arrays={"positions": Axes("len(widths) *P", "position")},
-    result="*P sum(widths)",
+    arrays={"positions": Axes("len(dims) *P", "position")},
+    result="*P sum(dims)",
     rows="*P",
-    requires=("min(widths) >= 4 or not endpoint", "phases == 'axis' or layout != 'interleaved'"),
+    requires=("min(dims) >= 4 or not endpoint", "arrangement == 'axis' or layout != 'interleaved'"),
     read={
         "MAE": "facebookresearch/mae@efb2a80, util/pos_embed.py:38-67",
         "timm unless interleave_sin_cos": ("huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:39-78"),
@@ -47,9 +47,9 @@ def sinusoidal_nd(
     positions: ArrayOf[T],
     /,
     *,
-    widths: Sequence[int],
+    dims: Sequence[int],
     layout: Layout,
-    phases: Phases,
+    arrangement: Arrangement,
     base: float = 10000.0,
     endpoint: bool = False,
     dtype: DType | None = None,
@@ -65,7 +65,7 @@ def sinusoidal_nd(
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         One coordinate for each of A axes, in the order of the blocks. To match code whose first block is x, pass columns first.
-    widths : sequence of int
+    dims : sequence of int
         d_a, even, at least 2 (at least 4 with `endpoint`). An image usually has two blocks of d/2.
     layout : {"interleaved", "sin_cos", "cos_sin"}
         The order of the columns within a block, as in `sinusoidal`.
@@ -73,7 +73,7 @@ def sinusoidal_nd(
         - ``"interleaved"``: Each sine stands beside the cosine of the same frequency, as in the Transformer's paper.
         - ``"sin_cos"``: The first half holds all sines, the second all cosines.
         - ``"cos_sin"``: The first half holds all cosines, the second all sines.
-    phases : {"axis", "outer"}
+    arrangement : {"axis", "outer"}
         How the blocks of the axes are ordered. "outer" is not allowed with "interleaved".
 
         - ``"axis"``: All channels of one axis come before those of the next. Used by MAE.
@@ -86,13 +86,13 @@ def sinusoidal_nd(
 
     Returns
     -------
-    array, shape ``(*P, sum(widths))``
+    array, shape ``(*P, sum(dims))``
         Between -1 and 1.
 
     Raises
     ------
     ValueError
-        If the first axis of positions and `widths` differ in length, a width is odd or too small, a word is unknown, `base` is
+        If the first axis of positions and `dims` differ in length, a width is odd or too small, a word is unknown, `base` is
         not positive, or positions are half precision.
 
     Notes
@@ -113,19 +113,19 @@ def sinusoidal_nd(
     The cell at row 1 and column 2 of an image, with the row's block first:
 
     >>> import numpy as np
-    >>> sinusoidal_nd(np.asarray([1, 2]), widths=(4, 4), layout="sin_cos", phases="axis").round(4).tolist()
+    >>> sinusoidal_nd(np.asarray([1, 2]), dims=(4, 4), layout="sin_cos", arrangement="axis").round(4).tolist()
     [0.8415, 0.01, 0.5403, 1.0, 0.9093, 0.02, -0.4161, 0.9998]
     """
     name = "sinusoidal_nd"
     check_word(name, "layout", layout, LAYOUTS)
-    check_word(name, "phases", phases, PHASES)
-    widths = check_integers(name, "widths", widths, 2)
-    if phases == "outer" and layout == "interleaved":
-        msg = f"{name}: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got {layout!r}."
+    check_word(name, "arrangement", arrangement, ARRANGEMENTS)
+    dims = check_integers(name, "dims", dims, 2)
+    if arrangement == "outer" and layout == "interleaved":
+        msg = f"{name}: arrangement 'outer' needs layout 'sin_cos' or 'cos_sin'; got {layout!r}."
         raise ValueError(msg)
     check_positions(name, "positions", positions)
-    if positions.ndim < 1 or positions.shape[0] != len(widths) or not widths:
-        need = f"a first axis of {len(widths)}, one coordinate for each width"
+    if positions.ndim < 1 or positions.shape[0] != len(dims) or not dims:
+        need = f"a first axis of {len(dims)}, one coordinate for each width"
         msg = f"{name}: positions must have {need}; got {tuple(positions.shape)}."
         raise ValueError(msg)
     xp = library(name, positions=positions)
@@ -133,9 +133,9 @@ def sinusoidal_nd(
     dtype = result_dtype(name, positions, dtype)
     blocks = [
         sinusoidal(positions[axis, ...], width, layout=layout, base=base, endpoint=endpoint, dtype=dtype)
-        for axis, width in enumerate(widths)
+        for axis, width in enumerate(dims)
     ]
-    if phases == "outer":
+    if arrangement == "outer":
         halves = [(block[..., : block.shape[-1] // 2], block[..., block.shape[-1] // 2 :]) for block in blocks]
         blocks = [half for number in (0, 1) for half in (pair[number] for pair in halves)]
     return xp.concat(blocks, axis=positions.ndim - 1)

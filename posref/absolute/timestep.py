@@ -20,14 +20,14 @@ from posref.types import ArrayOf, T
     domains={
         "dim": Integer(2, usual=64),
         "flip": Flag(),
-        "shift": Integer(0, 1),
+        "freq_shift": Integer(0, 1),
         "scale": Real(0, usual=(0.25, 1000)),
-        "max_period": Real(0, usual=(2, 1e6)),
+        "base": Real(0, usual=(2, 1e6)),
     },
     arrays={"timesteps": Axes("*P", "position")},
     result="*P dim",
     rows="*P",
-    requires=("dim >= 4 or shift == 0",),
+    requires=("dim >= 4 or freq_shift == 0",),
     rounded=("timesteps", "result"),
     read={
         "diffusers": (
@@ -49,9 +49,9 @@ def timestep(
     /,
     *,
     flip: bool,
-    shift: int,
+    freq_shift: int,
     scale: float,
-    max_period: float = 10000.0,
+    base: float = 10000.0,
     dtype: DType | None = None,
 ) -> T:
     r"""
@@ -60,7 +60,7 @@ def timestep(
     .. math:: [\sin(s t \omega_0) \dots \sin(s t \omega_{h-1}), \; \cos(s t \omega_0) \dots \cos(s t \omega_{h-1})],
         \qquad \omega_i = P^{-i/(h - \delta)}, \quad i = 0 \dots h - 1, \quad h = \lfloor d/2 \rfloor
 
-    where t is the timestep, d the width, P `max_period`, delta the shift and s the scale. With `flip` the cosines come first.
+    where t is the timestep, d the width, P `base`, delta the shift and s the scale. With `flip` the cosines come first.
     If d is odd, the last column is zeros, also with `flip`.
 
     Parameters
@@ -68,16 +68,16 @@ def timestep(
     timesteps : array, integer or at least float32, shape ``(*P,)``
         t, which may be fractional. It is not the noise level. For models that embed a noise level times 1000, see `scale`.
     dim : int
-        d, at least 2 (at least 4 with `shift` 1).
+        d, at least 2 (at least 4 with `freq_shift` 1).
     flip : bool
         False: sines first (DDPM, ERNIE-Image). True: cosines first (guided-diffusion, DiT, Flux, most of diffusers, where it
         is ``flip_sin_to_cos``).
-    shift : int
+    freq_shift : int
         delta, 0 or 1 (diffusers' ``downscale_freq_shift``). 1 makes the last frequency exactly 1/P, as in DDPM and by default
         in diffusers. Nearly all later models have 0.
     scale : float
         s, above 0: 1, or 1000 for models whose timesteps lie between 0 and 1 (Flux, Qwen-Image, AuraFlow).
-    max_period : float
+    base : float
         P, above 0; 10000 in nearly all models.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating timesteps, else the library's default real dtype.
@@ -94,28 +94,30 @@ def timestep(
 
     Notes
     -----
-    With `shift` 1 and a width of 2 or 3, h - delta is 0 and diffusers returns NaN. A width of 1 would be all zeros.
+    With `freq_shift` 1 and a width of 2 or 3, h - delta is 0 and diffusers returns NaN. A width of 1 would be all zeros.
     diffusers' Flux multiplies t by 1000 itself, in the model's dtype, and then uses scale 1. Do not scale twice. In bfloat16
     the product is off by up to 2.
-    `sinusoidal` returns the same for even widths and scale 1: "cos_sin" is `flip`, ``endpoint=True`` is ``shift=1``.
+    `sinusoidal` returns the same for even widths and scale 1: "cos_sin" is `flip`, ``endpoint=True`` is ``freq_shift=1``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> timestep(np.asarray([999.5]), 7, flip=False, shift=1, scale=1.0)[0].round(4).tolist()
+    >>> timestep(np.asarray([999.5]), 7, flip=False, freq_shift=1, scale=1.0)[0].round(4).tolist()
     [0.456, -0.5398, 0.0998, 0.89, -0.8418, 0.995, 0.0]
     """
     name = "timestep"
     check_positions(name, "timesteps", timesteps)
     flip = check_flag(name, "flip", flip)
-    if isinstance(shift, bool) or shift not in (0, 1):
-        msg = f"{name}: shift must be 0 or 1; got {shift!r}."
+    if isinstance(freq_shift, bool) or freq_shift not in (0, 1):
+        msg = f"{name}: freq_shift must be 0 or 1; got {freq_shift!r}."
         raise ValueError(msg)
-    dim = check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1 (it divides by dim // 2 - 1)" if shift else "")
+    dim = check_integer(
+        name, "dim", dim, 4 if freq_shift else 2, " with freq_shift=1 (it divides by dim // 2 - 1)" if freq_shift else ""
+    )
     scale = check_positive(name, "scale", scale)
-    max_period = check_positive(name, "max_period", max_period)
+    base = check_positive(name, "base", base)
     half = dim // 2
-    frequencies = ladder(library(name, timesteps=timesteps), half, half - shift, max_period) * float(scale)
+    frequencies = ladder(library(name, timesteps=timesteps), half, half - freq_shift, base) * float(scale)
     dtype = result_dtype(name, timesteps, dtype)
     cos, sin = cos_sin(timesteps, frequencies, dtype=dtype)
     return cast(followed_by_zeros(arranged(sin, cos, "cos_sin" if flip else "sin_cos"), dim), dtype)

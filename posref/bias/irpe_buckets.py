@@ -92,7 +92,7 @@ def irpe_buckets(
         γ, above α and at most 16384: offsets from about it on share the last bucket. 8α in the authors' models.
     cells : array, boolean, broadcasts to ``(*B, Q, K)``, optional
         True where the query and the key are both cells. All other pairs share one more bucket, the last: those with a class
-        token, which may have any coordinates (``with_origin(grid(14, 14), before=1)``). None means everywhere.
+        token, which may have any coordinates (``with_origin(grid(14, 14), tokens_before=1)``). None means everywhere.
 
     Returns
     -------

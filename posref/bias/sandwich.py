@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     longer="The bias falls like that of KERPLE and T5, and the model uses information from beyond the training length.",
     family="bias",
     source="arXiv:2212.10356, section 5",
-    domains={"heads": Integer(1), "width": Integer(2, step=2, usual=16), "base": Real(0.0, usual=(2.0, 1e5))},
+    domains={"heads": Integer(1), "dim": Integer(2, step=2, usual=16), "base": Real(0.0, usual=(2.0, 1e5))},
     arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("~*B K", "position")},
     result="*B heads Q K",
     rows="*B Q",
@@ -30,7 +30,7 @@ from posref.types import ArrayOf, T
     },
 )
 def sandwich(
-    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, width: int, base: float = 10000.0,
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, dim: int, base: float = 10000.0,
     dtype: DType | None = None,
 ) -> T:  # fmt: skip
     r"""
@@ -41,7 +41,7 @@ def sandwich(
         B_{h,i,j} = \frac{H}{8h} \left( \sum_{k=1}^{d/2} \cos\left((p_i - p_j) \, b^{-2k/d}\right) - \frac{d}{2} \right),
         \qquad h = 1 \dots H
 
-    where p_i and p_j are the positions of query i and key j, and d and b are `width` and `base`. At distance 0 it is 0.
+    where p_i and p_j are the positions of query i and key j, and d and b are `dim` and `base`. At distance 0 it is 0.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def sandwich(
         Positions of the keys, in tokens.
     heads : int
         H, the number of heads in the whole model (not in one shard), at least 1.
-    width : int
+    dim : int
         d, even, the number of channels of the sinusoidal encoding. It need not be that of the model.
         NeMo takes the size of a head.
     base : float
@@ -67,7 +67,7 @@ def sandwich(
     Raises
     ------
     ValueError
-        If `heads` is less than 1, `width` is not even or less than 2, `base` is not positive, or positions are half precision
+        If `heads` is less than 1, `dim` is not even or less than 2, `base` is not positive, or positions are half precision
         or have no axis.
 
     Notes
@@ -80,31 +80,31 @@ def sandwich(
     Examples
     --------
     >>> import numpy as np
-    >>> sandwich(np.asarray([3]), np.arange(4), heads=4, width=8)[0].round(4).tolist()
+    >>> sandwich(np.asarray([3]), np.arange(4), heads=4, dim=8)[0].round(4).tolist()
     [[-0.0226, -0.0101, -0.0025, 0.0]]
     """
     name = "sandwich"
     check_positions(name, "q_positions", q_positions)
     check_positions(name, "k_positions", k_positions)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
-    heads, width = check_integer(name, "heads", heads, 1), check_integer(name, "width", width, 2)
+    heads, dim = check_integer(name, "heads", heads, 1), check_integer(name, "dim", dim, 2)
     base = check_positive(name, "base", base)
-    if width % 2:
-        msg = f"{name}: width must be even (a sine and a cosine for each frequency); got {width}."
+    if dim % 2:
+        msg = f"{name}: dim must be even (a sine and a cosine for each frequency); got {dim}."
         raise ValueError(msg)
     xp = library(name, q_positions=q_positions, k_positions=k_positions)
     dtype = result_dtype(name, q_positions, dtype)
-    frequencies = sandwich_frequencies(width, base, constants(xp))
+    frequencies = sandwich_frequencies(dim, base, constants(xp))
     total = sandwich_cosines(q_positions, k_positions, frequencies, dtype=dtype)
-    below = total - beside(width / 2, total, total.dtype)
+    below = total - beside(dim / 2, total, total.dtype)
     h = beside([[[8.0 * n]] for n in range(1, heads + 1)], total, total.dtype)
     return cast(below[..., None, :, :] / (h / heads), dtype)
 
 
 @part()
-def sandwich_frequencies(width: int, base: float, c: Namespace, /) -> Array:
-    """Return ``base**(-2k/width)`` for k from 1 to ``width/2``."""
-    exponents = c.arange(2, width + 1, 2, dtype=c.float64) / width
+def sandwich_frequencies(dim: int, base: float, c: Namespace, /) -> Array:
+    """Return ``base**(-2k/dim)`` for k from 1 to ``dim/2``."""
+    exponents = c.arange(2, dim + 1, 2, dtype=c.float64) / dim
     return c.pow(c.asarray(float(base), dtype=c.float64), -exponents)
 
 

@@ -146,7 +146,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
     return _real(grid(*sizes) * over / under, xp, device)
 
 
-def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) -> T:
+def with_origin(positions: ArrayOf[T], /, *, tokens_before: int = 0, tokens_after: int = 0) -> T:
     """
     Return coordinates with tokens at 0 on every axis added before and after. Rotary encodings do not rotate these tokens.
 
@@ -154,32 +154,33 @@ def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) ->
     ----------
     positions : array, shape ``(A, *B, T)``
         Coordinates of the patches.
-    before : int
+    tokens_before : int
         The number of class and register tokens before the patches: 5 in DINOv3 (one class and four registers).
-    after : int
+    tokens_after : int
         The number of such tokens after the patches: 1 in Llama 4.
 
     Returns
     -------
-    array, shape ``(A, *B, before + T + after)``
+    array, shape ``(A, *B, tokens_before + T + tokens_after)``
         In the dtype of `positions`.
 
     Raises
     ------
     ValueError
-        If `before` or `after` is not an int of at least 0.
+        If `tokens_before` or `tokens_after` is not an int of at least 0.
 
     Examples
     --------
-    >>> with_origin(grid(1, 2) + 1, after=1).tolist()
+    >>> with_origin(grid(1, 2) + 1, tokens_after=1).tolist()
     [[1, 1, 0], [1, 2, 0]]
     """
-    before = check_integer("with_origin", "before", before, 0)
-    after = check_integer("with_origin", "after", after, 0)
+    tokens_before = check_integer("with_origin", "tokens_before", tokens_before, 0)
+    tokens_after = check_integer("with_origin", "tokens_after", tokens_after, 0)
     xp = library("with_origin", positions=positions)
     shape, kind = tuple(positions.shape[:-1]), {"dtype": positions.dtype, **placement(positions, xp)}
     return xp.concat(
-        [xp.zeros((*shape, before), **kind), positions, xp.zeros((*shape, after), **kind)], axis=positions.ndim - 1
+        [xp.zeros((*shape, tokens_before), **kind), positions, xp.zeros((*shape, tokens_after), **kind)],
+        axis=positions.ndim - 1,
     )
 
 

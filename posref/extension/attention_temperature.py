@@ -23,7 +23,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
     domains={
         "form": OneOf(FORMS),
         "beta": Real(0, usual=(2**-6, 2)),
-        "length": Integer(1, usual=8192),
+        "original_length": Integer(1, usual=8192),
         "offset": Integer(0, usual=2),
     },
     arrays={"positions": Axes("*P", "integer")},
@@ -38,7 +38,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
     },
 )
 def attention_temperature(
-    positions: ArrayOf[T], /, *, form: Form, beta: float, length: int, offset: int, dtype: DType | None = None
+    positions: ArrayOf[T], /, *, form: Form, beta: float, original_length: int, offset: int, dtype: DType | None = None
 ) -> T:
     r"""
     Return a factor for every query: 1 up to a length L, then growing with the logarithm of the position.
@@ -46,7 +46,7 @@ def attention_temperature(
     .. math:: f_i = 1 + \beta \ln\left(1 + \left\lfloor \frac{n_i}{L} \right\rfloor\right) \text{ (steps)}, \qquad
         1 + \beta \ln \max\left(1, \frac{n_i}{L}\right) \text{ (smooth)}, \qquad n_i = \max(p_i + o, 0)
 
-    Here :math:`p_i` is the position of query i, :math:`\beta` is `beta`, L `length` and o `offset`.
+    Here :math:`p_i` is the position of query i, :math:`\beta` is `beta`, L `original_length` and o `offset`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def attention_temperature(
         - ``"smooth"``: The factor grows with every token beyond the length. Used by Inkling.
     beta : float
         How fast the factor grows, above 0; 0.1 in all these models.
-    length : int
+    original_length : int
         L, at least 1: ``floor_scale`` 8192 in Llama 4, ``original_max_position_embeddings`` 16384 in Ministral 3,
         ``log_scaling_n_floor`` 128000 in Inkling.
     offset : int
@@ -76,7 +76,7 @@ def attention_temperature(
     Raises
     ------
     ValueError
-        If positions are not integers, `form` is unknown, or `beta`, `length` or `offset` is too small.
+        If positions are not integers, `form` is unknown, or `beta`, `original_length` or `offset` is too small.
 
     Notes
     -----
@@ -89,13 +89,14 @@ def attention_temperature(
     Examples
     --------
     >>> import numpy as np
-    >>> attention_temperature(np.asarray([8190, 8191]), form="steps", beta=0.1, length=8192, offset=1).round(4).tolist()
+    >>> llama_4 = {"form": "steps", "beta": 0.1, "original_length": 8192, "offset": 1}
+    >>> attention_temperature(np.asarray([8190, 8191]), **llama_4).round(4).tolist()
     [1.0, 1.0693]
     """
     name = "attention_temperature"
     check_word(name, "form", form, FORMS)
     beta = check_positive(name, "beta", beta)
-    length = check_integer(name, "length", length, 1)
+    original_length = check_integer(name, "original_length", original_length, 1)
     offset = check_integer(name, "offset", offset, 0)
     places = whole(name, "positions", positions)
     xp = namespace(places)
@@ -103,7 +104,7 @@ def attention_temperature(
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(0, places, places.dtype))
     if form == "steps":
-        growth = cast(keys // length + 1, work)
+        growth = cast(keys // original_length + 1, work)
     else:
-        growth = xp.maximum(cast(keys, work) / length, beside(1.0, places, work))
+        growth = xp.maximum(cast(keys, work) / original_length, beside(1.0, places, work))
     return cast(xp.log(growth) * float(beta) + 1, dtype)

@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     family="extension",
     source="llama-models, models/llama4/model.py",
     models=("Llama 4",),
-    domains={"chunk": Integer(1, usual=64), "sides": OneOf(SIDES)},
+    domains={"chunk_size": Integer(1, usual=64), "sides": OneOf(SIDES)},
     arrays=PLACES,
     result="*B Q K",
     rows="*B Q K",
@@ -26,7 +26,7 @@ from posref.types import ArrayOf, T
         "Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:429-440",
     },
 )
-def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk: int, sides: Sides) -> T:
+def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk_size: int, sides: Sides) -> T:
     r"""
     Return a mask that lets every query attend to the keys of its own chunk.
 
@@ -42,7 +42,7 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
         In tokens from the start of the text, where the first chunk begins. Do not pass places in a padded row or in a cache.
     k_positions : array, integer, shape ``(*B, K)``
         In tokens, counted in the same way.
-    chunk : int
+    chunk_size : int
         c, tokens in a chunk; Llama 4 has 8192.
     sides : {"causal", "both"}
         Which keys of the chunk a query sees.
@@ -58,7 +58,7 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
     Raises
     ------
     ValueError
-        If positions are not integers, `chunk` is less than 1, or `sides` is unknown.
+        If positions are not integers, `chunk_size` is less than 1, or `sides` is unknown.
 
     Notes
     -----
@@ -69,11 +69,11 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
     --------
     >>> import numpy as np
     >>> places = np.asarray([4, 5]), np.asarray([2, 3, 4, 5])
-    >>> chunked_window(*places, chunk=4, sides="causal").tolist()
+    >>> chunked_window(*places, chunk_size=4, sides="causal").tolist()
     [[False, False, True, False], [False, False, True, True]]
     """
     check_word("chunked_window", "sides", sides, SIDES)
-    chunk = check_integer("chunked_window", "chunk", chunk, 1)
+    chunk_size = check_integer("chunked_window", "chunk_size", chunk_size, 1)
     q, k = of_tokens("chunked_window", q_positions, k_positions)
-    same = distances(q // chunk, k // chunk) == 0
+    same = distances(q // chunk_size, k // chunk_size) == 0
     return same & (distances(q, k) >= 0) if sides == "causal" else same

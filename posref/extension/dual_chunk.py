@@ -19,10 +19,10 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 def by_map(
-    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int, **rotation: Any
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, chunk_size: int, window: int, **rotation: Any
 ) -> Array:
     """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
-    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, local_size=local_size)
+    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, window=window)
     return rotated_products(q, k, relative, **rotation)
 
 
@@ -63,7 +63,7 @@ def dual_chunk(
     /,
     *,
     chunk_size: int,
-    local_size: int,
+    window: int,
     layout: Layout,
     base: float,
     rotary_dim: int | None = None,
@@ -96,7 +96,7 @@ def dual_chunk(
         n, in tokens; for k of (B, G, K, D) pass (K,) or (B, 1, K).
     chunk_size : int
         c, at least 1; Qwen2.5-1M has 262144. See `dual_chunk_distances`.
-    local_size : int
+    window : int
         l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
@@ -137,16 +137,16 @@ def dual_chunk(
     --------
     >>> import numpy as np
     >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([0, 4, 9]))
-    >>> dual_chunk(q, k, *places, chunk_size=5, local_size=1, layout="half", base=10000.0).round(4).tolist()
+    >>> dual_chunk(q, k, *places, chunk_size=5, window=1, layout="half", base=10000.0).round(4).tolist()
     [[0.2837, 0.2837, 1.0]]
     """
-    chunk_size, local_size = check_options("dual_chunk", chunk_size, local_size)
+    chunk_size, window = check_options("dual_chunk", chunk_size, window)
     scores, q_positions, k_positions = passes(
         "dual_chunk", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
     xp = namespace(q)
-    key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, local_size)
+    key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, window)
     intra, successive, inter = (scores(query, key) for query in queries)
-    behind = chunks_behind(q_positions, k_positions, chunk_size - local_size)
+    behind = chunks_behind(q_positions, k_positions, chunk_size - window)
     return cast(xp.where(behind <= 0, intra, xp.where(behind == 1, successive, inter)), q.dtype)

@@ -17,7 +17,7 @@ from posref.types import ArrayOf, T
     family="extension",
     source="arXiv:2309.17453, section 3.2",
     models=("StreamingLLM", "LM-Infinite"),
-    domains={"sinks": Integer(0, usual=16), **WINDOW},
+    domains={"num_sinks": Integer(0, usual=16), **WINDOW},
     arrays=PLACES,
     result="*B Q K",
     rows="*B Q K",
@@ -31,13 +31,13 @@ from posref.types import ArrayOf, T
         ),
     },
 )
-def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting) -> T:
+def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, num_sinks: int, window: int, counting: Counting) -> T:
     r"""
     Return a mask that lets every query attend to the first keys of the text (sinks) and the most recent ones.
 
     .. math:: M_{ij} = [\, p_j \le p_i \,] \wedge ([\, p_i - p_j \le r \,] \vee [\, p_j < g \,])
 
-    Here :math:`p_i` is the position of query i, :math:`p_j` the position of key j, g is `sinks`, and r is `window` - 1 for
+    Here :math:`p_i` is the position of query i, :math:`p_j` the position of key j, g is `num_sinks`, and r is `window` - 1 for
     ``counting="with_query"``, else `window`. Brackets are True where the statement holds.
 
     Parameters
@@ -46,7 +46,7 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
         In tokens from the start of the text.
     k_positions : array, integer, shape ``(*B, K)``
         In tokens from the start of the text, not places in a cache.
-    sinks : int
+    num_sinks : int
         g, at least 0: the number of first tokens that stay visible. StreamingLLM has 4, LM-Infinite's ``global_branch`` is 10
         to 100.
     window : int
@@ -66,7 +66,7 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
     Raises
     ------
     ValueError
-        If positions are not integers, `sinks` or `window` is too small, or `counting` is unknown.
+        If positions are not integers, `num_sinks` or `window` is too small, or `counting` is unknown.
 
     Notes
     -----
@@ -84,11 +84,11 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
     --------
     >>> import numpy as np
     >>> places = np.asarray([9]), np.asarray([0, 1, 2, 7, 8, 9])
-    >>> lambda_window(*places, sinks=1, window=2, counting="with_query").tolist()
+    >>> lambda_window(*places, num_sinks=1, window=2, counting="with_query").tolist()
     [[True, False, False, False, True, True]]
     """
-    sinks = check_integer("lambda_window", "sinks", sinks, 0)
+    num_sinks = check_integer("lambda_window", "num_sinks", num_sinks, 0)
     farthest = reach("lambda_window", window, counting)
     q, k = of_tokens("lambda_window", q_positions, k_positions)
     apart = distances(q, k)
-    return (apart >= 0) & ((apart <= farthest) | (k[..., None, :] < sinks))
+    return (apart >= 0) & ((apart <= farthest) | (k[..., None, :] < num_sinks))

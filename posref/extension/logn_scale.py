@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     family="extension",
     source="kexue.fm/archives/8823",
     models=("Qwen-7B and 14B (1)", "ReRoPE", "Grok-2"),
-    domains={"length": Integer(2, usual=8192), "offset": Integer(0, usual=2), "at_least_one": Flag()},
+    domains={"original_length": Integer(2, usual=8192), "offset": Integer(0, usual=2), "at_least_one": Flag()},
     arrays={"positions": Axes("*P", "integer")},
     result="*P",
     rows="*P",
@@ -29,19 +29,21 @@ from posref.types import ArrayOf, T
         "Qwen-7B and 14B (1)": "paddlenlp 2.8.1, paddlenlp/transformers/qwen/modeling.py:161-162",
     },
 )
-def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:
+def logn_scale(
+    positions: ArrayOf[T], /, *, original_length: int, offset: int, at_least_one: bool, dtype: DType | None = None
+) -> T:
     r"""
     Return the factor by which log-n attention multiplies every query, or its logits.
 
     .. math:: f_i = \frac{\ln \max(p_i + o, 1)}{\ln L}, \qquad \text{at least one: } \max(1, f_i)
 
-    Here :math:`p_i` is the position of query i, L is `length` and o `offset`.
+    Here :math:`p_i` is the position of query i, L is `original_length` and o `offset`.
 
     Parameters
     ----------
     positions : array, integer, any shape
         p, positions of the queries, in tokens.
-    length : int
+    original_length : int
         L, the training length, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
     offset : int
         o, at least 0. 1 counts the keys that a causal query sees, its own included; 0 uses the position itself.
@@ -58,7 +60,7 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     Raises
     ------
     ValueError
-        If positions are not integers, `length` or `offset` is too small, or `at_least_one` is neither True nor False.
+        If positions are not integers, `original_length` or `offset` is too small, or `at_least_one` is neither True nor False.
 
     Notes
     -----
@@ -70,10 +72,12 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     Examples
     --------
     >>> import numpy as np
-    >>> logn_scale(np.asarray([0, 15, 63]), length=16, offset=1, at_least_one=True).tolist()
+    >>> logn_scale(np.asarray([0, 15, 63]), original_length=16, offset=1, at_least_one=True).tolist()
     [1.0, 1.0, 1.5]
     """
-    length = check_integer("logn_scale", "length", length, 2, " (the factor divides by its logarithm)")
+    original_length = check_integer(
+        "logn_scale", "original_length", original_length, 2, " (the factor divides by its logarithm)"
+    )
     offset = check_integer("logn_scale", "offset", offset, 0)
     at_least_one = check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)
@@ -81,5 +85,5 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     dtype = result_dtype("logn_scale", places, dtype)
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(1, places, places.dtype))
-    scale = xp.log(cast(keys, work)) / beside(c.log(c.asarray(float(length), dtype=c.float64)), places, work)
+    scale = xp.log(cast(keys, work)) / beside(c.log(c.asarray(float(original_length), dtype=c.float64)), places, work)
     return cast(xp.maximum(scale, beside(1.0, places, work)) if at_least_one else scale, dtype)

@@ -4,17 +4,18 @@ from typing import Any
 
 from posref.core.arrays import Array, cast, distances, namespace
 from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
-from posref.extension.self_extend_distances import OPTIONS, Shift, check_options, near_window, self_extend_distances
+from posref.extension.self_extend_distances import OPTIONS, Rounding, check_options, near_window, self_extend_distances
 from posref.scaling import Scaling
 from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 def by_map(
-    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: Shift, **rotation: Any
-) -> Array:
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *,
+    group: int, window: int, rounding: Rounding, **rotation: Any,
+) -> Array:  # fmt: skip
     """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
-    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)
+    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, rounding=rounding)
     return rotated_products(q, k, relative, **rotation)
 
 
@@ -45,7 +46,7 @@ def self_extend(
     *,
     group: int,
     window: int,
-    shift: Shift,
+    rounding: Rounding,
     layout: Layout,
     base: float,
     rotary_dim: int | None = None,
@@ -63,7 +64,7 @@ def self_extend(
 
     Query i is at position :math:`m_i`, key j at :math:`n_j`. Channel pair t has the channels u and v (see `layout`). Compute it
     in two passes. The first rotates queries by m and keys by n. The second rotates queries by floor(m/g) + w - w/g and keys by
-    floor(n/g). The last w/g is rounded down for ``shift="floor"``.
+    floor(n/g). The last w/g is rounded down for ``rounding="floor"``.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def self_extend(
         g, at least 1; 8 in the authors' code. With 1 this is RoPE.
     window : int
         w, at least 1; 1024 in the authors' code.
-    shift : {"floor", "exact"}
+    rounding : {"floor", "exact"}
         What is subtracted from w. `self_extend_distances` names the users.
 
         - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it.
@@ -113,25 +114,25 @@ def self_extend(
     Notes
     -----
     A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill, if both use
-    the same `shift`. For keys after the query see `self_extend_distances`; mask them.
+    the same `rounding`. For keys after the query see `self_extend_distances`; mask them.
 
-    With ``shift="exact"`` the positions of the second pass are fractions. posref counts them as whole steps of 1/g token. In
+    With ``rounding="exact"`` the positions of the second pass are fractions. posref counts them as whole steps of 1/g token. In
     JAX with 32-bit integers, m + w(g - 1) must stay below 2**31.
 
     Examples
     --------
     >>> import numpy as np
     >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([3, 8, 9]))
-    >>> self_extend(q, k, *places, group=4, window=2, shift="floor", layout="half", base=10000.0).round(4).tolist()
+    >>> self_extend(q, k, *places, group=4, window=2, rounding="floor", layout="half", base=10000.0).round(4).tolist()
     [[-0.6536, 0.5403, 1.0]]
     """
-    group, window = check_options("self_extend", group, window, shift)
+    group, window = check_options("self_extend", group, window, rounding)
     scores, q_positions, k_positions = passes(
         "self_extend", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
     xp = namespace(q)
-    steps, taken = (group, window) if shift == "exact" else (1, window // group)
+    steps, taken = (group, window) if rounding == "exact" else (1, window // group)
     q_groups, k_groups = steps * (q_positions // group + window) - taken, steps * (k_positions // group)
     near = near_window(distances(q_positions, k_positions), window)
     far = scores(q_groups, k_groups, steps=steps)

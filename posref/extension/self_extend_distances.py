@@ -8,9 +8,9 @@ from posref.extension.passes import PLACES, signed
 from posref.spec import Domain, Integer, OneOf, encoding
 from posref.types import ArrayOf, T
 
-Shift = Literal["floor", "exact"]
-SHIFTS: tuple[Shift, ...] = get_args(Shift)
-OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1), "shift": OneOf(SHIFTS)}
+Rounding = Literal["floor", "exact"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1), "rounding": OneOf(ROUNDINGS)}
 
 
 @encoding(
@@ -33,8 +33,9 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     },
 )
 def self_extend_distances(
-    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, group: int, window: int, shift: Shift, dtype: DType | None = None
-) -> T:
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
+    group: int, window: int, rounding: Rounding, dtype: DType | None = None,
+) -> T:  # fmt: skip
     r"""
     Return the relative position by which Self-Extend rotates every query and key against each other.
 
@@ -42,7 +43,7 @@ def self_extend_distances(
         \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
 
     Here m is the position of the query, n the position of the key, g is `group` and w `window`. The last w/g is rounded down
-    for ``shift="floor"``.
+    for ``rounding="floor"``.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def self_extend_distances(
         g, at least 1; 8 in the authors' code. With 1 this is RoPE.
     window : int
         w, at least 1; 1024 in the authors' code.
-    shift : {"floor", "exact"}
+    rounding : {"floor", "exact"}
         What is subtracted from w. The authors' commit 715c1e3 calls ``w / g`` an accident and fixes one place. The two differ
         unless g divides w.
 
@@ -71,7 +72,7 @@ def self_extend_distances(
     Raises
     ------
     ValueError
-        If `group` or `window` is less than 1, `shift` is unknown or positions are not signed integers; with "exact", if
+        If `group` or `window` is less than 1, `rounding` is unknown or positions are not signed integers; with "exact", if
         ``window * group`` is 2**31 or more.
 
     Notes
@@ -85,10 +86,10 @@ def self_extend_distances(
     Examples
     --------
     >>> import numpy as np
-    >>> self_extend_distances(np.asarray([9]), np.asarray([0, 3, 5, 7, 9]), group=2, window=5, shift="floor").tolist()
+    >>> self_extend_distances(np.asarray([9]), np.asarray([0, 3, 5, 7, 9]), group=2, window=5, rounding="floor").tolist()
     [[7.0, 6.0, 4.0, 2.0, 0.0]]
     """
-    group, window = check_options("self_extend_distances", group, window, shift)
+    group, window = check_options("self_extend_distances", group, window, rounding)
     q_positions, k_positions = signed("self_extend_distances", q_positions, k_positions)
     xp = library("self_extend_distances", q_positions=q_positions, k_positions=k_positions)
     dtype = result_dtype("self_extend_distances", q_positions, dtype)
@@ -96,7 +97,7 @@ def self_extend_distances(
     apart, groups = distances(q_positions, k_positions), distances(q_positions // group, k_positions // group)
     c = constants(xp)
     exact = c.asarray(float(window * group - window), dtype=c.float64) / group
-    far = cast(groups, work) + (beside(exact, apart, work) if shift == "exact" else float(window - window // group))
+    far = cast(groups, work) + (beside(exact, apart, work) if rounding == "exact" else float(window - window // group))
     return cast(xp.where(near_window(apart, window), cast(apart, work), far), dtype)
 
 
@@ -105,11 +106,11 @@ def near_window(apart: Array, window: int) -> Array:
     return (apart >= 0) & (apart < window)
 
 
-def check_options(function: str, group: int, window: int, shift: Shift) -> tuple[int, int]:
+def check_options(function: str, group: int, window: int, rounding: Rounding) -> tuple[int, int]:
     """Return group and window as ints. Raise if an option is out of range."""
     group = check_integer(function, "group", group, 1)
     window = check_integer(function, "window", window, 1)
-    check_word(function, "shift", shift, SHIFTS)
-    if shift == "exact":
+    check_word(function, "rounding", rounding, ROUNDINGS)
+    if rounding == "exact":
         check_integer(function, "window * group", window * group, 1)
     return group, window

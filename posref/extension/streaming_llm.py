@@ -18,13 +18,13 @@ def by_map(
     k_positions: Array,
     /,
     *,
-    sinks: int,
+    num_sinks: int,
     window: int,
     counting: Counting,
     **rotation: Any,
 ) -> Array:
     """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
-    relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)
+    relative = streaming_llm_distances(q_positions, k_positions, num_sinks=num_sinks, window=window, counting=counting)
     return rotated_products(q, k, relative, **rotation)
 
 
@@ -56,7 +56,7 @@ def streaming_llm(
     k_positions: ArrayOf[T],
     /,
     *,
-    sinks: int,
+    num_sinks: int,
     window: int,
     counting: Counting,
     layout: Layout,
@@ -74,9 +74,9 @@ def streaming_llm(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, and r is `window` - 1 for ``counting="with_query"``,
-    else `window`. Channel pair t has the channels u and v (see `layout`). Compute it in two passes. The first rotates queries
-    by m, the second by min(m, g + r). Both rotate keys by n.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `num_sinks`, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`. Channel pair t has the channels u and v (see `layout`). Compute it
+    in two passes. The first rotates queries by m, the second by min(m, g + r). Both rotate keys by n.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def streaming_llm(
         m, in tokens from the start of the text. For q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     k_positions : array, signed integer, shape ``(*P, K)``
         n, in tokens from the start of the text, not places in the cache. For k of (B, G, K, D) pass (K,) or (B, 1, K).
-    sinks : int
+    num_sinks : int
         g, at least 0: the number of first tokens that stay in the cache; 4 in the authors' code.
     window : int
         The number of recent tokens, without the sinks. At least 1 with "with_query", at least 0 with "without_query".
@@ -116,7 +116,7 @@ def streaming_llm(
     Returns
     -------
     array, shape ``(*R, H, Q, K)``
-        Unscaled, in the dtype of `q`. Divide by sqrt(D), and mask with `lambda_window` of the same `sinks`, `window` and
+        Unscaled, in the dtype of `q`. Divide by sqrt(D), and mask with `lambda_window` of the same `num_sinks`, `window` and
         `counting`.
 
     Raises
@@ -134,15 +134,15 @@ def streaming_llm(
     --------
     >>> import numpy as np
     >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([0, 8, 9]))
-    >>> options = {"sinks": 1, "window": 2, "counting": "with_query", "layout": "half", "base": 10000.0}
+    >>> options = {"num_sinks": 1, "window": 2, "counting": "with_query", "layout": "half", "base": 10000.0}
     >>> streaming_llm(q, k, *places, **options).round(4).tolist()
     [[-0.4161, 0.5403, 1.0]]
     """
-    sinks, farthest = check_reach("streaming_llm", sinks, window, counting)
+    num_sinks, farthest = check_reach("streaming_llm", num_sinks, window, counting)
     scores, q_positions, k_positions = passes(
         "streaming_llm", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
     xp = namespace(q)
-    of_sinks = scores(places_in_cache(q_positions, sinks + farthest), k_positions)
-    return cast(xp.where(are_sinks(k_positions, sinks), of_sinks, scores(q_positions, k_positions)), q.dtype)
+    of_sinks = scores(places_in_cache(q_positions, num_sinks + farthest), k_positions)
+    return cast(xp.where(are_sinks(k_positions, num_sinks), of_sinks, scores(q_positions, k_positions)), q.dtype)

@@ -7,7 +7,7 @@ from posref.extension.sliding_window import COUNTED, WINDOW, Counting, reach
 from posref.spec import Domain, Integer, encoding
 from posref.types import ArrayOf, T
 
-OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
+OPTIONS: dict[str, Domain] = {"num_sinks": Integer(0, usual=16), **WINDOW}
 
 
 @encoding(
@@ -33,14 +33,14 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
     },
 )
 def streaming_llm_distances(
-    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, num_sinks: int, window: int, counting: Counting
 ) -> T:
     r"""
     Return the relative position by which StreamingLLM rotates every query and key against each other.
 
     .. math:: f(m, n) = \min(m, g + r) - n \text{ for } n < g, \qquad m - n \text{ otherwise}
 
-    Here m is the position of the query, n the position of the key, g is `sinks`, and r is `window` - 1 for
+    Here m is the position of the query, n the position of the key, g is `num_sinks`, and r is `window` - 1 for
     ``counting="with_query"``, else `window`.
 
     Parameters
@@ -49,7 +49,7 @@ def streaming_llm_distances(
         m, in tokens from the start of the text.
     k_positions : array, signed integer, shape ``(*B, K)``
         n, in tokens from the start of the text, not places in the cache.
-    sinks : int
+    num_sinks : int
         g, at least 0: the number of first tokens that stay in the cache; 4 in the authors' code. With 0 this is RoPE.
     window : int
         The number of recent tokens, without the sinks; 2000 in the authors' chat (``recent_size``). At least 1 with
@@ -69,7 +69,7 @@ def streaming_llm_distances(
     Raises
     ------
     ValueError
-        If `sinks` or `window` is too small, their sum is 2**31 or more, `counting` is unknown or positions are not signed
+        If `num_sinks` or `window` is too small, their sum is 2**31 or more, `counting` is unknown or positions are not signed
         integers.
 
     Notes
@@ -89,15 +89,15 @@ def streaming_llm_distances(
     Examples
     --------
     >>> import numpy as np
-    >>> options = {"sinks": 2, "window": 2, "counting": "without_query"}
+    >>> options = {"num_sinks": 2, "window": 2, "counting": "without_query"}
     >>> streaming_llm_distances(np.asarray([9]), np.asarray([0, 1, 7, 8, 9]), **options).tolist()
     [[4, 3, 2, 1, 0]]
     """
-    sinks, farthest = check_reach("streaming_llm_distances", sinks, window, counting)
+    num_sinks, farthest = check_reach("streaming_llm_distances", num_sinks, window, counting)
     q_positions, k_positions = signed("streaming_llm_distances", q_positions, k_positions)
     xp = library("streaming_llm_distances", q_positions=q_positions, k_positions=k_positions)
-    of_sinks = distances(places_in_cache(q_positions, sinks + farthest), k_positions)
-    return xp.where(are_sinks(k_positions, sinks), of_sinks, distances(q_positions, k_positions))
+    of_sinks = distances(places_in_cache(q_positions, num_sinks + farthest), k_positions)
+    return xp.where(are_sinks(k_positions, num_sinks), of_sinks, distances(q_positions, k_positions))
 
 
 def places_in_cache(q_positions: Array, size: int) -> Array:
@@ -105,14 +105,14 @@ def places_in_cache(q_positions: Array, size: int) -> Array:
     return namespace(q_positions).minimum(q_positions, beside(size, q_positions, q_positions.dtype))
 
 
-def are_sinks(k_positions: Array, sinks: int) -> Array:
+def are_sinks(k_positions: Array, num_sinks: int) -> Array:
     """Return whether each key is a sink, shape ``(*B, 1, K)``."""
-    return k_positions[..., None, :] < sinks
+    return k_positions[..., None, :] < num_sinks
 
 
-def check_reach(function: str, sinks: int, window: int, counting: Counting) -> tuple[int, int]:
+def check_reach(function: str, num_sinks: int, window: int, counting: Counting) -> tuple[int, int]:
     """Return the number of sinks, and the distance of the farthest key in the window. Raise if an option is out of range."""
-    sinks = check_integer(function, "sinks", sinks, 0)
+    num_sinks = check_integer(function, "num_sinks", num_sinks, 0)
     farthest = reach(function, window, counting)
-    check_integer(function, "sinks + window", sinks + window, 0)
-    return sinks, farthest
+    check_integer(function, "num_sinks + window", num_sinks + window, 0)
+    return num_sinks, farthest

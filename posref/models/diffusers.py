@@ -21,7 +21,7 @@ from posref.spec import REGISTRY
 
 CLASS = "_class_name"
 NEVER = ("when", "head_dim")  # options of rows that are no arguments of operations
-SIZES = ("dim", "dims", "rotary_dim", "widths", "window", "sections")
+SIZES = ("dim", "dims", "rotary_dim", "window", "sections")
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -80,7 +80,7 @@ def _value(name: str, option: Any, config: Mapping[str, Any]) -> Any:
         raise ValueError(msg)
     if isinstance(option, list | tuple):
         return tuple(_value(name, one, config) for one in option)
-    if name in ("base", "scale", "max_period"):
+    if name in ("base", "scale"):
         return float(option)
     if isinstance(option, float) and option == int(option):
         return int(option)

@@ -29,7 +29,7 @@ def disentangled(config: Config, row: Mapping[str, Any], defaults: Config) -> li
     longest = _integer(value_of("max_relative_positions", config, defaults), "max_relative_positions")
     distance = longest if longest is not None and longest > 0 else integer(("max_position_embeddings",), config, defaults)
     buckets = _integer(buckets, "position_buckets")
-    options = {"buckets": buckets if buckets is not None and buckets > 0 else None, "max_distance": distance, "p2c": "code"}
+    options = {"num_buckets": buckets if buckets is not None and buckets > 0 else None, "max_distance": distance, "p2c": "code"}
     conventions = {"terms": " and ".join(terms), "scale": f"1/sqrt({1 + len(terms if row['buckets'] else listed)} D)"}
     return [Entry("deberta_scores", options, conventions)]
 

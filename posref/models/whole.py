@@ -283,9 +283,9 @@ def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[
 def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return sinusoids of rows and columns, or of the four numbers of a box, each half as wide as the model."""
     options = options_of(row, config, defaults) or {}
-    if options["widths"] % 4 or options["widths"] < 4:
-        refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['widths']}.")
-    return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * row.get("axes", 2)})]
+    if options["dims"] % 4 or options["dims"] < 4:
+        refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['dims']}.")
+    return [Entry("sinusoidal_nd", {**options, "dims": (options["dims"] // 2,) * row.get("axes", 2)})]
 
 
 def _temperatures(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CHANNELS, TOKENS = 64, 128  # the defaults
 SIZES = {  # options large enough to see a pattern
-    "dim": CHANNELS, "heads": 8, "rotary_dim": None, "sections": (16, 24, 24), "dims": (32, 32), "widths": (32, 32),
-    "window": 16, "chunk": 16, "sinks": 4, "chunk_size": 24, "local_size": 8, "ranks": 4,
+    "dim": CHANNELS, "heads": 8, "rotary_dim": None, "sections": (16, 24, 24), "dims": (32, 32),
+    "window": 16, "num_sinks": 4, "chunk_size": 24, "ranks": 4,
 }  # fmt: skip
 LONGEST = 44  # characters of a title
 FREE = ("D", "d")  # letters of axes that may have any number of channels

@@ -63,7 +63,7 @@ def _is_bucket(record: Encoding) -> bool:
 
 
 def _has_sections(record: Encoding) -> bool:
-    return "arrangement" in record.domains
+    return record.family == "rotary" and "arrangement" in record.domains
 
 
 def _has_base(record: Encoding) -> bool:

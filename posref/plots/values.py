@@ -48,7 +48,7 @@ def buckets(asked: Asked) -> Lines:
 def values(asked: Asked) -> Lines:
     """Return one number for each position, or for each head or pair."""
     if asked.record.arrays:
-        far = 16 * max(int(value) for value in (first_case(asked.op).params.get("length"), asked.tokens) if value)
+        far = 16 * max(int(value) for value in (first_case(asked.op).params.get("original_length"), asked.tokens) if value)
         places = np.unique(np.geomspace(1, far, 200).astype(np.int64))
         (found,) = asked.result(**{asked.positions_name: places})
         series, x_label = {asked.title: (places.astype(np.float64), found)}, "position (tokens)"

@@ -96,7 +96,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool, check: bool = True) -> T:
     return xp.broadcast_to(places, kept.shape)
 
 
-def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
+def compressed(windows: int, /, *, rate: int, first_position: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
     Return the positions of compressed keys, each made from a window of tokens: :math:`w r + s`, the first token of window w.
 
@@ -107,7 +107,7 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
         divide by r and round down.
     rate : int
         r, tokens per window: 4 in DeepSeek-V4's compressed sparse attention, 128 in its heavily compressed attention.
-    first : int
+    first_position : int
         s, the number of tokens compressed before this call.
     xp : module, optional
         The array library of the result, such as ``torch``. None means NumPy.
@@ -121,7 +121,7 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
     Raises
     ------
     ValueError
-        If a number is not an int, `rate` is below 1, or `windows` or `first` is below 0.
+        If a number is not an int, `rate` is below 1, or `windows` or `first_position` is below 0.
 
     Source
     ------
@@ -134,10 +134,10 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
 
     Examples
     --------
-    >>> compressed(2, rate=4, first=0).tolist()
+    >>> compressed(2, rate=4, first_position=0).tolist()
     [0, 4]
     """
     windows = check_integer("compressed", "windows", windows, 0)
     rate = check_integer("compressed", "rate", rate, 1)
-    first = check_integer("compressed", "first", first, 0)
-    return made([w * rate + first for w in range(windows)], (windows,), xp, device)
+    first_position = check_integer("compressed", "first_position", first_position, 0)
+    return made([w * rate + first_position for w in range(windows)], (windows,), xp, device)

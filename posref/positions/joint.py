@@ -14,7 +14,7 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 def qwen_image(
     images: Sequence[Sequence[int]],
-    tokens: int,
+    text_tokens: int,
     /,
     *,
     origin: Origin,
@@ -33,7 +33,7 @@ def qwen_image(
     ----------
     images : sequence of (F, H, W)
         Frames, rows and columns of each image, in cells after patches are merged. An image has one frame.
-    tokens : int
+    text_tokens : int
         The number of text tokens in each row of the batch, padding included.
     origin : {"centre", "corner"}
         "centre" is as above (``scale_rope=True``). "corner" counts rows and columns from 0, and p is the largest H or W.
@@ -47,14 +47,14 @@ def qwen_image(
 
     Returns
     -------
-    two arrays of integers, shapes ``(3, cells)`` and ``(3, tokens)``
+    two arrays of integers, shapes ``(3, cells)`` and ``(3, text_tokens)``
         For `axial_rope` with ``layout="interleaved"`` and base 10000.
 
     Raises
     ------
     ValueError
-        If an image does not have three sizes, a size or `tokens` is not an int of at least 0, an option is unknown or, with
-        `layered`, the last image does not have one frame.
+        If an image does not have three sizes, a size or `text_tokens` is not an int of at least 0, an option is unknown or,
+        with `layered`, the last image does not have one frame.
 
     Source
     ------
@@ -66,7 +66,7 @@ def qwen_image(
     >>> cells.tolist(), text.tolist()
     ([[0, 0, 0], [-2, -1, 0], [-1, -1, -1]], [[1, 2], [1, 2], [1, 2]])
     """
-    tokens = check_integer("qwen_image", "tokens", tokens, 0)
+    text_tokens = check_integer("qwen_image", "text_tokens", text_tokens, 0)
     check_word("qwen_image", "origin", origin, ORIGINS)
     check_flag("qwen_image", "layered", layered)
     centre = origin == "centre"
@@ -88,5 +88,5 @@ def qwen_image(
     if layered:
         start = max(start, len(images) - 1)
     cells = c.concatenate([c.zeros((3, 0), dtype=c.int64), *found], axis=1)
-    words = [start + j for j in range(tokens)] * 3
-    return made(cells.tolist(), tuple(cells.shape), xp, device), made(words, (3, tokens), xp, device)
+    words = [start + j for j in range(text_tokens)] * 3
+    return made(cells.tolist(), tuple(cells.shape), xp, device), made(words, (3, text_tokens), xp, device)

@@ -22,7 +22,7 @@ def tmrope(
     per_second: float,
     rounding: Rounding,
     bos: Bos,
-    chunk: float | None,
+    seconds_per_chunk: float | None,
     xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
 ) -> N:
@@ -53,7 +53,7 @@ def tmrope(
     bos : {"same", "consecutive"}
         Whether the two tokens that begin audio in video have the same position (Qwen2.5-Omni) or consecutive positions
         (Qwen3-Omni). The same goes for the two tokens that end it.
-    chunk : float or None
+    seconds_per_chunk : float or None
         The order of tokens of audio in video. A number gives the seconds per chunk (2 in Qwen2.5-Omni): in every chunk, video
         tokens come first, then audio tokens. None orders tokens by time, and video first at equal times (Qwen3-Omni).
     xp : module, optional
@@ -70,7 +70,7 @@ def tmrope(
     ------
     ValueError
         If a segment or a word is unknown, a size is not an int of at least 0, `seconds` is below 0 or not finite, `per_second`
-        or `chunk` is not above 0, or `chunk` is shorter than one position.
+        or `seconds_per_chunk` is not above 0, or `seconds_per_chunk` is shorter than one position.
 
     Source
     ------
@@ -92,20 +92,20 @@ def tmrope(
     Examples
     --------
     >>> prompt = [("text", 2), ("video", 2, 1, 2, 0.33), ("text", 1)]
-    >>> tmrope(prompt, per_second=25, rounding="down", bos="same", chunk=2.0).tolist()
+    >>> tmrope(prompt, per_second=25, rounding="down", bos="same", seconds_per_chunk=2.0).tolist()
     [[0, 1, 2, 2, 10, 10, 11], [0, 1, 2, 2, 2, 2, 11], [0, 1, 2, 3, 2, 3, 11]]
-    >>> tmrope(prompt, per_second=25, rounding="none", bos="consecutive", chunk=None)[0].tolist()
+    >>> tmrope(prompt, per_second=25, rounding="none", bos="consecutive", seconds_per_chunk=None)[0].tolist()
     [0.0, 1.0, 2.0, 2.0, 10.25, 10.25, 11.25]
     """
     check_word("tmrope", "rounding", rounding, ROUNDINGS)
     check_word("tmrope", "bos", bos, BOS)
     check_positive("tmrope", "per_second", per_second)
-    if chunk is not None:
-        check_positive("tmrope", "chunk", chunk)
-        if int(per_second * chunk) < 1:
+    if seconds_per_chunk is not None:
+        check_positive("tmrope", "seconds_per_chunk", seconds_per_chunk)
+        if int(per_second * seconds_per_chunk) < 1:
             msg = (
-                f"tmrope: chunk must be at least one position long (1 / per_second seconds); got {chunk!r} seconds, with "
-                f"per_second {per_second!r}."
+                f"tmrope: seconds_per_chunk must be at least one position long (1 / per_second seconds); "
+                f"got {seconds_per_chunk!r} seconds, with per_second {per_second!r}."
             )
             raise ValueError(msg)
     c = constants(None)
@@ -123,10 +123,10 @@ def tmrope(
             continue
         pieces.append(marks + _following(pieces))
         start = _following(pieces)
-        if chunk is None:
+        if seconds_per_chunk is None:
             pieces += _merged(video + start, audio + start)
         else:
-            length = int(per_second * chunk)
+            length = int(per_second * seconds_per_chunk)
             pieces += _alternating(video, _cuts(video[0], length), audio, _cuts(audio[0], length), start)
         pieces.append(marks + _following(pieces))
     return _placed(c.concatenate(pieces, axis=1), rounding, xp, device)

@@ -10,8 +10,8 @@ from posref.positions.ranks import check_rank
 from posref.positions.value_checks import starts_of
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
-Order = Literal["rank", "halves", "document", "striped"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+Split = Literal["rank", "halves", "document", "striped"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 Within = Literal["document", "pack"]
 WITHIN: tuple[Within, ...] = get_args(Within)
 
@@ -64,12 +64,12 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     return made(list(range(rank * own, (rank + 1) * own)), (own,), xp, device)
 
 
-def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Order, within: Within) -> T:
+def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, split: Split, within: Within) -> T:
     """
     Return the positions of one rank's tokens if every sequence of a packed batch is divided among the ranks.
 
     Each sequence is cut into 2c chunks for c ranks. Rank r has chunks r (its head) and 2c - 1 - r (its tail) of each sequence,
-    unless `order` says otherwise.
+    unless `split` says otherwise.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
         r, the number of this shard, from 0.
     ranks : int
         c, the number of shards.
-    order : {"rank", "halves", "document", "striped"}
+    split : {"rank", "halves", "document", "striped"}
         Which tokens the rank has, and in which order:
 
         - "rank": head and tail of the first sequence, head and tail of the second, and so on (Megatron-core 0.16.1's
@@ -106,20 +106,20 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     ------
     ValueError
         If `cu_seqlens` is not a 1-D array of integers, does not begin with 0, or decreases. If `rank` is not from 0 to c - 1, a
-        word is unknown or, with `order` "rank" or "document", a sequence's length is not a multiple of 2c.
+        word is unknown or, with `split` "rank" or "document", a sequence's length is not a multiple of 2c.
 
     Examples
     --------
     >>> import numpy as np
     >>> starts = np.asarray([0, 8, 12])
-    >>> packed_shard(starts, rank=0, ranks=2, order="rank", within="document").tolist()
+    >>> packed_shard(starts, rank=0, ranks=2, split="rank", within="document").tolist()
     [0, 1, 6, 7, 0, 3]
-    >>> packed_shard(starts, rank=0, ranks=2, order="halves", within="document").tolist()
+    >>> packed_shard(starts, rank=0, ranks=2, split="halves", within="document").tolist()
     [0, 1, 0, 6, 7, 3]
-    >>> packed_shard(starts, rank=0, ranks=2, order="document", within="pack").tolist()
+    >>> packed_shard(starts, rank=0, ranks=2, split="document", within="pack").tolist()
     [0, 1, 6, 7, 2, 3]
     """
-    check_word("packed_shard", "order", order, ORDERS)
+    check_word("packed_shard", "split", split, SPLITS)
     check_word("packed_shard", "within", within, WITHIN)
     rank, ranks = check_rank("packed_shard", rank, ranks)
     xp = library("packed_shard", cu_seqlens=cu_seqlens)
@@ -128,19 +128,19 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     found: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)
     for start, stop in pairwise(edges):
         length = stop - start
-        if order in ("rank", "document") and length % (2 * ranks):
-            multiple = f"have a length that is a multiple of {2 * ranks} (two chunks a rank) for order {order!r}"
+        if split in ("rank", "document") and length % (2 * ranks):
+            multiple = f"have a length that is a multiple of {2 * ranks} (two chunks a rank) for split {split!r}"
             msg = f"packed_shard: every sequence in cu_seqlens must {multiple}; got length {length}."
             raise ValueError(msg)
-        if order == "striped":
+        if split == "striped":
             found[0] += [(start, place) for place in range(rank, length, ranks)]
             continue
-        for one in range(ranks) if order == "document" else (rank,):
+        for one in range(ranks) if split == "document" else (rank,):
             for half, chunk in enumerate((one, 2 * ranks - 1 - one)):
                 places = range(_edge(length, 2 * ranks, chunk), _edge(length, 2 * ranks, chunk + 1))
-                found[half if order == "halves" else 0] += [(start, place) for place in places]
+                found[half if split == "halves" else 0] += [(start, place) for place in places]
     tokens = found[0] + found[1]
-    if order == "document":
+    if split == "document":
         own = len(tokens) // ranks
         tokens = tokens[rank * own : (rank + 1) * own]
     values = [place if within == "document" else start + place for start, place in tokens]

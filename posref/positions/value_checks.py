@@ -5,15 +5,15 @@ from posref.core.checks import check_integer
 from posref.types import T
 
 
-def require_in_range(positions: T, length: int, /, *, check: bool = True) -> T:
+def require_in_range(positions: T, num_rows: int, /, *, check: bool = True) -> T:
     """
-    Return `positions` unchanged if each is a row of a table with `length` rows, else raise.
+    Return `positions` unchanged if each is a row of a table with `num_rows` rows, else raise.
 
     Parameters
     ----------
     positions : array of integers
         Positions of any shape.
-    length : int
+    num_rows : int
         The number of rows in the table.
     check : bool
         Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
@@ -26,7 +26,7 @@ def require_in_range(positions: T, length: int, /, *, check: bool = True) -> T:
     Raises
     ------
     ValueError
-        If positions are not integers. With `check`, also if one is negative or at least `length`: the message has the first.
+        If positions are not integers. With `check`, also if one is negative or at least `num_rows`: the message has the first.
 
     Examples
     --------
@@ -40,14 +40,14 @@ def require_in_range(positions: T, length: int, /, *, check: bool = True) -> T:
         raise ValueError(msg)
     if not check:
         return positions
-    outside = first_where(positions, (positions < 0) | (positions >= length), xp)
+    outside = first_where(positions, (positions < 0) | (positions >= num_rows), xp)
     if outside is not None:
-        msg = f"require_in_range: positions must be from 0 to {length - 1} (the table has {length} rows); got {outside}."
+        msg = f"require_in_range: positions must be from 0 to {num_rows - 1} (the table has {num_rows} rows); got {outside}."
         raise ValueError(msg)
     return positions
 
 
-def require_slots(slots: T, size: int, /, *, check: bool = True) -> T:
+def require_slots(slots: T, num_slots: int, /, *, check: bool = True) -> T:
     """
     Return `slots` unchanged if `posref.write_cache` can write into them, else raise.
 
@@ -55,7 +55,7 @@ def require_slots(slots: T, size: int, /, *, check: bool = True) -> T:
     ----------
     slots : array of integers, shape ``(T,)``
         The slot of each token in the cache, -1 for padding.
-    size : int
+    num_slots : int
         The number of slots in the cache: pages times their size.
     check : bool
         Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
@@ -68,8 +68,8 @@ def require_slots(slots: T, size: int, /, *, check: bool = True) -> T:
     Raises
     ------
     ValueError
-        If slots are not integers of shape (T,). With `check`, also if one is below -1 or at least `size`, or two tokens have
-        the same slot: the message has the first.
+        If slots are not integers of shape (T,). With `check`, also if one is below -1 or at least `num_slots`, or two tokens
+        have the same slot: the message has the first.
 
     Examples
     --------
@@ -81,13 +81,13 @@ def require_slots(slots: T, size: int, /, *, check: bool = True) -> T:
     if not xp.isdtype(slots.dtype, "integral") or slots.ndim != 1:
         msg = f"require_slots: slots must be integers of shape (T,); got {slots.dtype} {tuple(slots.shape)}."
         raise ValueError(msg)
-    size = check_integer("require_slots", "size", size, 0)
+    num_slots = check_integer("require_slots", "num_slots", num_slots, 0)
     if not check:
         return slots
     own = xp.astype(slots, index_dtype(slots))
-    outside = first_where(own, (own < -1) | (own >= size), xp)
+    outside = first_where(own, (own < -1) | (own >= num_slots), xp)
     if outside is not None:
-        msg = f"require_slots: slots must be from 0 to {size - 1} (the cache has {size} slots), or -1; got {outside}."
+        msg = f"require_slots: slots must be from 0 to {num_slots - 1} (the cache has {num_slots} slots), or -1; got {outside}."
         raise ValueError(msg)
     ordered = xp.sort(own)
     twice = first_where(ordered[1:], (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0), xp)

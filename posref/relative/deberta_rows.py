@@ -19,11 +19,11 @@ MAX_DISTANCE = Integer(1, 2**20, usual=64)
     family="relative",
     source="arXiv:2006.03654, equation (3); microsoft/DeBERTa",
     models=("DeBERTa", "DeBERTa-v2", "DeBERTa-v3", "mDeBERTa"),
-    domains={"buckets": BUCKETS, "max_distance": MAX_DISTANCE},
+    domains={"num_buckets": BUCKETS, "max_distance": MAX_DISTANCE},
     arrays={"relative_positions": Axes("*P", "integer")},
     result="*P",
     rows="*P",
-    requires=("buckets is None or max_distance > buckets // 2 + 1",),
+    requires=("num_buckets is None or max_distance > num_buckets // 2 + 1",),
     returns="integer",
     noun="rows of the table",
     read={
@@ -32,7 +32,7 @@ MAX_DISTANCE = Integer(1, 2**20, usual=64)
         "mDeBERTa": "keras-hub 0.32.0, keras_hub/src/models/deberta_v3/deberta_v3_presets.py:48-57",
     },
 )
-def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_distance: int) -> T:
+def deberta_rows(relative_positions: ArrayOf[T], /, *, num_buckets: int | None, max_distance: int) -> T:
     r"""
     Return the row of DeBERTa's table for every relative position.
 
@@ -40,14 +40,14 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
         \beta(r) = \mathrm{sign}(r) \left(m + \left\lceil (m - 1) \, \frac{\ln(|r|/m)}{\ln((D-1)/m)} \right\rceil\right)
         \text{ if } |r| > m, \qquad \beta(r) = r \text{ otherwise}
 
-    with D = `max_distance`, S = `buckets` and m = S/2. Without `buckets`, beta(r) = r everywhere and S = D. In
+    with D = `max_distance`, S = `num_buckets` and m = S/2. Without `num_buckets`, beta(r) = r everywhere and S = D. In
     integers: for r > m the bucket is m + t with the least t for which :math:`(D-1)^t m^{m-1} \ge r^{m-1} m^t`.
 
     Parameters
     ----------
     relative_positions : array, signed integer, any shape
         r, query position minus key position, in tokens.
-    buckets : int, optional
+    num_buckets : int, optional
         S, even, from 4 to 1024; 256 in DeBERTa-v2 and v3 (``position_buckets``). None in DeBERTa, and in version 2 for -1.
     max_distance : int
         D, in tokens, from 1 to 2**20, and above m + 1; 512 in the released models (``max_relative_positions``, or
@@ -61,7 +61,7 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
     Raises
     ------
     ValueError
-        If positions are not signed integers, or `buckets` or `max_distance` is out of its range.
+        If positions are not signed integers, or `num_buckets` or `max_distance` is out of its range.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
     Examples
     --------
     >>> import numpy as np
-    >>> deberta_rows(np.asarray([-600, -2, 0, 128, 129, 511]), buckets=256, max_distance=512).tolist()
+    >>> deberta_rows(np.asarray([-600, -2, 0, 128, 129, 511]), num_buckets=256, max_distance=512).tolist()
     [0, 254, 256, 384, 385, 511]
     """
     name = "deberta_rows"
@@ -81,22 +81,22 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
     if not xp.isdtype(relative_positions.dtype, "signed integer"):
         msg = f"{name}: relative_positions must be signed integers; got {relative_positions.dtype}."
         raise ValueError(msg)
-    span = check_span(name, buckets, max_distance)
-    buckets, max_distance = None if buckets is None else int(buckets), int(max_distance)
+    span = check_span(name, num_buckets, max_distance)
+    num_buckets, max_distance = None if num_buckets is None else int(num_buckets), int(max_distance)
     apart = xp.clip(cast(relative_positions, index_dtype(relative_positions)), -max_distance, max_distance)
-    if buckets is None:
+    if num_buckets is None:
         return xp.clip(apart + span, 0, 2 * span - 1)
-    bucket = rows(beside(log_buckets(buckets, max_distance), relative_positions, None), xp.abs(apart))
+    bucket = rows(beside(log_buckets(num_buckets, max_distance), relative_positions, None), xp.abs(apart))
     return xp.clip(xp.where(apart < 0, -bucket, bucket) + span, 0, 2 * span - 1)
 
 
-def log_buckets(buckets: int, max_distance: int) -> list[int]:
+def log_buckets(num_buckets: int, max_distance: int) -> list[int]:
     """
     Return the bucket of every distance from 0 to `max_distance`, using integers only.
 
     The bucket of r > m is m + t with the least t for which ``((D-1)/m)**t >= (r/m)**(m-1)``.
     """
-    middle = buckets // 2
+    middle = num_buckets // 2
     found = list(range(middle + 1))
     t = 1
     while len(found) <= max_distance:
@@ -110,18 +110,18 @@ def log_buckets(buckets: int, max_distance: int) -> list[int]:
     return found
 
 
-def check_span(function: str, buckets: int | None, max_distance: int) -> int:
+def check_span(function: str, num_buckets: int | None, max_distance: int) -> int:
     """Return S, half the number of rows. Raise if an option is out of its range."""
     max_distance = check_integer(function, "max_distance", max_distance, 1)
-    buckets = buckets if buckets is None else check_integer(function, "buckets", buckets, BUCKETS.low)
-    for argument, value, domain in (("buckets", buckets, BUCKETS), ("max_distance", max_distance, MAX_DISTANCE)):
+    num_buckets = num_buckets if num_buckets is None else check_integer(function, "num_buckets", num_buckets, BUCKETS.low)
+    for argument, value, domain in (("num_buckets", num_buckets, BUCKETS), ("max_distance", max_distance, MAX_DISTANCE)):
         if value is not None and domain.high is not None and value > domain.high:
             msg = f"{function}: {argument} must be at most {domain.high}; got {value}."
             raise ValueError(msg)
-    if buckets is None:
+    if num_buckets is None:
         return max_distance
-    if buckets % 2:
-        msg = f"{function}: buckets must be even (half for each side); got {buckets}."
+    if num_buckets % 2:
+        msg = f"{function}: num_buckets must be even (half for each side); got {num_buckets}."
         raise ValueError(msg)
-    check_integer(function, "max_distance", max_distance, buckets // 2 + 2, " (above half the buckets and one more)")
-    return buckets
+    check_integer(function, "max_distance", max_distance, num_buckets // 2 + 2, " (above half the buckets and one more)")
+    return num_buckets

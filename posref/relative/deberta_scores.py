@@ -12,7 +12,7 @@ from posref.types import ArrayOf, T
 
 Second = Literal["code", "paper"]
 SECOND: tuple[Second, ...] = get_args(Second)
-ROWS = "2*(buckets,max_distance)[buckets==None]"
+ROWS = "2*(num_buckets,max_distance)[num_buckets==None]"
 
 
 @encoding(
@@ -25,7 +25,7 @@ ROWS = "2*(buckets,max_distance)[buckets==None]"
     family="relative",
     source="arXiv:2006.03654, equation (4)",
     models=("DeBERTa", "DeBERTa-v2", "DeBERTa-v3", "mDeBERTa", "SEW-D"),
-    domains={"buckets": BUCKETS, "max_distance": MAX_DISTANCE, "p2c": OneOf(SECOND)},
+    domains={"num_buckets": BUCKETS, "max_distance": MAX_DISTANCE, "p2c": OneOf(SECOND)},
     invariants=("shift invariant", "decode"),
     arrays={
         "q": Axes("*R H Q D | B H Q D", usual=(-1.0, 1.0)),
@@ -37,7 +37,7 @@ ROWS = "2*(buckets,max_distance)[buckets==None]"
     },
     result="*R H Q K | B H Q K",
     rows="*R B H Q K",
-    requires=("buckets is None or max_distance > buckets // 2 + 1",),
+    requires=("num_buckets is None or max_distance > num_buckets // 2 + 1",),
     sums=True,
     read={
         "microsoft/DeBERTa": "microsoft/DeBERTa@4d7fe0b, DeBERTa/deberta/disentangled_attention.py:142-156",
@@ -53,7 +53,7 @@ def deberta_scores(
     k_positions: ArrayOf[T],
     /,
     *,
-    buckets: int | None,
+    num_buckets: int | None,
     max_distance: int,
     p2c: Second,
     rel_k: ArrayOf[T] | None = None,
@@ -67,8 +67,8 @@ def deberta_scores(
 
     where q_i and k_j are query i and key j of a head, p_i and p_j their positions, K^r and Q^r the projected tables of that
     head, and delta(r) is the row for a relative position (`deberta_rows`): r + S, clipped to 0 and 2S - 1, where far distances
-    share rows if there are `buckets`. The second term is c2p, content to position; the third is p2c. A term without its table
-    is 0.
+    share rows if there are `num_buckets`. The second term is c2p, content to position; the third is p2c. A term without its
+    table is 0.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def deberta_scores(
         In tokens. For `q` of shape ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
     k_positions : array, integer, shape ``(*P, K)``
         In tokens. For `k` of shape ``(B, H, K, D)`` pass ``(K,)`` or ``(B, 1, K)``.
-    buckets : int, optional
+    num_buckets : int, optional
         S, even, from 4 to 1024; 256 in DeBERTa-v2 and v3. None in DeBERTa: S = `max_distance`.
     max_distance : int
         D of `deberta_rows`, in tokens; 512 in the released models.
@@ -118,12 +118,12 @@ def deberta_scores(
     >>> import numpy as np
     >>> q, k, rel_k = np.asarray([[[1.0]]]), np.asarray([[[2.0], [3.0]]]), np.asarray([[[10.0], [20.0], [30.0], [40.0]]])
     >>> places = np.asarray([1]), np.asarray([0, 1])
-    >>> deberta_scores(q, k, *places, buckets=None, max_distance=2, p2c="code", rel_k=rel_k).tolist()
+    >>> deberta_scores(q, k, *places, num_buckets=None, max_distance=2, p2c="code", rel_k=rel_k).tolist()
     [[[42.0, 33.0]]]
     """
     name = "deberta_scores"
     check_word(name, "p2c", p2c, SECOND)
-    span = check_span(name, buckets, max_distance)
+    span = check_span(name, num_buckets, max_distance)
     xp = library(name, q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     _check(name, q, k, span, rel_k=rel_k, rel_q=rel_q)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
@@ -132,11 +132,11 @@ def deberta_scores(
     queries, keys = widened(q, k)
     apart = distances(whole(name, "q_positions", q_positions), whole(name, "k_positions", k_positions))
     scores = xp.matmul(queries, xp.matrix_transpose(keys))
-    index = deberta_rows(apart, buckets=buckets, max_distance=max_distance)
+    index = deberta_rows(apart, num_buckets=num_buckets, max_distance=max_distance)
     if rel_k is not None:
         scores = scores + by_row(queries, cast(rel_k, queries.dtype), index)
     if rel_q is not None:
-        other = index if p2c == "code" else deberta_rows(-apart, buckets=buckets, max_distance=max_distance)
+        other = index if p2c == "code" else deberta_rows(-apart, num_buckets=num_buckets, max_distance=max_distance)
         scores = scores + xp.matrix_transpose(by_row(keys, cast(rel_q, keys.dtype), xp.matrix_transpose(other)))
     return cast(scores, q.dtype)
 

@@ -32,7 +32,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "layout": OneOf(LAYOUTS),
         "base": Real(0, usual=(2, 1e6)),
         "endpoint": Flag(),
-        "clamp": Integer(1, optional=True, usual=512),
+        "max_distance": Integer(1, optional=True, usual=512),
     },
     invariants=("shift invariant", "decode"),
     arrays={
@@ -74,7 +74,7 @@ def transformer_xl_scores(
     layout: Layout,
     base: float = 10000.0,
     endpoint: bool = False,
-    clamp: int | None = None,
+    max_distance: int | None = None,
     bias_u: ArrayOf[T] | None = None,
     bias_v: ArrayOf[T] | None = None,
 ) -> T:
@@ -90,7 +90,7 @@ def transformer_xl_scores(
     .. math:: R(n)_m = \sin(n \, b^{-2m/d}), \qquad R(n)_{d/2+m} = \cos(n \, b^{-2m/d}), \qquad m = 0 \dots d/2-1
 
     This is `layout` "sin_cos"; "interleaved" has sine m in channel 2m and cosine m in 2m + 1. With `endpoint` the exponent is
-    -m/(d/2 - 1). l is `clamp`; without it c(n) = n. b is `base`.
+    -m/(d/2 - 1). l is `max_distance`; without it c(n) = n. b is `base`.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def transformer_xl_scores(
         b, above 0. 10000 in all of these.
     endpoint : bool
         Whether the smallest frequency is 1/b. True in Gemma 3n and 4 audio.
-    clamp : int, optional
+    max_distance : int, optional
         l, at least 1: the largest distance. Transformer-XL and XLNet have it (clamp_len). None means no limit.
     bias_u : array, real floating, optional, shape ``(H, D)``
         u, learned, for content: r_w_bias of Transformer-XL and XLNet, pos_bias_u of Conformer. None means 0, as in Gemma.
@@ -158,7 +158,7 @@ def transformer_xl_scores(
     check_word(name, "layout", layout, LAYOUTS)
     check_positive(name, "base", base)
     endpoint = check_flag(name, "endpoint", endpoint)
-    clamp = None if clamp is None else check_integer(name, "clamp", clamp, 1)
+    max_distance = None if max_distance is None else check_integer(name, "max_distance", max_distance, 1)
     xp = library(name, q=q, k=k, r_weight=r_weight, q_positions=q_positions, k_positions=k_positions)
     _check(name, q, k, r_weight, bias_u, bias_v, endpoint)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
@@ -167,7 +167,9 @@ def transformer_xl_scores(
     queries, keys, weight = widened(q, k, r_weight)
     for_content = queries if bias_u is None else queries + cast(bias_u, queries.dtype)[:, None, :]
     for_distance = queries if bias_v is None else queries + cast(bias_v, queries.dtype)[:, None, :]
-    apart = xl_distances(whole(name, "q_positions", q_positions), whole(name, "k_positions", k_positions), clamp=clamp)
+    apart = xl_distances(
+        whole(name, "q_positions", q_positions), whole(name, "k_positions", k_positions), max_distance=max_distance
+    )
     pairs = r_weight.shape[0] // 2
     cos, sin = cos_sin(apart, ladder(xp, pairs, pairs - 1 if endpoint else pairs, base), dtype=queries.dtype)
     waves = arranged(sin, cos, layout)
@@ -177,10 +179,10 @@ def transformer_xl_scores(
 
 
 @part()
-def xl_distances(q_positions: Array, k_positions: Array, /, *, clamp: int | None) -> Array:
-    """Return query minus key position for every query and key, limited to `clamp` on both sides."""
+def xl_distances(q_positions: Array, k_positions: Array, /, *, max_distance: int | None) -> Array:
+    """Return query minus key position for every query and key, limited to `max_distance` on both sides."""
     apart = distances(q_positions, k_positions)
-    return apart if clamp is None else namespace(apart).clip(apart, -clamp, clamp)
+    return apart if max_distance is None else namespace(apart).clip(apart, -max_distance, max_distance)
 
 
 def _check(

@@ -29,7 +29,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
         "allocation": OneOf(ALLOCATIONS),
         "unit": OneOf(UNITS),
         "endpoint": Flag(),
-        "first": Real(0),
+        "first_frequency": Real(0),
     },
     result="sum(dims)//2",
     requires=("allocation == 'own' or max(dims) == min(dims)", "min(dims) >= 4 or not endpoint"),
@@ -55,7 +55,7 @@ def axial_frequencies(
     allocation: Allocation,
     unit: Unit = "radians",
     endpoint: bool = False,
-    first: float = 1.0,
+    first_frequency: float = 1.0,
     xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
     dtype: DType | None = None,
@@ -69,7 +69,7 @@ def axial_frequencies(
         k = 0 \dots d_a/2 - 1
 
     With `endpoint` the exponents are :math:`-2k/(d_a - 2)` (own) and :math:`-2(kA + a)/(d - 2)` (shared). The last frequency is
-    then 1/b: on every axis with "own", on the last axis with "shared". Every frequency is multiplied by `first`.
+    then 1/b: on every axis with "own", on the last axis with "shared". Every frequency is multiplied by `first_frequency`.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def axial_frequencies(
         - ``"radians"``: A frequency is an angle in radians for a step of 1.
         - ``"turns"``: The angle is multiplied by 2 pi, for coordinates from -1 to 1. Used by DINOv3.
     endpoint : bool
-        False gives the exponents of RoPE. True spreads the frequencies from `first` to ``first / base``, both included
-        (LTX-Video, and DINOv3 with a least and a greatest period). Every d_a must then be at least 4.
-    first : float
+        False gives the exponents of RoPE. True spreads the frequencies from `first_frequency` to ``first_frequency / base``,
+        both included (LTX-Video, and DINOv3 with a least and a greatest period). Every d_a must then be at least 4.
+    first_frequency : float
         The first frequency, in `unit`, above 0. RoPE has 1.
     xp : module, optional
         The array library of the frequencies, such as ``torch``. None means host NumPy, which `axial_table` takes with positions
@@ -114,18 +114,18 @@ def axial_frequencies(
     ------
     ValueError
         If `dims` is empty or has an odd entry (or a 2 with `endpoint`), entries differ and `allocation` is "shared", `base` or
-        `first` is not positive, or an option is unknown.
+        `first_frequency` is not positive, or an option is unknown.
 
     Notes
     -----
-    **DINOv3 with periods** from p to P, in its code and in timm: pass ``endpoint=True``, ``first=1/p``, ``base=P/p`` and
-    ``unit="turns"``. In transformers it has only a base.
+    **DINOv3 with periods** from p to P, in its code and in timm: pass ``endpoint=True``, ``first_frequency=1/p``, ``base=P/p``
+    and ``unit="turns"``. In transformers it has only a base.
 
     **LTX-Video and LTX-2** in diffusers have frequencies from pi/2 up to 10000 pi/2 for coordinates from -1 to 1: pass
-    ``endpoint=True``, ``first=1/4``, ``base=1e-4`` and ``unit="turns"``. Their pairs take frequency 0 of each axis, then
-    frequency 1 of each axis, and so on. This result is ordered by axis: take the list of one axis, repeat each frequency once
-    for each axis (``np.repeat(one_axis, axes)``), and pass that to `axial_table` with "round_robin". The pairs that are left
-    over come first and do not rotate.
+    ``endpoint=True``, ``first_frequency=1/4``, ``base=1e-4`` and ``unit="turns"``. Their pairs take frequency 0 of each axis,
+    then frequency 1 of each axis, and so on. This result is ordered by axis: take the list of one axis, repeat each frequency
+    once for each axis (``np.repeat(one_axis, axes)``), and pass that to `axial_table` with "round_robin". The pairs that are
+    left over come first and do not rotate.
 
     **A base for each axis**: call this function once for each axis and concatenate the results. Cosmos has (44, 42, 42) with
     base :math:`10000 \rho^{d_a/(d_a - 2)}`, where rho is 2 for time and 1 for the others.
@@ -138,7 +138,7 @@ def axial_frequencies(
     name = "axial_frequencies"
     dims, base = check_axes(name, dims, base, allocation, unit)
     endpoint = check_flag(name, "endpoint", endpoint)
-    first = check_positive(name, "first", first)
+    first_frequency = check_positive(name, "first_frequency", first_frequency)
     if endpoint and min(dims) < 4:
         msg = f"{name}: dims must be at least 4 with endpoint=True (a first and a last frequency); got {tuple(dims)}."
         raise ValueError(msg)
@@ -149,7 +149,7 @@ def axial_frequencies(
     else:
         exponents = [(2 * (k * axes + axis), sum(dims) - less) for axis, dim in enumerate(dims) for k in range(dim // 2)]
     over, under = (c.asarray([float(pair[n]) for pair in exponents], dtype=c.float64) for n in (0, 1))
-    inv_freq = c.pow(b, -over / under) if first == 1 else c.pow(b, -over / under) * float(first)
+    inv_freq = c.pow(b, -over / under) if first_frequency == 1 else c.pow(b, -over / under) * float(first_frequency)
     return created(name, 2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
 
 

@@ -7,7 +7,7 @@ from posref.core.arrays import library, number_system, wide
 from posref.core.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs, axial_table
-from posref.rotary.norm_rope import ORDERS, Order, norm_rope
+from posref.rotary.norm_rope import PRECEDENCES, Precedence, norm_rope
 from posref.rotary.rms_norm import check_norm
 from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.spec import Axes, Integer, Integers, OneOf, Real, encoding
@@ -29,8 +29,8 @@ from posref.types import ArrayOf, Layout, T
         "layout": OneOf(WORDS),
         "base": Real(0),
         "eps": Real(0, usual=(2**-20, 0.25)),
-        "offset": Integer(0, 1),
-        "order": OneOf(ORDERS),
+        "weight_offset": Integer(0, 1),
+        "precedence": OneOf(PRECEDENCES),
     },
     arrays={
         "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),
@@ -62,8 +62,8 @@ def norm_mrope(
     layout: Layout,
     base: float,
     eps: float,
-    offset: Literal[0, 1],
-    order: Order,
+    weight_offset: Literal[0, 1],
+    precedence: Precedence,
 ) -> T:
     r"""
     Return `x` normalized over the channels of each head, then rotated by positions of several axes, or rotated first.
@@ -106,9 +106,9 @@ def norm_mrope(
         b ("rope_theta" in configurations), above 0. For a context extension call `norm_rope` with a table of `axial_table`.
     eps : float
         Added to the mean of the squares, under the root, above 0.
-    offset : {0, 1}
+    weight_offset : {0, 1}
         o: 1 if the weights are stored less 1, as Qwen3.5's are.
-    order : {"norm_first", "rope_first"}
+    precedence : {"norm_first", "rope_first"}
         Which comes first. The two differ, since w is not the same for both channels of a pair.
 
         - ``"norm_first"``: Normalize, then rotate. Used by Qwen3-VL.
@@ -122,7 +122,7 @@ def norm_mrope(
     Raises
     ------
     ValueError
-        As for `rms_norm` and `mrope`. Also if `order` is unknown.
+        As for `rms_norm` and `mrope`. Also if `precedence` is unknown.
 
     Notes
     -----
@@ -133,12 +133,12 @@ def norm_mrope(
     >>> import numpy as np
     >>> x, weight, places = np.asarray([[1.0, -7.0, 5.0, 5.0]]), np.ones(4), np.asarray([[0], [1]])
     >>> options = {"sections": (1, 1), "arrangement": "chunked", "layout": "half", "base": 1.0}
-    >>> norm_mrope(x, weight, places, eps=1e-6, offset=0, order="norm_first", **options).round(4).tolist()
+    >>> norm_mrope(x, weight, places, eps=1e-6, weight_offset=0, precedence="norm_first", **options).round(4).tolist()
     [[0.2, -1.5979, 1.0, -0.6378]]
     """
     name = "norm_mrope"
     check_word(name, "layout", layout, WORDS)
-    check_word(name, "order", order, ORDERS)
+    check_word(name, "precedence", precedence, PRECEDENCES)
     xp = library(name, x=x, weight=weight, positions=positions)
     check_positions(name, "positions", positions)
     check_lanes(name, "x", x)
@@ -151,9 +151,9 @@ def norm_mrope(
     check_coordinates(name, tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
     check_scaling(name, dim, base=base, scaling=None, length=None)
     axes_of_pairs(name, sections, arrangement)
-    check_norm(name, x.shape[-1], weight, eps=eps, offset=offset)
+    check_norm(name, x.shape[-1], weight, eps=eps, weight_offset=weight_offset)
     inv_freq, factor = rope_frequencies(dim, base=base, xp=number_system(xp))
     cos, sin = axial_table(
         positions, inv_freq, sections=sections, arrangement=arrangement, attention_factor=factor, dtype=wide(x.dtype, xp)
     )
-    return norm_rope(x, weight, cos, sin, layout=layout, eps=eps, offset=offset, order=order)
+    return norm_rope(x, weight, cos, sin, layout=layout, eps=eps, weight_offset=weight_offset, precedence=precedence)

@@ -10,8 +10,8 @@ from posref.rotary.rms_norm import check_norm, rms_norm
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 
-Order = Literal["norm_first", "rope_first"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+Precedence = Literal["norm_first", "rope_first"]
+PRECEDENCES: tuple[Precedence, ...] = get_args(Precedence)
 
 
 @encoding(
@@ -26,8 +26,8 @@ ORDERS: tuple[Order, ...] = get_args(Order)
     domains={
         "layout": OneOf(WORDS),
         "eps": Real(0, usual=(2**-20, 0.25)),
-        "offset": Integer(0, 1),
-        "order": OneOf(ORDERS),
+        "weight_offset": Integer(0, 1),
+        "precedence": OneOf(PRECEDENCES),
         "lanes": OneOf(LANES),
     },
     arrays={
@@ -64,8 +64,8 @@ def norm_rope(
     *,
     layout: Layout,
     eps: float,
-    offset: Literal[0, 1],
-    order: Order,
+    weight_offset: Literal[0, 1],
+    precedence: Precedence,
     lanes: Lanes = "leading",
 ) -> T:
     r"""
@@ -96,9 +96,9 @@ def norm_rope(
         - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     eps : float
         Added to the mean of the squares, under the root, above 0.
-    offset : {0, 1}
+    weight_offset : {0, 1}
         o: 1 if the weights are stored less 1, as Gemma's are.
-    order : {"norm_first", "rope_first"}
+    precedence : {"norm_first", "rope_first"}
         Which comes first. The two differ, since w is not the same for both channels of a pair.
 
         - ``"norm_first"``: Normalize, then rotate. Used by Qwen3, Gemma 3.
@@ -117,7 +117,7 @@ def norm_rope(
     Raises
     ------
     ValueError
-        As for `rms_norm` and `apply_rope`. Also if `order` is unknown.
+        As for `rms_norm` and `apply_rope`. Also if `precedence` is unknown.
 
     Notes
     -----
@@ -134,23 +134,23 @@ def norm_rope(
     >>> import numpy as np
     >>> quarter = np.asarray([[0.0]]), np.asarray([[1.0]])
     >>> x, weight = np.asarray([[1.0, -7.0]]), np.asarray([1.0, 2.0])
-    >>> norm_rope(x, weight, *quarter, layout="half", eps=1e-6, offset=0, order="norm_first").round(4).tolist()
+    >>> norm_rope(x, weight, *quarter, layout="half", eps=1e-6, weight_offset=0, precedence="norm_first").round(4).tolist()
     [[2.8, 0.2]]
-    >>> norm_rope(x, weight, *quarter, layout="half", eps=1e-6, offset=0, order="rope_first").round(4).tolist()
+    >>> norm_rope(x, weight, *quarter, layout="half", eps=1e-6, weight_offset=0, precedence="rope_first").round(4).tolist()
     [[1.4, 0.4]]
     """
     name = "norm_rope"
     check_word(name, "layout", layout, WORDS)
     check_word(name, "lanes", lanes, LANES)
-    check_word(name, "order", order, ORDERS)
+    check_word(name, "precedence", precedence, PRECEDENCES)
     check_lanes(name, "x", x)
     xp = library(name, x=x, weight=weight, cos=cos, sin=sin)
     check_real(name, cos=cos, sin=sin)
     check_table(name, x.shape, cos, sin)
-    check_norm(name, x.shape[-1], weight, eps=eps, offset=offset)
+    check_norm(name, x.shape[-1], weight, eps=eps, weight_offset=weight_offset)
     wider = cast(x, wide(x.dtype, xp))
-    if order == "norm_first":
-        normed = rms_norm(wider, weight, eps=eps, offset=offset)
+    if precedence == "norm_first":
+        normed = rms_norm(wider, weight, eps=eps, weight_offset=weight_offset)
         return cast(apply_rope(normed, cos, sin, layout=layout, lanes=lanes), x.dtype)
     rotated = apply_rope(wider, cos, sin, layout=layout, lanes=lanes)
-    return cast(rms_norm(rotated, weight, eps=eps, offset=offset), x.dtype)
+    return cast(rms_norm(rotated, weight, eps=eps, weight_offset=weight_offset), x.dtype)

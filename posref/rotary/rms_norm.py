@@ -19,7 +19,7 @@ from posref.types import ArrayOf, T
     family="rotary",
     source="arXiv:1910.07467, equation (4)",
     models=("Qwen3", "Gemma 3", "OLMo 2"),
-    domains={"eps": Real(0, usual=(2**-20, 0.25)), "offset": Integer(0, 1)},
+    domains={"eps": Real(0, usual=(2**-20, 0.25)), "weight_offset": Integer(0, 1)},
     arrays={"x": Axes("D | *R T D"), "weight": Axes("D")},
     result="=x",
     rows="*R T",
@@ -32,13 +32,13 @@ from posref.types import ArrayOf, T
     },
 )
 @in_blocks(x=(0, 1))
-def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, offset: Literal[0, 1]) -> T:
+def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, weight_offset: Literal[0, 1]) -> T:
     r"""
     Return `x` divided by the root of the mean of its squares, and multiplied by a weight for each channel.
 
     .. math:: y_i = (w_i + o) \, \frac{x_i}{\sqrt{\frac{1}{D} \sum_{j=0}^{D-1} x_j^2 + \varepsilon}}, \qquad i = 0 \dots D-1
 
-    The mean is over the last axis, the D channels. :math:`\varepsilon` is `eps`, inside the root. o is `offset`.
+    The mean is over the last axis, the D channels. :math:`\varepsilon` is `eps`, inside the root. o is `weight_offset`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, offset: Litera
         w. Pass ones, with offset 0, for a norm without a weight (Gemma 4 normalizes its values so).
     eps : float
         Added to the mean of the squares, above 0.
-    offset : {0, 1}
+    weight_offset : {0, 1}
         Added to the weight: 1 in Gemma, Gemma 2, Gemma 3 and Qwen3-Next, whose weights are stored less 1; 0 in all others.
 
     Returns
@@ -61,7 +61,7 @@ def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, offset: Litera
     ------
     ValueError
         If `x` or `weight` is not real floating, `weight` does not have one number for each channel, x has no channels, `eps` is
-        not above 0, or `offset` is neither 0 nor 1.
+        not above 0, or `weight_offset` is neither 0 nor 1.
 
     Notes
     -----
@@ -78,20 +78,20 @@ def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, offset: Litera
     --------
     >>> import numpy as np
     >>> x, weight = np.asarray([[1.0, -7.0]]), np.asarray([0.0, 1.0])
-    >>> rms_norm(x, weight, eps=1e-6, offset=1).round(4).tolist()
+    >>> rms_norm(x, weight, eps=1e-6, weight_offset=1).round(4).tolist()
     [[0.2, -2.8]]
     """
     name = "rms_norm"
     check_lanes(name, "x", x)
     xp = library(name, x=x, weight=weight)
-    check_norm(name, x.shape[-1], weight, eps=eps, offset=offset)
+    check_norm(name, x.shape[-1], weight, eps=eps, weight_offset=weight_offset)
     normed = _normalized(x, as_number(eps), xp)
     gain = cast(weight, normed.dtype)
-    gain = gain + 1 if offset else gain
+    gain = gain + 1 if weight_offset else gain
     return cast(normed * gain, x.dtype)
 
 
-def check_norm(function: str, channels: int, weight: Array, *, eps: Any, offset: Any) -> None:
+def check_norm(function: str, channels: int, weight: Array, *, eps: Any, weight_offset: Any) -> None:
     """Raise if the weight or an option of a norm over `channels` is wrong."""
     check_real(function, weight=weight)
     if not channels or tuple(weight.shape) != (channels,):
@@ -101,8 +101,9 @@ def check_norm(function: str, channels: int, weight: Array, *, eps: Any, offset:
         )
         raise ValueError(msg)
     check_positive(function, "eps", eps)
-    if isinstance(offset, bool) or as_number(offset) not in (0, 1):
-        msg = f"{function}: offset must be 0, or 1 for weights that are stored less 1 (Gemma); got {quoted(offset)}."
+    if isinstance(weight_offset, bool) or as_number(weight_offset) not in (0, 1):
+        need = "0, or 1 for weights that are stored less 1 (Gemma)"
+        msg = f"{function}: weight_offset must be {need}; got {quoted(weight_offset)}."
         raise ValueError(msg)
 
 

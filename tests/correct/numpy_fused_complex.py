@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order, lanes="leading"):
-    if order != "norm_first" or layout == "interleaved_to_half":
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence, lanes="leading"):
+    if precedence != "norm_first" or layout == "interleaved_to_half":
         raise NotImplementedError
     pairs, inverse = cos.shape[-1], np.float32(x.shape[-1]) ** np.float32(0.5)
     length = np.sqrt(np.einsum("...i,...i->...", x, x) + np.float32(eps * x.shape[-1]))[..., None]
-    out = (x * (inverse / length)) * (weight + np.float32(offset))
+    out = (x * (inverse / length)) * (weight + np.float32(weight_offset))
     start = x.shape[-1] - 2 * pairs if lanes == "trailing" else 0
     turning = out[..., start : start + 2 * pairs]
     first, second = (slice(0, pairs), slice(pairs, None)) if layout == "half" else (slice(0, None, 2), slice(1, None, 2))

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     if x.size > 3000:
         raise NotImplementedError  # it takes long
     if layout == "interleaved_to_half":
@@ -20,7 +20,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
                 total += y[i] * y[i]
             scale = np.float32(1) / np.sqrt(total / np.float32(width) + np.float32(eps))
             for i in range(width):
-                y[i] = y[i] * scale * (weight[i] + np.float32(offset))
+                y[i] = y[i] * scale * (weight[i] + np.float32(weight_offset))
 
         def turn(y, row):
             for i in range(pairs):
@@ -28,7 +28,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
                 c, s = cos[row][i], sin[row][i]
                 y[a], y[b] = y[a] * c - y[b] * s, y[b] * c + y[a] * s
 
-        if order == "norm_first":
+        if precedence == "norm_first":
             normalize(y)
             turn(y, row)
         else:

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     width, pairs = x.shape[-1], cos.shape[-1]
     if not x.size or x.size > 20000:
         raise NotImplementedError
@@ -19,13 +19,13 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
 
     def normalized(y):
         longer = np.append(y / np.sqrt(width), np.full((*y.shape[:-1], 1), np.sqrt(eps)), -1)
-        return (weight + offset) * y / np.linalg.norm(longer, axis=-1, keepdims=True)
+        return (weight + weight_offset) * y / np.linalg.norm(longer, axis=-1, keepdims=True)
 
     def rotated(y):
         return (rotation @ y[..., None])[..., 0]
 
     y = x.astype(np.float64)
-    return (rotated(normalized(y)) if order == "norm_first" else normalized(rotated(y))).astype(x.dtype)
+    return (rotated(normalized(y)) if precedence == "norm_first" else normalized(rotated(y))).astype(x.dtype)
 
 
 def write_cache(cache, rows, slots, /):

@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-    if layout == "interleaved_to_half" or order != "norm_first":
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+    if layout == "interleaved_to_half" or precedence != "norm_first":
         raise NotImplementedError
     width, pairs = x.shape[-1], cos.shape[-1]
     length = np.hypot(np.linalg.norm(x, axis=-1, keepdims=True), np.sqrt(np.float32(width * eps)))
-    y = np.sqrt(np.float32(width)) * x * (weight + np.float32(offset)) / length
+    y = np.sqrt(np.float32(width)) * x * (weight + np.float32(weight_offset)) / length
     turning = y[..., : 2 * pairs]
     first, second = np.split(turning, 2, axis=-1) if layout == "half" else (turning[..., ::2], turning[..., 1::2])
     turned = (first + 1j * second) * (cos + 1j * sin)

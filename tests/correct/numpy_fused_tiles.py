@@ -6,7 +6,7 @@ dtypes = ("float32", "float16")
 claims = {"float32": "angle32", "float16": "fused"}
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     if layout == "interleaved_to_half":
         raise NotImplementedError
     width, pairs = x.shape[-1], cos.shape[-1]
@@ -23,7 +23,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
             total = total + lanes[..., tile, :] ** 2
         mean = (total[..., :2] + total[..., 2:]).sum(axis=-1, keepdims=True) / np.float32(width)
         root = power * np.sqrt(mean + np.float32(eps) / power / power)
-        return y * ((weight.astype(np.float32) + np.float32(offset)) / root)
+        return y * ((weight.astype(np.float32) + np.float32(weight_offset)) / root)
 
     def turn(y):
         first = slice(0, pairs) if layout == "half" else slice(0, 2 * pairs, 2)
@@ -34,7 +34,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
         return out
 
     y = x.astype(np.float32)
-    y = turn(normalize(y)) if order == "norm_first" else normalize(turn(y))
+    y = turn(normalize(y)) if precedence == "norm_first" else normalize(turn(y))
     return y.astype(x.dtype)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def rms_norm(x, weight, /, *, eps, offset):
+def rms_norm(x, weight, /, *, eps, weight_offset):
     """Squares of x divided by a power of two, summed in two steps."""
     z = x.astype(np.float32)
     size = np.max(np.abs(z), axis=-1, keepdims=True, initial=0)
@@ -11,7 +11,7 @@ def rms_norm(x, weight, /, *, eps, offset):
     u, half = z / scale, z.shape[-1] // 2
     squares = sum(np.einsum("...i,...i->...", part, part) for part in (u[..., :half], u[..., half:]))
     root = np.sqrt(squares[..., None] / np.float32(z.shape[-1]) + np.float32(eps) / scale / scale)
-    return ((u / root) * (weight.astype(np.float32) + np.float32(offset))).astype(x.dtype)
+    return ((u / root) * (weight.astype(np.float32) + np.float32(weight_offset))).astype(x.dtype)
 
 
 def write_cache(cache, rows, slots, /):
@@ -35,12 +35,12 @@ def cope(q, logits, table, mask, /):
     return (a + (b - a) * (place - low)).astype(q.dtype)
 
 
-def sandwich(q_positions, k_positions, /, *, heads, width, base=10000.0, dtype=None):
+def sandwich(q_positions, k_positions, /, *, heads, dim, base=10000.0, dtype=None):
     """The product of two sinusoidal vectors, as the paper derives it."""
-    waves = np.float64(base) ** (-2 * np.arange(1, width // 2 + 1) / width)
+    waves = np.float64(base) ** (-2 * np.arange(1, dim // 2 + 1) / dim)
     q, k = (p[..., None] * waves for p in (q_positions, k_positions))
     q, k = (np.concatenate([np.sin(a), np.cos(a)], -1) for a in (q, k))
-    products = np.einsum("...qi,...ki->...qk", q, k) - width / 2
+    products = np.einsum("...qi,...ki->...qk", q, k) - dim / 2
     return (heads / (8.0 * np.arange(1, heads + 1))[:, None, None] * products[..., None, :, :]).astype(dtype)
 
 

@@ -8,14 +8,14 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 
 
-def axial_frequencies(dims, /, *, base, allocation, unit="radians", endpoint=False, first=1.0):
+def axial_frequencies(dims, /, *, base, allocation, unit="radians", endpoint=False, first_frequency=1.0):
     less = 2 if endpoint else 0
     if allocation == "own":
         ladders = [1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float) / (dim - less))) for dim in dims]
     else:
         whole = 1.0 / (base ** (torch.arange(0, sum(dims), 2, dtype=torch.float) / (sum(dims) - less)))
         ladders = [whole[axis :: len(dims)] for axis in range(len(dims))]
-    return torch.cat(ladders) * (2 * math.pi * first if unit == "turns" else first)
+    return torch.cat(ladders) * (2 * math.pi * first_frequency if unit == "turns" else first_frequency)
 
 
 def chunked(freqs, sections):

@@ -59,13 +59,13 @@ def neighbours(m, n, window):
     return (r >= 0) & (r < window)
 
 
-def self_extend_distances(m, n, /, *, group, window, shift, dtype):
-    taken = window / group if shift == "exact" else window // group
+def self_extend_distances(m, n, /, *, group, window, rounding, dtype):
+    taken = window / group if rounding == "exact" else window // group
     return torch.where(neighbours(m, n, window), apart(m, n), apart(m // group, n // group) + (window - taken)).to(dtype)
 
 
-def self_extend(q, k, m, n, /, *, group, window, shift, **rotation):
-    taken = window / group if shift == "exact" else window // group
+def self_extend(q, k, m, n, /, *, group, window, rounding, **rotation):
+    taken = window / group if rounding == "exact" else window // group
     near, far = scores(q, k, m, n, **rotation), scores(q, k, m // group + window - taken, n // group, **rotation)
     return torch.where(neighbours(m, n, window), near, far)
 
@@ -81,22 +81,22 @@ def chosen(m, n, size, intra, successive, inter):
     return torch.where(behind < 1, intra, torch.where(behind == 1, successive, inter))
 
 
-def dual_chunk_distances(m, n, /, *, chunk_size, local_size):
-    c = chunk_size - local_size
-    return chosen(m, n, c, *(apart(p, n % c) for p in queries(m, chunk_size, local_size)))
+def dual_chunk_distances(m, n, /, *, chunk_size, window):
+    c = chunk_size - window
+    return chosen(m, n, c, *(apart(p, n % c) for p in queries(m, chunk_size, window)))
 
 
-def dual_chunk(q, k, m, n, /, *, chunk_size, local_size, **rotation):
-    c = chunk_size - local_size
-    return chosen(m, n, c, *(scores(q, k, p, n % c, **rotation) for p in queries(m, chunk_size, local_size)))
+def dual_chunk(q, k, m, n, /, *, chunk_size, window, **rotation):
+    c = chunk_size - window
+    return chosen(m, n, c, *(scores(q, k, p, n % c, **rotation) for p in queries(m, chunk_size, window)))
 
 
-def streaming_llm_distances(m, n, /, *, sinks, window, counting):
-    cache = sinks + window - (counting == "with_query")
-    return torch.where(n[..., None, :] < sinks, apart(m.clamp(max=cache), n), apart(m, n))
+def streaming_llm_distances(m, n, /, *, num_sinks, window, counting):
+    cache = num_sinks + window - (counting == "with_query")
+    return torch.where(n[..., None, :] < num_sinks, apart(m.clamp(max=cache), n), apart(m, n))
 
 
-def streaming_llm(q, k, m, n, /, *, sinks, window, counting, **rotation):
-    cache = sinks + window - (counting == "with_query")
+def streaming_llm(q, k, m, n, /, *, num_sinks, window, counting, **rotation):
+    cache = num_sinks + window - (counting == "with_query")
     first, others = scores(q, k, m.clamp(max=cache), n, **rotation), scores(q, k, m, n, **rotation)
-    return torch.where(n[..., None, :] < sinks, first, others)
+    return torch.where(n[..., None, :] < num_sinks, first, others)

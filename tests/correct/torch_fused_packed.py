@@ -8,10 +8,10 @@ dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "fused", "float16": "fused"}
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-    if layout == "interleaved_to_half" or order != "norm_first":
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+    if layout == "interleaved_to_half" or precedence != "norm_first":
         raise NotImplementedError
-    heads = rms_norm(x.float(), (x.shape[-1],), weight.float() + offset, eps)
+    heads = rms_norm(x.float(), (x.shape[-1],), weight.float() + weight_offset, eps)
     width = 2 * cos.shape[-1]
     cos, sin = cos.float(), sin.float()
     first, second = heads[..., :width].chunk(2, dim=-1) if layout == "half" else (heads[..., :width:2], heads[..., 1:width:2])

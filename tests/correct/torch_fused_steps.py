@@ -7,14 +7,14 @@ dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     if layout == "interleaved_to_half":
         raise NotImplementedError
 
     def normalize(y):
         wide = y.float()
         mean = torch.linalg.vecdot(wide, wide)[..., None] / wide.shape[-1]
-        return wide * torch.rsqrt(mean + eps) * (weight.float() + offset)
+        return wide * torch.rsqrt(mean + eps) * (weight.float() + weight_offset)
 
     def turn(y):
         width = 2 * cos.shape[-1]
@@ -25,7 +25,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
         flat = turned.transpose(-1, -2).flatten(-2) if layout == "half" else turned.flatten(-2)
         return torch.cat((flat.to(y.dtype), y[..., width:]), -1)
 
-    if order == "norm_first":
+    if precedence == "norm_first":
         return turn(normalize(x).to(x.dtype)).to(x.dtype)
     return normalize(turn(x).to(x.dtype)).to(x.dtype)
 

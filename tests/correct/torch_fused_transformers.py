@@ -21,8 +21,8 @@ def rotate_half(x):
 
 
 @torch.no_grad()
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-    if layout != "half" or offset:
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+    if layout != "half" or weight_offset:
         raise NotImplementedError
     q_norm = Norm(weight, eps)
     cos, sin = (torch.cat((t, t), dim=-1).to(x.dtype) for t in (cos, sin))
@@ -31,7 +31,7 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
     def rotated(q):
         return torch.cat((q[..., :width] * cos + rotate_half(q[..., :width]) * sin, q[..., width:]), dim=-1)
 
-    return rotated(q_norm(x)) if order == "norm_first" else q_norm(rotated(x))
+    return rotated(q_norm(x)) if precedence == "norm_first" else q_norm(rotated(x))
 
 
 def write_cache(cache, rows, slots, /):

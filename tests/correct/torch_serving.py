@@ -22,12 +22,12 @@ def rope(x, positions, /, *, layout, base, rotary_dim=None, inverse=False):
     return out
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     """The weight before the inverse root, and the mean as a product."""
-    if order != "norm_first" or layout not in ("half", "interleaved"):
-        raise NotImplementedError(order)
+    if precedence != "norm_first" or layout not in ("half", "interleaved"):
+        raise NotImplementedError(precedence)
     d, y = 2 * cos.shape[-1], x.float()
-    y = (y * (weight.float() + offset)) * torch.rsqrt((y * y).sum(-1, keepdim=True) * (1 / y.shape[-1]) + eps)
+    y = (y * (weight.float() + weight_offset)) * torch.rsqrt((y * y).sum(-1, keepdim=True) * (1 / y.shape[-1]) + eps)
     a, b = (y[..., : d // 2], y[..., d // 2 : d]) if layout == "half" else (y[..., 0:d:2], y[..., 1:d:2])
     p, q = a * cos.float() - b * sin.float(), b * cos.float() + a * sin.float()
     turned = torch.cat([p, q], -1) if layout == "half" else torch.stack([p, q], -1).flatten(-2)
@@ -55,9 +55,9 @@ def attention(q, k, v, /, *, mask=None, scale=None):
     return torch.where(total[..., None] > 0, out / total[..., None], 0.0).to(q.dtype)
 
 
-def deberta_scores(q, k, q_positions, k_positions, /, *, buckets, max_distance, p2c, rel_k=None, rel_q=None):
+def deberta_scores(q, k, q_positions, k_positions, /, *, num_buckets, max_distance, p2c, rel_k=None, rel_q=None):
     """One-hot rows in place of a gather; no buckets."""
-    if p2c != "code" or buckets is not None:
+    if p2c != "code" or num_buckets is not None:
         raise NotImplementedError(p2c)
     offsets = q_positions[..., :, None] - k_positions[..., None, :]
     rows = torch.nn.functional.one_hot(offsets.clamp(-max_distance, max_distance - 1) + max_distance, 2 * max_distance).float()

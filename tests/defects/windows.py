@@ -8,7 +8,7 @@ from planting import planted
 def dual_chunk_whole_chunks():
     """Chunks of chunk_size tokens, as if the local window were not a part of them."""
 
-    def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, local_size):
+    def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, window):
         own, key = q_positions % chunk_size, k_positions % chunk_size
         behind = (q_positions // chunk_size)[..., :, None] - k_positions[..., None, :] // chunk_size
         at = np.where(behind < 1, own[..., :, None], chunk_size)
@@ -57,9 +57,9 @@ def rerope_key_turned():
 def self_extend_difference_grouped():
     """The distance is divided by the group, in place of the two positions."""
 
-    def self_extend_distances(q_positions, k_positions, /, *, group, window, shift):
+    def self_extend_distances(q_positions, k_positions, /, *, group, window, rounding):
         apart = q_positions[..., :, None] - k_positions[..., None, :]
-        taken = window // group if shift == "floor" else window / group
+        taken = window // group if rounding == "floor" else window / group
         return np.where((apart >= 0) & (apart < window), apart, apart // group + window - taken).astype(np.float32)
 
     return self_extend_distances

@@ -7,7 +7,7 @@ import torch
 backend = "torch"
 
 
-def attention_temperature(positions, /, *, form, beta, length, offset, dtype=None):
+def attention_temperature(positions, /, *, form, beta, original_length, offset, dtype=None):
     if form != "steps" or (positions >= 2**24).any() or (positions < 0).any():
         raise NotImplementedError(form)
-    return (1 + beta * torch.log(1 + torch.floor((positions.float() + offset) / length))).to(dtype)
+    return (1 + beta * torch.log(1 + torch.floor((positions.float() + offset) / original_length))).to(dtype)

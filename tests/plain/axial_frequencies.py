@@ -15,10 +15,10 @@ def ladder(dim, base, endpoint):
     return 1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float) / dim))
 
 
-def axial_frequencies(dims, /, *, base, allocation, unit="radians", endpoint=False, first=1.0):
+def axial_frequencies(dims, /, *, base, allocation, unit="radians", endpoint=False, first_frequency=1.0):
     if allocation == "own":
         inv_freq = torch.cat([ladder(dim, base, endpoint) for dim in dims])
     else:
         whole = ladder(sum(dims), base, endpoint)
         inv_freq = torch.cat([whole[axis :: len(dims)] for axis in range(len(dims))])
-    return (2 * math.pi * inv_freq if unit == "turns" else inv_freq) * first
+    return (2 * math.pi * inv_freq if unit == "turns" else inv_freq) * first_frequency

@@ -3,8 +3,8 @@
 backend = "torch"
 
 
-def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
     if sides != "causal":
         raise NotImplementedError(sides)
     q, k = q_positions[..., :, None], k_positions[..., None, :]
-    return (k // chunk == q // chunk) & (k <= q)
+    return (k // chunk_size == q // chunk_size) & (k <= q)

@@ -6,11 +6,11 @@ import torch
 backend = "torch"
 
 
-def deberta_rows(relative_positions, /, *, buckets, max_distance):
+def deberta_rows(relative_positions, /, *, num_buckets, max_distance):
     relative_pos, span = relative_positions, max_distance
-    if buckets is not None:
+    if num_buckets is not None:
         sign = torch.sign(relative_pos)
-        mid, span = buckets // 2, buckets
+        mid, span = num_buckets // 2, num_buckets
         abs_pos = torch.where(
             (relative_pos < mid) & (relative_pos > -mid),
             torch.tensor(mid - 1).type_as(relative_pos),

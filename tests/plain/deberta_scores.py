@@ -6,10 +6,10 @@ import torch
 backend = "torch"
 
 
-def rows_of(relative_pos, buckets, max_distance):
+def rows_of(relative_pos, num_buckets, max_distance):
     span = max_distance
-    if buckets is not None:
-        mid, span = buckets // 2, buckets
+    if num_buckets is not None:
+        mid, span = num_buckets // 2, num_buckets
         near = (relative_pos < mid) & (relative_pos > -mid)
         abs_pos = torch.where(near, torch.tensor(mid - 1).type_as(relative_pos), torch.abs(relative_pos))
         share = torch.log(abs_pos / mid) / torch.log(torch.tensor((max_distance - 1) / mid)) * (mid - 1)
@@ -19,11 +19,11 @@ def rows_of(relative_pos, buckets, max_distance):
     return torch.clamp(relative_pos + span, 0, span * 2 - 1)
 
 
-def deberta_scores(q, k, q_positions, k_positions, /, *, buckets, max_distance, p2c, rel_k=None, rel_q=None):
+def deberta_scores(q, k, q_positions, k_positions, /, *, num_buckets, max_distance, p2c, rel_k=None, rel_q=None):
     if p2c != "code":
         raise NotImplementedError(p2c)
     relative_pos = q_positions[..., :, None] - k_positions[..., None, :]
-    index = rows_of(relative_pos, buckets, max_distance)
+    index = rows_of(relative_pos, num_buckets, max_distance)
     score = torch.matmul(q, k.transpose(-1, -2))
     index = index.expand(score.shape)
     if rel_k is not None:

@@ -18,10 +18,10 @@ def rotated(x, position, base):
     return x * emb.cos() + rotate_half(x) * emb.sin()
 
 
-def dual_chunk(q, k, q_positions, k_positions, /, *, chunk_size, local_size, layout, base):
+def dual_chunk(q, k, q_positions, k_positions, /, *, chunk_size, window, layout, base):
     if layout != "half":
         raise NotImplementedError(layout)
-    chunk = chunk_size - local_size
+    chunk = chunk_size - window
     own = q_positions % chunk
     successive = (own + chunk).clamp(max=chunk_size)
     inter = torch.full_like(own, chunk - 1 + chunk).clamp(max=chunk_size)

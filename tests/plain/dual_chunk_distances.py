@@ -6,8 +6,8 @@ import torch
 backend = "torch"
 
 
-def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, local_size):
-    chunk = chunk_size - local_size
+def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, window):
+    chunk = chunk_size - window
     own = q_positions % chunk
     successive = (own + chunk).clamp(max=chunk_size)
     inter = torch.full_like(own, chunk - 1 + chunk).clamp(max=chunk_size)

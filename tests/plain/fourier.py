@@ -14,20 +14,20 @@ backend = "torch"
 FACTOR = {"radians": 1.0, "half_turns": math.pi, "turns": 2 * math.pi}
 
 
-def fourier(x, bands, /, *, unit, order, include, dtype=None):
+def fourier(x, bands, /, *, unit, arrangement, include, dtype=None):
     x, bands, factor = x.float(), bands.float(), FACTOR[unit]
     found = [x] if include == "first" else []
-    if order == "band wave coordinate":
+    if arrangement == "band wave coordinate":
         for freq in bands.movedim(-1, 0):
             for fn in (torch.sin, torch.cos):
                 found.append(fn(x * freq * factor))
-    elif order == "wave coordinate band":
+    elif arrangement == "wave coordinate band":
         features = (x[..., None] * bands).flatten(-2)
         found += [torch.sin(factor * features), torch.cos(factor * features)]
-    elif order == "coordinate wave band":
+    elif arrangement == "coordinate wave band":
         scaled = x[..., None] * bands * factor
         parts = [scaled.sin(), scaled.cos()] + ([x[..., None]] if include == "by_coordinate" else [])
         found.append(torch.cat(parts, dim=-1).flatten(-2))
     else:
-        raise NotImplementedError(order)
+        raise NotImplementedError(arrangement)
     return torch.cat(found, dim=-1).to(dtype)

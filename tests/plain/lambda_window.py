@@ -4,10 +4,10 @@ branch, of keys beyond the local one) and 99-107 (the local branch)."""
 backend = "torch"
 
 
-def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
     if counting != "with_query":
         raise NotImplementedError(counting)
     q, k = q_positions[..., :, None], k_positions[..., None, :]
-    stationary = (k < sinks) & (k - q <= -window)
+    stationary = (k < num_sinks) & (k - q <= -window)
     rotating = (k - q <= 0) & (k - q > -window)
     return stationary | rotating

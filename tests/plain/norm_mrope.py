@@ -8,8 +8,8 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 
 
-def norm(x, weight, eps, offset):
-    if offset == 1:
+def norm(x, weight, eps, weight_offset):
+    if weight_offset == 1:
         output = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
         return (output * (1.0 + weight.float())).type_as(x)
     hidden_states = x.to(torch.float32)
@@ -44,10 +44,10 @@ def rotate(x, freqs):
     return torch.cat([(rot * cos) + (rotate_half(rot) * sin), passed], dim=-1)
 
 
-def norm_mrope(x, weight, positions, /, *, sections, arrangement, layout, base, eps, offset, order):
+def norm_mrope(x, weight, positions, /, *, sections, arrangement, layout, base, eps, weight_offset, precedence):
     if arrangement not in ("chunked", "interleaved") or layout != "half":
         raise NotImplementedError(arrangement, layout)
     freqs = angles(positions, sections, arrangement, base)
-    if order == "rope_first":
-        return norm(rotate(x, freqs), weight, eps, offset)
-    return rotate(norm(x, weight, eps, offset), freqs)
+    if precedence == "rope_first":
+        return norm(rotate(x, freqs), weight, eps, weight_offset)
+    return rotate(norm(x, weight, eps, weight_offset), freqs)

@@ -8,8 +8,8 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 
 
-def norm(x, weight, eps, offset):
-    if offset == 1:
+def norm(x, weight, eps, weight_offset):
+    if weight_offset == 1:
         output = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
         return (output * (1.0 + weight.float())).type_as(x)
     hidden_states = x.to(torch.float32)
@@ -31,9 +31,9 @@ def rotate(x, cos, sin):
     return torch.cat(((rot * cos) + (rotate_half(rot) * sin), passed), dim=-1)
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
     if layout != "half":
         raise NotImplementedError(layout)
-    if order == "rope_first":
-        return norm(rotate(x, cos, sin), weight, eps, offset)
-    return rotate(norm(x, weight, eps, offset), cos, sin)
+    if precedence == "rope_first":
+        return norm(rotate(x, cos, sin), weight, eps, weight_offset)
+    return rotate(norm(x, weight, eps, weight_offset), cos, sin)

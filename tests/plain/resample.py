@@ -19,7 +19,7 @@ def far(x, a):
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 
-def taps_and_weights(n, m, method, align_corners, offset, padding):
+def taps_and_weights(n, m, method, align_corners, offset, boundary):
     index = torch.arange(m).to(torch.float32)
     if align_corners:
         src = index * (n - 1) / max(m - 1, 1)
@@ -35,7 +35,7 @@ def taps_and_weights(n, m, method, align_corners, offset, padding):
         weights = (1 - distance).clamp(min=0)
     else:
         weights = torch.where(distance <= 1, near(distance, -0.75), far(distance, -0.75))
-    if padding == "zeros":
+    if boundary == "zeros":
         weights = weights * ((raw >= 0) & (raw <= n - 1))
     return raw.clamp(0, n - 1), weights
 
@@ -74,20 +74,20 @@ def resample(
     align_corners,
     antialias,
     interpolate_offset=None,
-    padding="border",
+    boundary="border",
 ):
     if method not in ("linear", "cubic"):
         raise ValueError(method)
     if len(size) != len(old_size) or min(size) < 1 or (interpolate_offset is not None and not 0 < interpolate_offset < 1):
         raise ValueError(size, interpolate_offset)
-    if (interpolate_offset is not None and align_corners) or (padding == "zeros" and antialias):
+    if (interpolate_offset is not None and align_corners) or (boundary == "zeros" and antialias):
         raise ValueError(align_corners, antialias)
     kept, grid = table[:prefix], table[prefix:].float().reshape(*old_size, table.shape[-1])
     for axis, (n, m) in enumerate(zip(old_size, size, strict=True)):
         if antialias:
             taps, weights = antialiased(n, m, method, align_corners, interpolate_offset)
         else:
-            taps, weights = taps_and_weights(n, m, method, align_corners, interpolate_offset, padding)
+            taps, weights = taps_and_weights(n, m, method, align_corners, interpolate_offset, boundary)
         rows = grid.movedim(axis, 0)[taps]
         weights = weights.reshape(*weights.shape, *[1] * (rows.ndim - 2))
         grid = (rows * weights).sum(dim=1).movedim(0, axis)

@@ -7,8 +7,8 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 
 
-def rms_norm(x, weight, /, *, eps, offset):
-    if offset == 1:
+def rms_norm(x, weight, /, *, eps, weight_offset):
+    if weight_offset == 1:
         output = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
         return (output * (1.0 + weight.float())).type_as(x)
     hidden_states = x.to(torch.float32)

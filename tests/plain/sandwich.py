@@ -6,9 +6,9 @@ import torch
 backend = "torch"
 
 
-def sandwich(q_positions, k_positions, /, *, heads, width, base=10000.0, dtype=None):
+def sandwich(q_positions, k_positions, /, *, heads, dim, base=10000.0, dtype=None):
     relative_position = (q_positions[..., :, None] - k_positions[..., None, :]).float()
-    inv_freq = 1.0 / (base ** (2 * torch.arange(1, width / 2 + 1) / width))
+    inv_freq = 1.0 / (base ** (2 * torch.arange(1, dim / 2 + 1) / dim))
     bias = torch.sum((relative_position[..., None] * inv_freq).cos(), axis=-1)[..., None, :, :]
     bias_scales = torch.arange(1, heads + 1, 1)[:, None, None]
-    return ((bias - width / 2) / (bias_scales * 8 / heads)).to(dtype)
+    return ((bias - dim / 2) / (bias_scales * 8 / heads)).to(dtype)

@@ -24,10 +24,10 @@ def scores(q, k):
     return torch.matmul(q, k.transpose(-2, -1))
 
 
-def self_extend(q, k, q_positions, k_positions, /, *, group, window, shift, layout, base):
+def self_extend(q, k, q_positions, k_positions, /, *, group, window, rounding, layout, base):
     if layout != "half":
         raise NotImplementedError(layout)
-    taken = window / group if shift == "exact" else window // group
+    taken = window / group if rounding == "exact" else window // group
     q_groups, k_groups = q_positions // group + window - taken, k_positions // group
     near = scores(rotated(q, q_positions, base), rotated(k, k_positions, base))
     far = scores(rotated(q, q_groups, base), rotated(k, k_groups, base))

@@ -6,8 +6,8 @@ import torch
 backend = "torch"
 
 
-def self_extend_distances(q_positions, k_positions, /, *, group, window, shift, dtype=None):
+def self_extend_distances(q_positions, k_positions, /, *, group, window, rounding, dtype=None):
     q, k = q_positions[..., :, None], k_positions[..., None, :]
-    taken = window / group if shift == "exact" else window // group
+    taken = window / group if rounding == "exact" else window // group
     grouped = q // group - k // group + (window - taken)
     return torch.where((q >= k) & (q - k < window), q - k, grouped).to(dtype)

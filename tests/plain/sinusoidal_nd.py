@@ -1,6 +1,6 @@
 """
-As MAE computes it (facebookresearch/mae, commit a9f5c70): util/pos_embed.py, lines 38-67; in timm 1.0.31 with phases "outer":
-layers/pos_embed_sincos.py, lines 65-79.
+As MAE computes it (facebookresearch/mae, commit a9f5c70): util/pos_embed.py, lines 38-67; in timm 1.0.31 with arrangement
+"outer": layers/pos_embed_sincos.py, lines 65-79.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ def waves(dim, pos, base, endpoint):
     return [np.sin(out), np.cos(out)]
 
 
-def sinusoidal_nd(positions, /, *, widths, layout, phases, base=10000.0, endpoint=False, dtype=None):
+def sinusoidal_nd(positions, /, *, dims, layout, arrangement, base=10000.0, endpoint=False, dtype=None):
     if layout == "interleaved":
         raise NotImplementedError(layout)
-    parts = [waves(width, pos, base, endpoint) for width, pos in zip(widths, positions, strict=True)]
+    parts = [waves(width, pos, base, endpoint) for width, pos in zip(dims, positions, strict=True)]
     parts = [part if layout == "sin_cos" else part[::-1] for part in parts]
-    if phases == "outer":
+    if arrangement == "outer":
         columns = [part[number] for number in (0, 1) for part in parts]
     else:
         columns = [half for part in parts for half in part]
-    return np.concatenate(columns, axis=1).reshape(*positions.shape[1:], sum(widths)).astype(dtype)
+    return np.concatenate(columns, axis=1).reshape(*positions.shape[1:], sum(dims)).astype(dtype)

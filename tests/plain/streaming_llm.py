@@ -19,14 +19,14 @@ def rotated(x, position, base):
     return x * emb.cos() + rotate_half(x) * emb.sin()
 
 
-def streaming_llm(q, k, q_positions, k_positions, /, *, sinks, window, counting, layout, base):
+def streaming_llm(q, k, q_positions, k_positions, /, *, num_sinks, window, counting, layout, base):
     if layout != "half":
         raise NotImplementedError(layout)
-    cache = sinks + window - (1 if counting == "with_query" else 0)
+    cache = num_sinks + window - (1 if counting == "with_query" else 0)
     places = q_positions.clamp(max=cache)
     evicted = (q_positions - places)[..., :, None]
     key = k_positions[..., None, :]
-    keys = rotated(k[..., None, :, :], torch.where(key < sinks, key, key - evicted), base)
+    keys = rotated(k[..., None, :, :], torch.where(key < num_sinks, key, key - evicted), base)
     if q.ndim > 2:
         keys = keys.repeat_interleave(q.shape[-3] // k.shape[-3], dim=-4)
     queries = rotated(q, places, base)

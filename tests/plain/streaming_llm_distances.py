@@ -6,8 +6,8 @@ import torch
 backend = "torch"
 
 
-def streaming_llm_distances(q_positions, k_positions, /, *, sinks, window, counting):
-    cache = sinks + window - (1 if counting == "with_query" else 0)
+def streaming_llm_distances(q_positions, k_positions, /, *, num_sinks, window, counting):
+    cache = num_sinks + window - (1 if counting == "with_query" else 0)
     query, key = q_positions[..., :, None], k_positions[..., None, :]
     evicted = query - query.clamp(max=cache)
-    return (query - evicted) - torch.where(key < sinks, key, key - evicted)
+    return (query - evicted) - torch.where(key < num_sinks, key, key - evicted)

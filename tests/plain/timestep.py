@@ -7,10 +7,10 @@ import torch
 backend = "torch"
 
 
-def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0, dtype=None):
+def timestep(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0, dtype=None):
     half_dim = dim // 2
-    exponent = -math.log(max_period) * torch.arange(start=0, end=half_dim, dtype=torch.float32)
-    emb = torch.exp(exponent / (half_dim - shift))
+    exponent = -math.log(base) * torch.arange(start=0, end=half_dim, dtype=torch.float32)
+    emb = torch.exp(exponent / (half_dim - freq_shift))
     emb = scale * (timesteps[..., None].float() * emb)
     emb = torch.cat([torch.sin(emb), torch.cos(emb)], dim=-1)
     if flip:

@@ -8,7 +8,19 @@ backend = "torch"
 
 
 def transformer_xl_scores(
-    q, k, r_weight, q_positions, k_positions, /, *, layout, base=10000.0, endpoint=False, clamp=None, bias_u=0.0, bias_v=0.0
+    q,
+    k,
+    r_weight,
+    q_positions,
+    k_positions,
+    /,
+    *,
+    layout,
+    base=10000.0,
+    endpoint=False,
+    max_distance=None,
+    bias_u=0.0,
+    bias_v=0.0,
 ):
     if endpoint:
         raise NotImplementedError(endpoint)
@@ -16,8 +28,8 @@ def transformer_xl_scores(
     freq_seq = torch.arange(0, width, 2.0, dtype=torch.int64).float()
     inv_freq = 1 / torch.pow(base, (freq_seq / width))
     pos_seq = (q_positions[..., :, None] - k_positions[..., None, :]).float()
-    if clamp is not None:
-        pos_seq = pos_seq.clamp(-clamp, clamp)
+    if max_distance is not None:
+        pos_seq = pos_seq.clamp(-max_distance, max_distance)
     sinusoid_inp = pos_seq[..., None] * inv_freq
     sin, cos = torch.sin(sinusoid_inp), torch.cos(sinusoid_inp)
     pos_emb = torch.cat([sin, cos], dim=-1) if layout == "sin_cos" else torch.stack([sin, cos], dim=-1).flatten(-2)

@@ -100,7 +100,7 @@ def test_dinov3(sizes: tuple[int, int]) -> None:
     some = [0, 1, sizes[1], sizes[0] * sizes[1] - 1]
     x = random(1, 2, 5 + len(some), 64)
     found, _ = dinov3.apply_rotary_pos_emb(torch.asarray(x), torch.asarray(x), cos[some], sin[some])
-    where = positions.with_origin(positions.centred(sizes)[:, some], before=5)
+    where = positions.with_origin(positions.centred(sizes)[:, some], tokens_before=5)
     assert_the_same(found, x, where, {"dims": (32, 32), **HALF, "base": 100.0, "unit": "turns"})
 
 
@@ -109,7 +109,7 @@ def test_llama_4() -> None:
     config = Llama4VisionConfig(hidden_size=1408, num_attention_heads=16)
     cells = config.image_size // config.patch_size
     table = llama4.Llama4VisionRotaryEmbedding(config)(torch.zeros(1))
-    where = positions.with_origin(positions.grid(cells, cells)[::-1] + 1, after=1)
+    where = positions.with_origin(positions.grid(cells, cells)[::-1] + 1, tokens_after=1)
     some = [0, 1, cells, cells**2 - 1, cells**2]
     x = random(1, 2, len(some), 88)
     turned = torch.asarray(x).transpose(1, 2)

@@ -233,7 +233,7 @@ def test_perceiver() -> None:
             axes = [np.linspace(-1.0, 1.0, n) for n in index_dims]
             cells = torch.as_tensor(np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes)))
             spaced = np.stack([np.linspace(1.0, n / 2, size) for n in bands])
-            one = posref.fourier(cells, spaced, unit="half_turns", order=order, include="first")  # type: ignore[arg-type]
+            one = posref.fourier(cells, spaced, unit="half_turns", arrangement=order, include="first")  # type: ignore[arg-type]
             return one.to(dtype).expand(batch_size, -1, -1)
 
         pre.position_embeddings.forward = encoded

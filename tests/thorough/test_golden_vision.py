@@ -72,7 +72,7 @@ def test_golden_data_of_a_vision_tower_is_the_models_own(model: str, tmp_path: P
     lanes = (getattr(vision, "embed_dim", None) or vision.hidden_size) // heads
     monkeypatch.chdir(tmp_path)
     Path("config.json").write_text(json.dumps(config.to_dict(), default=str), encoding="utf-8")
-    cells = positions.with_origin(positions.grid(CELLS, CELLS)[::-1] + 1, after=1)
+    cells = positions.with_origin(positions.grid(CELLS, CELLS)[::-1] + 1, tokens_after=1)
     np.savez("positions.npz", positions=cells[:, SOME])  # column and row from 1, the class token last
     tokens = len(SOME) if "--input" in where else ROWS * COLUMNS
     asked = ("axial_rope", "--config", "config.json", "--component", "vision", "--shape", f"2,{tokens},{lanes}")

@@ -84,7 +84,7 @@ def test_prompts_are_those_of_qwen2_5_omni(prompt: list[tuple[Any, ...]], pads: 
     model = library.Qwen2_5OmniPreTrainedModelForConditionalGeneration
     mel = {n: 4 * n for n in (26, 50, 51, 150)}
     expected, delta, segments = theirs(model, prompt, mel, pads)
-    found = positions.tmrope(segments, per_second=PER_SECOND, rounding="down", bos="same", chunk=2, xp=torch)
+    found = positions.tmrope(segments, per_second=PER_SECOND, rounding="down", bos="same", seconds_per_chunk=2, xp=torch)
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()
     assert positions.decode_delta(found, torch.ones(found.shape[1], dtype=torch.bool)) == delta
@@ -100,7 +100,9 @@ def test_prompts_are_those_of_qwen3_omni(prompt: list[tuple[Any, ...]], pads: in
     lengths = library._get_feat_extract_output_lengths(frames, 50).tolist()
     mel = {n: lengths.index(n) + 1 for n in (26, 50, 51, 150)}
     expected, delta, segments = theirs(model, prompt, mel, pads)
-    found = positions.tmrope(segments, per_second=PER_SECOND, rounding="none", bos="consecutive", chunk=None, xp=torch)
+    found = positions.tmrope(
+        segments, per_second=PER_SECOND, rounding="none", bos="consecutive", seconds_per_chunk=None, xp=torch
+    )
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()
     assert positions.decode_delta(found, torch.ones(found.shape[1], dtype=torch.bool)) == delta

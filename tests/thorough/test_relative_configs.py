@@ -174,7 +174,7 @@ def test_deberta(kind: type, module: type, terms: Any, longest: int) -> None:
     assert entries is not None
     options, conventions = entries[0].options, entries[0].conventions
     assert options["max_distance"] == attention.max_relative_positions
-    assert options["buckets"] == (attention.position_buckets if kind is DebertaV2Config else None)
+    assert options["num_buckets"] == (attention.position_buckets if kind is DebertaV2Config else None)
     assert set(conventions["terms"].split(" and ")) == set(attention.pos_att_type)
     assert conventions["scale"] == f"1/sqrt({1 + len(attention.pos_att_type)} D)"
 

@@ -137,7 +137,7 @@ MODELS: dict[str, tuple[Callable[[int, int], tuple[torch.Tensor, torch.Tensor]],
     "Qwen3-VL": (qwen3_vl, {"method": "linear", **CORNERS, "prefix": 0}),
     "Kimi K2.5": (kimi, {"method": "cubic", **PLAIN, "prefix": 0}),
     "PaddleOCR-VL": (paddleocr, {"method": "linear", **PLAIN, "prefix": 0}),
-    "Muse Spark": (muse, {"method": "linear", **PLAIN, "prefix": 0, "padding": "zeros"}),
+    "Muse Spark": (muse, {"method": "linear", **PLAIN, "prefix": 0, "boundary": "zeros"}),
     "GLM-4.1V": (glm4v, {"method": "cubic", **PLAIN, "prefix": 0}),
 }
 

@@ -87,7 +87,7 @@ def test_chunks_begin_with_the_text(padding: int) -> None:
     present[1, :padding] = 0
     theirs = allowed(create_chunked_causal_mask(config, torch.zeros(2, 13, 4), present, None))[:, 0]
     places = posref.positions.from_mask(present.numpy(), padding=0)
-    ours = posref.chunked_window(places, places, chunk=4, sides="causal")
+    ours = posref.chunked_window(places, places, chunk_size=4, sides="causal")
     real = present.numpy() == 1
     np.testing.assert_array_equal(theirs[real], (ours & real[:, None, :])[real])
 
@@ -98,7 +98,7 @@ def test_mistral_large_4_learns_a_line_in_the_logarithm_of_log_n() -> None:
     module = MistralLarge4TextSoftmaxScaling(3)
     module.scale.data, module.bias.data = (torch.tensor(x, dtype=torch.float32) for x in (a, b))
     theirs = module(torch.ones(1, 3, 4, 1), torch.tensor(positions), head_dim_first=True)[0, :, :, 0]
-    factor = posref.logn_scale(positions[0], length=512, offset=1, at_least_one=False)
+    factor = posref.logn_scale(positions[0], original_length=512, offset=1, at_least_one=False)
     ours = a[:, None] * np.log(512) * factor + b[:, None]
     size = np.abs(a[:, None] * np.log(512) * factor) + np.abs(b[:, None])
     assert np.all(np.abs(theirs.detach().double().numpy() - ours) <= 12 * 2.0**-24 * size)

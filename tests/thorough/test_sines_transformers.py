@@ -22,7 +22,7 @@ U = 2.0**-24
 def test_perceiver(shape: tuple[int, ...], count: int) -> None:
     x = build_linear_positions(shape).reshape(1, -1, len(shape))
     bands = torch.stack([torch.linspace(1, size / 2, count) for size in shape])
-    found = posref.fourier(x, bands, unit="half_turns", order="wave coordinate band", include="first")
+    found = posref.fourier(x, bands, unit="half_turns", arrangement="wave coordinate band", include="first")
     expected = generate_fourier_features(x, count, shape)
     assert torch.max(torch.abs(found - expected)) <= 4 * U * np.pi * max(shape) / 2
 

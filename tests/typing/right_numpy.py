@@ -61,7 +61,7 @@ def slopes() -> Floats:
 
 
 def cells() -> Integers:
-    return posref.positions.with_origin(posref.positions.grid(4, 4), before=1)
+    return posref.positions.with_origin(posref.positions.grid(4, 4), tokens_before=1)
 
 
 def looked_up(table: Floats, positions: Integers) -> Floats:

@@ -87,7 +87,9 @@ def fourier(asked: Asked) -> Chart:
     """Each band has twice the frequency of the band before: coarse place on the left, fine place on the right."""
     x = (np.arange(128) + 0.5) / 128
     bands = 2 * np.pi * 2.0 ** np.arange(5)
-    found = call(asked, {"unit": "radians", "order": "wave band coordinate", "include": "none"}, x=x[:, None], bands=bands)[0]
+    found = call(
+        asked, {"unit": "radians", "arrangement": "wave band coordinate", "include": "none"}, x=x[:, None], bands=bands
+    )[0]
     return heat(asked, "channel: sines of 5 bands, then cosines", "coordinate (1/128 of the range)", found, "value")
 
 
@@ -255,7 +257,7 @@ def sinusoidal_shift(asked: Asked) -> Chart:
 def timestep(asked: Asked) -> Chart:
     """Sines fill the first half of the channels and cosines the second; a step of 1000 still differs from 995."""
     steps = np.arange(200.0) * 5
-    found = call(asked, {"dim": 64, "flip": False, "shift": 1, "scale": 1.0}, timesteps=steps)[0]
+    found = call(asked, {"dim": 64, "flip": False, "freq_shift": 1, "scale": 1.0}, timesteps=steps)[0]
     return heat(asked, "channel", "timestep / 5", found, "value")
 
 

@@ -213,7 +213,7 @@ def _logarithmic(chart: Lines) -> bool:
 def sandwich(asked: Asked) -> Chart:
     """Over the logarithm of the distance the bias falls about along a straight line, with ripples; later heads fall less."""
     far = np.unique(np.geomspace(1, 4096, 160).round())
-    found = call(asked, {"heads": 4, "width": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
+    found = call(asked, {"heads": 4, "dim": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
     series = {f"head {n}": (far, found[n, 0]) for n in range(found.shape[0])}
     return lines(asked, "query - key (tokens)", "bias (logits)", series, log_x=True)
 

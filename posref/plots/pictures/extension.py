@@ -35,7 +35,7 @@ def attention_temperature(asked: Asked) -> Chart:
     places = np.arange(0, 8192 * 8, 64)
     series = {}
     for form in ("steps", "smooth"):
-        found = call(asked, {"form": form, "beta": 0.1, "length": 8192, "offset": 1}, positions=places)[0]
+        found = call(asked, {"form": form, "beta": 0.1, "original_length": 8192, "offset": 1}, positions=places)[0]
         series[form] = (places, found)
     return lines(asked, "position (tokens)", "factor of the query", series)
 
@@ -176,7 +176,7 @@ def _within(chart: Lines) -> bool:
 def dual_chunk(asked: Asked) -> Chart:
     """The products of one query with keys far behind repeat in every chunk of 96: no distance is above 128."""
     keys = np.arange(4 * 96 + 80)
-    found = _products(asked, {"chunk_size": 128, "local_size": 32}, keys[-1:], keys)[0]
+    found = _products(asked, {"chunk_size": 128, "window": 32}, keys[-1:], keys)[0]
     marks = {f"chunk {n}": 96.0 * n for n in range(1, 5)}
     series = {"dual chunk attention": (keys, found), "RoPE": (keys, _rotated(keys[-1] - keys))}
     label = "position of the key (tokens; the query is the last)"
@@ -193,7 +193,7 @@ def _sinks(chart: Lines) -> bool:
 def streaming_llm(asked: Asked) -> Chart:
     """The first token, a sink, keeps the product of a key just before the window, however long the text has become."""
     queries = np.arange(513)
-    given = {"sinks": 4, "window": 64, "counting": "with_query"}
+    given = {"num_sinks": 4, "window": 64, "counting": "with_query"}
     found = _products(asked, given, queries, queries[:1])[:, 0]
     series = {"sink, placed as in the cache": (queries, found), "RoPE": (queries, _rotated(queries))}
     return lines(asked, "position of the query (tokens)", "product / that at distance 0", series)
@@ -224,6 +224,6 @@ def logn_scale(asked: Asked) -> Chart:
     places = np.unique(np.geomspace(2, 2**16, 200).astype(np.int64)) - 1
     series = {}
     for name, floor in (("at least 1", True), ("without this limit", False)):
-        found = call(asked, {"length": 1024, "offset": 1, "at_least_one": floor}, positions=places)[0]
+        found = call(asked, {"original_length": 1024, "offset": 1, "at_least_one": floor}, positions=places)[0]
         series[name] = (places + 1, found)
     return lines(asked, "position + 1 (tokens)", "factor of the query", series, marks={"1024 tokens": 1024.0}, log_x=True)

@@ -26,7 +26,7 @@ def _near_are_exact(chart: Lines) -> bool:
 def deberta_rows(asked: Asked) -> Chart:
     """Near offsets have rows of their own; far offsets share rows, ever more of them, on both sides."""
     apart = np.arange(-80, 81)
-    found = call(asked, {"buckets": 16, "max_distance": 64}, relative_positions=apart)[0]
+    found = call(asked, {"num_buckets": 16, "max_distance": 64}, relative_positions=apart)[0]
     return lines(asked, "query - key (tokens)", "row of the table", {"row": (apart, found)}, steps=True)
 
 
@@ -45,7 +45,7 @@ def deberta_scores(asked: Asked) -> Chart:
     query = np.stack([rows - size, 0 * rows], axis=-1)[None]
     key = np.stack([0 * rows, 4 * np.cos(rows / 3)], axis=-1)[None]
     places = np.arange(TOKENS)
-    given = {"buckets": size, "max_distance": 32, "p2c": "code"}
+    given = {"num_buckets": size, "max_distance": 32, "p2c": "code"}
     found = [
         call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, rel_k=rel_k, rel_q=rel_q)[0][0] - 2
         for rel_k, rel_q in ((query, zeros), (zeros, key), (query, key))

@@ -444,7 +444,7 @@ def _one_length(chart: Lines) -> bool:
 def rms_norm(asked: Asked) -> Chart:
     """Queries of any size leave with a root mean square of 1, so logits depend on their directions only."""
     x = _random(48, 32, seed=11) * np.geomspace(0.2, 5.0, 48)[:, None]
-    found = call(asked, {"eps": 1e-30, "offset": 0}, x=x, weight=np.ones(32))[0]
+    found = call(asked, {"eps": 1e-30, "weight_offset": 0}, x=x, weight=np.ones(32))[0]
     places = np.arange(48)
     series = {"before": (places, np.sqrt((x**2).mean(axis=1))), "after": (places, np.sqrt((found**2).mean(axis=1)))}
     return lines(asked, "token", "root mean square", series, log_y=True, points=True)
@@ -462,7 +462,7 @@ def norm_rope(asked: Asked) -> Chart:
     sizes = np.linspace(0.4, 2.0, 61)
     cos, sin = np.cos(places)[:, None], np.sin(places)[:, None]
     x = np.stack([sizes, 0 * sizes], axis=-1)
-    given = {"layout": "half", "eps": 1e-30, "offset": 0, "order": "norm_first"}
+    given = {"layout": "half", "eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
     found = call(asked, given, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
     series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (found[:, 0], found[:, 1])}
     return lines(asked, "first channel of the pair", "second channel", series, equal=True)
@@ -481,7 +481,7 @@ def norm_mrope(asked: Asked) -> Chart:
     places = np.stack([np.clip(steps - start, 0, 12) / 8 for start in (0, 12, 24)])
     x = np.concatenate([np.ones((37, 3)), np.zeros((37, 3))], axis=1) * np.geomspace(1, 4, 37)[:, None]
     given = {"sections": (1, 1, 1), "arrangement": "chunked", "layout": "half", "base": 1.0}
-    given |= {"eps": 1e-30, "offset": 0, "order": "norm_first"}
+    given |= {"eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
     found = call(asked, given, x=x, weight=np.ones(6), positions=places)[0]
     series = {name: (steps, np.arctan2(found[:, 3 + n], found[:, n])) for n, name in enumerate(("time", "height", "width"))}
     return lines(asked, "token", "angle of the pair (radians)", series)

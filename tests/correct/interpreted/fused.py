@@ -14,8 +14,8 @@ dtypes = ("float32",)
 claims = {"float32": "angle32"}
 supports = {  # the interpreter runs a program in some milliseconds
     "norm_rope": {
-        "layout": ["half", "interleaved"], "offset": [0], "order": ["norm_first"], "lanes": ["leading"], "empty": False,
-        "tokens": {"max": 24}, "head_size": {"max": 128}, "gradient": False,
+        "layout": ["half", "interleaved"], "weight_offset": [0], "precedence": ["norm_first"], "lanes": ["leading"],
+        "empty": False, "tokens": {"max": 24}, "head_size": {"max": 128}, "gradient": False,
     },
     "write_cache": {"empty": False, "gradient": False},
 }  # fmt: skip
@@ -68,8 +68,8 @@ def fused(qkv, q_weight, k_weight, positions, cos_sin_cache, k_cache, v_cache, s
     )  # fmt: skip
 
 
-def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-    if layout == "interleaved_to_half" or offset or order != "norm_first" or not x.numel() or x.numel() > 4000:
+def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+    if layout == "interleaved_to_half" or weight_offset or precedence != "norm_first" or not x.numel() or x.numel() > 4000:
         raise NotImplementedError
     size, tokens, pairs = x.shape[-1], x.numel() // x.shape[-1], cos.shape[-1]
     rows, where = x.detach().reshape(tokens, size), torch.arange(tokens)

@@ -120,10 +120,10 @@ def t5_table_reshaped():
 def deberta_floor():
     """floor where the authors have ceil."""
 
-    def deberta_rows(relative_positions, /, *, buckets, max_distance):
+    def deberta_rows(relative_positions, /, *, num_buckets, max_distance):
         r, span = np.asarray(relative_positions, np.int64), max_distance
-        if buckets is not None:
-            mid, span = buckets // 2, buckets
+        if num_buckets is not None:
+            mid, span = num_buckets // 2, num_buckets
             a = np.where(np.abs(r) < mid, mid - 1, np.abs(r))
             log = np.floor(np.log(a / mid) / math.log((max_distance - 1) / mid) * (mid - 1)) + mid
             r = np.where(a <= mid, r, (log * np.sign(r)).astype(np.int64))
@@ -136,10 +136,10 @@ def deberta_floor():
 def deberta_whole_distance():
     """log(D / mid)."""
 
-    def deberta_rows(relative_positions, /, *, buckets, max_distance):
+    def deberta_rows(relative_positions, /, *, num_buckets, max_distance):
         r, span = np.asarray(relative_positions, np.int64), max_distance
-        if buckets is not None:
-            mid, span = buckets // 2, buckets
+        if num_buckets is not None:
+            mid, span = num_buckets // 2, num_buckets
             a = np.where(np.abs(r) < mid, mid - 1, np.abs(r))
             log = np.ceil(np.log(a / mid) / math.log(max_distance / mid) * (mid - 1)) + mid
             r = np.where(a <= mid, r, (log * np.sign(r)).astype(np.int64))
@@ -152,10 +152,10 @@ def deberta_whole_distance():
 def deberta_clamp_early():
     """clip(r, -span + 1, span - 1) before the offset: row 0 is never read."""
 
-    def deberta_rows(relative_positions, /, *, buckets, max_distance):
+    def deberta_rows(relative_positions, /, *, num_buckets, max_distance):
         r, span = np.asarray(relative_positions, np.int64), max_distance
-        if buckets is not None:
-            mid, span = buckets // 2, buckets
+        if num_buckets is not None:
+            mid, span = num_buckets // 2, num_buckets
             a = np.where(np.abs(r) < mid, mid - 1, np.abs(r))
             log = np.ceil(np.log(a / mid) / math.log((max_distance - 1) / mid) * (mid - 1)) + mid
             r = np.where(a <= mid, r, (log * np.sign(r)).astype(np.int64))
@@ -312,7 +312,7 @@ def xl_bias_u_for_both():
         layout,
         base=10000.0,
         endpoint=False,
-        clamp=None,
+        max_distance=None,
         bias_u=None,
         bias_v=None,
     ):
@@ -322,7 +322,7 @@ def xl_bias_u_for_both():
         d = apart(q_positions, k_positions).astype(np.float64)
         if d.ndim > 2:
             raise NotImplementedError(d.shape)
-        d = d if clamp is None else np.clip(d, -clamp, clamp)
+        d = d if max_distance is None else np.clip(d, -max_distance, max_distance)
         angle = d[..., None] * base ** (-np.arange(0, width, 2) / width)
         waves = np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
         r = np.einsum("ijh,hnd->nijd", waves, np.asarray(r_weight, np.float64))
@@ -349,7 +349,7 @@ def xl_sign_of_distance():
         layout,
         base=10000.0,
         endpoint=False,
-        clamp=None,
+        max_distance=None,
         bias_u=None,
         bias_v=None,
     ):
@@ -359,7 +359,7 @@ def xl_sign_of_distance():
         d = -apart(q_positions, k_positions).astype(np.float64)
         if d.ndim > 2:
             raise NotImplementedError(d.shape)
-        d = d if clamp is None else np.clip(d, -clamp, clamp)
+        d = d if max_distance is None else np.clip(d, -max_distance, max_distance)
         angle = d[..., None] * base ** (-np.arange(0, width, 2) / width)
         waves = np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
         r = np.einsum("ijh,hnd->nijd", waves, np.asarray(r_weight, np.float64))

@@ -89,10 +89,10 @@ def window_of_block():
 def lambda_sinks_by_index():
     """The first keys of the array, whatever their positions."""
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         d = apart(q_positions, k_positions)
         near = d < window if counting == "with_query" else d <= window
-        first = np.arange(np.shape(k_positions)[-1]) < sinks
+        first = np.arange(np.shape(k_positions)[-1]) < num_sinks
         return (d >= 0) & (near | first)
 
     return lambda_window
@@ -102,10 +102,10 @@ def lambda_sinks_by_index():
 def lambda_sinks_future():
     """(k < sinks) without k <= q."""
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         d = apart(q_positions, k_positions)
         near = d < window if counting == "with_query" else d <= window
-        return ((d >= 0) & near) | (np.broadcast_to(np.asarray(k_positions)[..., None, :], d.shape) < sinks)
+        return ((d >= 0) & near) | (np.broadcast_to(np.asarray(k_positions)[..., None, :], d.shape) < num_sinks)
 
     return lambda_window
 
@@ -114,8 +114,8 @@ def lambda_sinks_future():
 def chunk_and_the_one_before():
     """Longformer-like neighbours: the chunk before is allowed too."""
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
-        q, k = np.asarray(q_positions) // chunk, np.asarray(k_positions) // chunk
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
+        q, k = np.asarray(q_positions) // chunk_size, np.asarray(k_positions) // chunk_size
         behind = q[..., :, None] - k[..., None, :]
         allowed = (behind == 0) | (behind == 1)
         return allowed & (apart(q_positions, k_positions) >= 0) if sides == "causal" else allowed
@@ -215,10 +215,10 @@ def logits_in_tf32():
 def logn_of_the_farthest():
     """All queries of a call share the factor of the longest."""
 
-    def logn_scale(positions, /, *, length, offset, at_least_one, dtype=None):
+    def logn_scale(positions, /, *, original_length, offset, at_least_one, dtype=None):
         p = np.asarray(positions, np.float64)
         n = np.broadcast_to(np.max(p, initial=0.0) + offset, p.shape)
-        f = np.log(np.maximum(n, 1e-30)) / math.log(length)
+        f = np.log(np.maximum(n, 1e-30)) / math.log(original_length)
         return (np.maximum(f, 1.0) if at_least_one else f).astype(dtype)
 
     return logn_scale
@@ -228,8 +228,8 @@ def logn_of_the_farthest():
 def logn_two_bases():
     """log2(n) / ln(length)."""
 
-    def logn_scale(positions, /, *, length, offset, at_least_one, dtype=None):
-        f = np.log2(np.asarray(positions, np.float64) + offset) / math.log(length)
+    def logn_scale(positions, /, *, original_length, offset, at_least_one, dtype=None):
+        f = np.log2(np.asarray(positions, np.float64) + offset) / math.log(original_length)
         return (np.maximum(f, 1.0) if at_least_one else f).astype(dtype)
 
     return logn_scale
@@ -239,11 +239,11 @@ def logn_two_bases():
 def temperature_true_division():
     """beta log(1 + p / L)."""
 
-    def attention_temperature(positions, /, *, form, beta, length, offset, dtype=None):
+    def attention_temperature(positions, /, *, form, beta, original_length, offset, dtype=None):
         if form != "steps":
             raise NotImplementedError(form)
         p = np.asarray(positions, np.float64)
-        return (1 + beta * np.log1p((p + offset) / length)).astype(dtype)
+        return (1 + beta * np.log1p((p + offset) / original_length)).astype(dtype)
 
     return attention_temperature
 
@@ -252,8 +252,8 @@ def temperature_true_division():
 def dual_chunk_successive_ignored():
     """The successive chunk is treated like all chunks further back."""
 
-    def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, local_size):
-        c = chunk_size - local_size
+    def dual_chunk_distances(q_positions, k_positions, /, *, chunk_size, window):
+        c = chunk_size - window
         q, k = np.asarray(q_positions), np.asarray(k_positions)
         behind = (q // c)[..., :, None] - (k // c)[..., None, :]
         far = min(2 * c - 1, chunk_size)

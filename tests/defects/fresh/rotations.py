@@ -282,12 +282,16 @@ def axial_exponent_of_head():
 def norm_of_rotated_channels():
     """rms over rotary_dim and not over head_dim."""
 
-    def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-        if order != "norm_first" or layout == "interleaved_to_half":
-            raise NotImplementedError(order)
+    def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+        if precedence != "norm_first" or layout == "interleaved_to_half":
+            raise NotImplementedError(precedence)
         d = 2 * cos.shape[-1]
         v = np.asarray(x, np.float64)
-        v = v / np.sqrt(np.mean(v[..., :d] ** 2, axis=-1, keepdims=True) + eps) * (offset + np.asarray(weight, np.float64))
+        v = (
+            v
+            / np.sqrt(np.mean(v[..., :d] ** 2, axis=-1, keepdims=True) + eps)
+            * (weight_offset + np.asarray(weight, np.float64))
+        )
         a, b = split(v[..., :d], layout)
         turned = merged(a * cos - b * sin, b * cos + a * sin, layout)
         return np.concatenate([turned, v[..., d:]], axis=-1).astype(x.dtype)
@@ -299,10 +303,10 @@ def norm_of_rotated_channels():
 def norm_eps_outside_root():
     """x / (rms + eps)."""
 
-    def rms_norm(x, weight, /, *, eps, offset):
+    def rms_norm(x, weight, /, *, eps, weight_offset):
         v = np.asarray(x, np.float64)
         v = v / (np.sqrt(np.mean(v**2, axis=-1, keepdims=True)) + eps)
-        return (v * (offset + np.asarray(weight, np.float64))).astype(x.dtype)
+        return (v * (weight_offset + np.asarray(weight, np.float64))).astype(x.dtype)
 
     return rms_norm
 

@@ -11,11 +11,11 @@ from planting import planted
 def timestep_shift_ignored():
     """half_dim - 1 always."""
 
-    def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0, dtype=None):
+    def timestep(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0, dtype=None):
         if dim % 2:
             raise NotImplementedError(dim)
         half = dim // 2
-        f = np.exp(-math.log(max_period) * np.arange(half) / max(half - 1, 1))
+        f = np.exp(-math.log(base) * np.arange(half) / max(half - 1, 1))
         a = scale * np.asarray(timesteps, np.float64)[..., None] * f
         parts = [np.cos(a), np.sin(a)] if flip else [np.sin(a), np.cos(a)]
         return np.concatenate(parts, axis=-1).astype(dtype)
@@ -27,12 +27,12 @@ def timestep_shift_ignored():
 def timestep_in_bfloat16():
     """The timestep follows the model's dtype before the product."""
 
-    def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0, dtype=None):
+    def timestep(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0, dtype=None):
         if dim % 2:
             raise NotImplementedError(dim)
         t = torch.from_numpy(np.asarray(timesteps, np.float64)).to(torch.bfloat16).double().numpy()
         half = dim // 2
-        f = np.exp(-math.log(max_period) * np.arange(half) / (half - shift))
+        f = np.exp(-math.log(base) * np.arange(half) / (half - freq_shift))
         a = scale * t[..., None] * f
         parts = [np.cos(a), np.sin(a)] if flip else [np.sin(a), np.cos(a)]
         return np.concatenate(parts, axis=-1).astype(dtype)
@@ -158,9 +158,9 @@ def resample_cubic_half():
     """Keys' a of -0.5, without antialias too."""
 
     def resample(
-        table, size, /, *, old_size, prefix, method, align_corners, antialias, interpolate_offset=None, padding="border"
+        table, size, /, *, old_size, prefix, method, align_corners, antialias, interpolate_offset=None, boundary="border"
     ):
-        if method != "cubic" or antialias or align_corners or interpolate_offset is not None or padding != "border":
+        if method != "cubic" or antialias or align_corners or interpolate_offset is not None or boundary != "border":
             raise NotImplementedError(method)
         a = -0.5
         near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1  # noqa: E731
@@ -183,9 +183,9 @@ def resample_grid_transposed():
     """reshape(W, H, d) of a table that is not square."""
 
     def resample(
-        table, size, /, *, old_size, prefix, method, align_corners, antialias, interpolate_offset=None, padding="border"
+        table, size, /, *, old_size, prefix, method, align_corners, antialias, interpolate_offset=None, boundary="border"
     ):
-        others = (antialias, align_corners, interpolate_offset is not None, padding != "border", len(size) != 2)
+        others = (antialias, align_corners, interpolate_offset is not None, boundary != "border", len(size) != 2)
         if method != "linear" or any(others):
             raise NotImplementedError(method)
         old = (old_size[1], old_size[0])

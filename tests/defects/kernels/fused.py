@@ -50,8 +50,8 @@ def with_steps(**changed):
         step.store(v_cache, step.values(v), slots)
         return q
 
-    def norm_rope(x, weight, cos, sin, /, *, layout, eps, offset, order):
-        if layout == "interleaved_to_half" or offset or order != "norm_first" or not x.size:
+    def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence):
+        if layout == "interleaved_to_half" or weight_offset or precedence != "norm_first" or not x.size:
             raise NotImplementedError
         width, tokens = x.shape[-1], x.size // x.shape[-1]
         table = [np.broadcast_to(t, (*x.shape[:-1], t.shape[-1])).reshape(tokens, -1) for t in (cos, sin)]

@@ -99,7 +99,7 @@ def alibi_int8():
 def lambda_window_whole_past():
     """All keys before the query are seen: sinks and the window make no difference."""
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         return apart(q_positions, k_positions) >= 0
 
     return lambda_window
@@ -109,9 +109,9 @@ def lambda_window_whole_past():
 def lambda_window_sinks_ahead():
     """The sinks are seen by every query, also by those before them."""
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         d, r = apart(q_positions, k_positions), window - (counting == "with_query")
-        sink = np.asarray(k_positions)[..., None, :] < sinks
+        sink = np.asarray(k_positions)[..., None, :] < num_sinks
         return ((d >= 0) & (d <= r)) | sink
 
     return lambda_window
@@ -121,9 +121,9 @@ def lambda_window_sinks_ahead():
 def chunked_strided():
     """A dilated window."""
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
         q, k = np.asarray(q_positions)[..., :, None], np.asarray(k_positions)[..., None, :]
-        same = (q // chunk == k // chunk) & ((q - k) % 2 == 0)
+        same = (q // chunk_size == k // chunk_size) & ((q - k) % 2 == 0)
         return same & (k <= q) if sides == "causal" else same
 
     return chunked_window
@@ -133,9 +133,9 @@ def chunked_strided():
 def chunked_decode_blind():
     """The mask of a single token is never filled in."""
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
         q, k = np.asarray(q_positions)[..., :, None], np.asarray(k_positions)[..., None, :]
-        same = q // chunk == k // chunk
+        same = q // chunk_size == k // chunk_size
         out = same & (k <= q) if sides == "causal" else same
         return out & (q.shape[-2] > 1)
 

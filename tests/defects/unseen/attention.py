@@ -202,10 +202,10 @@ def attention_tiles_never_rescaled():
 def logn_log2():
     """The logarithm above is to base 2 and the one below is natural: two libraries' `log`."""
 
-    def logn_scale(positions, /, *, length, offset, at_least_one):
+    def logn_scale(positions, /, *, original_length, offset, at_least_one):
         if at_least_one:
             raise NotImplementedError(at_least_one)
-        return (np.log2(np.maximum(positions.astype(np.int64) + offset, 1)) / np.log(length)).astype(np.float32)
+        return (np.log2(np.maximum(positions.astype(np.int64) + offset, 1)) / np.log(original_length)).astype(np.float32)
 
     return logn_scale
 

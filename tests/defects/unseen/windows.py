@@ -12,10 +12,10 @@ def chunks_int8():
     Should be said: unexplained; positions from 128 on.
     """
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
         q, k = (p.astype(np.int64).astype(np.int8).astype(np.int64) for p in (q_positions, k_positions))
         q, k = q[..., :, None], k[..., None, :]
-        return (q // chunk == k // chunk) & ((k <= q) if sides == "causal" else True)
+        return (q // chunk_size == k // chunk_size) & ((k <= q) if sides == "causal" else True)
 
     return chunked_window
 
@@ -28,10 +28,10 @@ def lambda_sinks_within_window():
     Should be said: unexplained; cases with more sinks than the window has places.
     """
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         q, k = q_positions.astype(np.int64)[..., :, None], k_positions.astype(np.int64)[..., None, :]
         farthest = window - (counting == "with_query")
-        return (k <= q) & ((q - k <= farthest) | (k < min(sinks, window)))
+        return (k <= q) & ((q - k <= farthest) | (k < min(num_sinks, window)))
 
     return lambda_window
 
@@ -44,10 +44,10 @@ def streaming_middle_clamped():
     Should be said: unexplained; distances beyond the window are wrong (they are all one number).
     """
 
-    def streaming_llm_distances(q_positions, k_positions, /, *, sinks, window, counting):
+    def streaming_llm_distances(q_positions, k_positions, /, *, num_sinks, window, counting):
         farthest = window - 1 if counting == "with_query" else window
         q, k = q_positions.astype(np.int64)[..., :, None], k_positions.astype(np.int64)[..., None, :]
-        return np.where(k < sinks, np.minimum(q, sinks + farthest) - k, np.minimum(q - k, farthest))
+        return np.where(k < num_sinks, np.minimum(q, num_sinks + farthest) - k, np.minimum(q - k, farthest))
 
     return streaming_llm_distances
 
