@@ -1,6 +1,6 @@
 """
-Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations and list of mistakes, and what
-commands print in the README and the guides.
+Write every generated page: arguments, deviations, diagnosis, scoreboard, the vectors' table of operations and list of
+mistakes, and what commands print in the README and the guides.
 
     python docs/generate.py              # all but the diagnosis; which cases catch which deviation, where cases have changed
     python docs/generate.py --measure    # the diagnosis too, and which cases catch any deviation: ten minutes or more
@@ -26,11 +26,13 @@ from posref.spec import REGISTRY
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "docs" / "site")]
 
+import argument_table  # noqa: E402
 import operation_table  # noqa: E402
 import scoreboard  # noqa: E402
 from trackers import references  # noqa: E402
 
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
+ARGUMENTS = ROOT / "docs" / "guides" / "arguments.md"
 PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"
 SHOWING = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]  # pages that show what commands print
 FLAGS = VECTORS.with_name("flags.json")
@@ -225,11 +227,12 @@ def pages(*, measured: bool) -> dict[Path, str]:
     record = strength.record(known=None if measured else json.loads(CAUGHT.read_bytes()))
     found = {
         PAGE: deviations(),
+        ARGUMENTS: argument_table.page(),
         CAUGHT: record,
         FLAGS: writer.json_bytes(mistakes(json.loads(record))).decode(),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
-        **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING},
+        **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING if path != ARGUMENTS},
     }
     return found | ({DIAGNOSIS: diagnosis()} if measured else {})
 

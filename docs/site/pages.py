@@ -138,7 +138,11 @@ def _mentions(op: str) -> list[str]:
     texts = {f"guides/{path.name}": path.read_text(encoding="utf-8") for path in sorted((DOCS / "guides").glob("*.md"))}
     texts |= {f"notebooks/{name}.md": notebooks.page(name) for name in notebooks.NAMES}
     named = re.compile(rf"`{op}`|posref\.{op}\b|plots\.chart\(\"{op}\"")
-    found = {name: text for name, text in texts.items() if name != "guides/operations.md" and named.search(text)}
+    found = {
+        name: text
+        for name, text in texts.items()
+        if name not in ("guides/arguments.md", "guides/operations.md") and named.search(text)
+    }
     return [f"[{text.splitlines()[0][2:]}](../{name})" for name, text in found.items()]
 
 
