@@ -19,7 +19,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 from hypothesis import settings
-from sampling import EXAMPLES, SHARE, beyond_few, select
 
 from posref import backends
 
@@ -29,6 +28,8 @@ os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
 os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer what they print, as they do elsewhere
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
+SHARE = 0.2  # of what is sampled, in a thorough run
+EXAMPLES = {"plain": 25, "thorough": 100}  # on which an invariant is tried
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
 LONGEST = (
@@ -39,50 +40,37 @@ LONGEST = (
 if sys.dont_write_bytecode:  # else each process that a test starts would compile posref anew
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+SAMPLED = pytest.StashKey[bool]()
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("posref's own tests")
-    group.addoption("--part", metavar="NAME", help="run one part of the tests in tests/every_encoding")
-    group.addoption("--share", type=float, help=f"of sampled tests, run so many; {SHARE} unless given, all of what is named")
-    group.addoption("--seed", type=int, help="which of them; by the date unless given")
+    group.addoption("--seed", type=int, help="which of the sampled tests a thorough run has; by the date unless given")
     group.addoption("--everything", action="store_true", help="run all of them, and what judges all of them together")
-    group.addoption("--small", action="store_true", help="run the tests of tests/gpu on a CPU, with NumPy in CuPy's place")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the share and the seed, in one process for all workers: of tests that are named, all are run."""
     option = config.option
-    examples = EXAMPLES["plain" if option.markexpr == PLAIN else "thorough"]
+    plain = option.markexpr == PLAIN
+    examples = EXAMPLES["plain" if plain else "thorough"]
     settings.register_profile("invariants", max_examples=examples, deadline=None, derandomize=True)
-    os.environ["POSREF_SMALL"] = "1" if option.small else "0"  # what tests/gpu/machine.py reads
     if hasattr(config, "workerinput"):
-        option.share, option.seed = config.workerinput["sampling"]
         return
-    by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    if option.everything or (by_name and option.share is None):
-        option.share = 1.0
-    elif option.share is None:
-        option.share = SHARE
-    if not 0 < option.share <= 1:
-        msg = f"--share must be above 0 and at most 1; got {option.share}"
-        raise pytest.UsageError(msg)
     if option.seed is None:
         option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist what was settled."""
-    node.workerinput["sampling"] = node.config.option.share, node.config.option.seed
+    by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    config.stash[SAMPLED] = not (plain or by_name or option.everything)
+    os.environ["POSREF_SHARE"] = str(SHARE if config.stash[SAMPLED] else 1)
+    os.environ["POSREF_SEED"] = str(option.seed)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which share of the thorough tests is run, and how to run the same again."""
-    if config.option.share >= 1 or config.option.markexpr == PLAIN:
+    if not config.stash.get(SAMPLED, False):
         return None
-    return f"thorough tests: --share {config.option.share} --seed {config.option.seed} of those sampled; --everything runs all"
+    return f"thorough tests: a share of {SHARE} of those sampled, by --seed {config.option.seed}; --everything runs all"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -100,22 +88,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """
-    Mark what is in the folder of thorough tests, take the share that is run, and begin with the files that take longest.
-
-    A worker runs a whole file.
-    """
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in the folder of thorough tests, and begin with the files that take longest: a worker runs a whole file."""
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
-    for item in beyond_few(items):
-        item.add_marker(pytest.mark.thorough)
-    share = 1.0 if config.option.markexpr == PLAIN else config.option.share  # a plain run has nothing that is sampled
-    kept, left = select(items, share, config.option.seed)
-    if left:
-        config.hook.pytest_deselected(items=left)
-    items[:] = sorted(kept, key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)

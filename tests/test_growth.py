@@ -1,60 +1,58 @@
 """What one more operation adds to a plain run is bounded, since there will be many; counted over the collected tests."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sampling import name_of, operation_of
 
 from posref.spec import REGISTRY
 
 MOST = 40  # plain tests of one operation, those about its own formula included
 EVERY = "tests/every_encoding/test_every_encoding.py::test_every_encoding"
-REMEDY = "Make it a part of tests/every_encoding, which has an operation's cases already, or mark it thorough and sampled."
+REMEDY = "Make it a part of tests/every_encoding, which has an operation's cases already, or mark it thorough."
 
 
-def counted(items: Iterable[Any]) -> Counter[str]:
-    """Return how many tests each operation has by name."""
-
-    def named(item: Any) -> Iterator[str]:
-        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        yield from {op for op in map(operation_of, parameters) if op is not None}
-
-    return Counter(op for item in items if not item.get_closest_marker("thorough") for op in named(item))
-
-
-def over_all(items: Iterable[Any]) -> set[str]:
-    """Return the plain tests that are made once for every operation, or nearly every one."""
-    seen: dict[str, set[str]] = defaultdict(set)
+def counted(items: Iterable[Any]) -> Counter[tuple[str, str]]:
+    """Return how often each plain test is made for each operation: for its name, its record or its own file."""
+    found = Counter[tuple[str, str]]()
     for item in items:
         if hasattr(item, "callspec") and not item.get_closest_marker("thorough"):
-            seen[name_of(item)] |= {op for op in map(operation_of, item.callspec.params.values()) if op is not None}
-    return {name for name, ops in seen.items() if len(ops) > len(REGISTRY) // 2}
+            names = [getattr(value, "name", value) for value in item.callspec.params.values()]
+            ops = {str(name).removesuffix(".py") for name in names if isinstance(name, str)} & set(REGISTRY)
+            found.update((item.nodeid.partition("[")[0], op) for op in ops)
+    return found
 
 
-def test_an_operation_has_few_tests_in_a_plain_run(request: pytest.FixtureRequest) -> None:
-    many = {op: count for op, count in counted(request.session.items).items() if count > MOST}
-    assert not many, f"{many} tests of an operation, where {MOST} are the most. {REMEDY}"
+def many(counts: Counter[tuple[str, str]]) -> dict[str, int]:
+    """Return the operations with too many plain tests."""
+    of_op = Counter[str]()
+    for (_, op), count in counts.items():
+        of_op[op] += count
+    return {op: count for op, count in of_op.items() if count > MOST}
 
 
-def test_one_plain_test_goes_over_every_operation(request: pytest.FixtureRequest) -> None:
-    others = over_all(request.session.items) - {EVERY}
-    assert not others, f"{sorted(others)} are made for every operation. {REMEDY}"
+def over_all(counts: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the plain tests that are made once for every operation, or nearly every one."""
+    return {test for test, ops in Counter(test for test, _ in counts).items() if ops > len(REGISTRY) // 2}
+
+
+def test_an_operation_has_few_tests_and_one_goes_over_all(request: pytest.FixtureRequest) -> None:
+    counts = counted(request.session.items)
+    assert not many(counts), f"more than {MOST} tests of an operation. {REMEDY}"
+    assert over_all(counts) <= {EVERY}, f"made for every operation. {REMEDY}"
 
 
 def test_an_operation_with_many_tests_is_found() -> None:
-    class Item:
-        def __init__(self, *values: Any, thorough: bool = False) -> None:
-            self.callspec, self.thorough = type("Spec", (), {"params": dict(enumerate(values))}), thorough
-            self.nodeid = f"test_it[{values[0]}]"
+    def item(*values: Any, thorough: bool = False) -> Any:
+        spec = SimpleNamespace(params=dict(enumerate(values)))
+        return SimpleNamespace(callspec=spec, nodeid=f"test_it[{values[0]}]", get_closest_marker=lambda _: thorough)
 
-        def get_closest_marker(self, _: str) -> bool:
-            return self.thorough
-
-    items = [Item("rope", "numpy"), Item(REGISTRY["rope"]), Item(Path("posref/rotary/rope.py")), Item("rope", thorough=True)]
-    assert counted([*items, Item("alibi", "rope")]) == {"rope": 4, "alibi": 1}
-    assert over_all(items) == set()
-    assert over_all([Item(op) for op in REGISTRY]) == {"test_it"}
-    assert over_all([Item(op, thorough=True) for op in REGISTRY]) == set()
+    items = [item("rope", "numpy"), item(REGISTRY["rope"]), item(Path("posref/rotary/rope.py")), item("rope", thorough=True)]
+    assert counted([*items, item("alibi", "rope")]) == {("test_it", "rope"): 4, ("test_it", "alibi"): 1}
+    assert many(counted([item("rope")] * (MOST + 1))) == {"rope": MOST + 1}
+    assert over_all(counted(items)) == set()
+    assert over_all(counted([item(op) for op in REGISTRY])) == {"test_it"}
+    assert over_all(counted([item(op, thorough=True) for op in REGISTRY])) == set()

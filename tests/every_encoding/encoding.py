@@ -103,5 +103,5 @@ class Encoding:
         """Raise all failures at once, if any, under the names of the parts that failed."""
         if self.failures:
             names = list(dict.fromkeys(name for name, _ in self.failures))
-            msg = f"{self.op}: {', '.join(names)} ({len(self.failures)} failures; --part {names[0]} runs that part alone)"
+            msg = f"{self.op}: {', '.join(names)} ({len(self.failures)} failures)"
             raise ExceptionGroup(msg, [failure for _, failure in self.failures])

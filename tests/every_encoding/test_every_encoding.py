@@ -1,8 +1,4 @@
-"""
-The plain test of every operation: each part judges what was found, and those that fail are named.
-
-`pytest tests/every_encoding -k alibi --part values_on_every_library` runs one part of one operation.
-"""
+"""The plain test of every operation: each part judges what was found, and those that fail are named."""
 
 import functools
 from typing import Any
@@ -19,15 +15,12 @@ MODULES = (calls, evidence, words, libraries, judging, proofs, composed, invaria
 
 
 @pytest.mark.parametrize("op", REGISTRY)
-def test_every_encoding(op: str, request: pytest.FixtureRequest) -> None:
+def test_every_encoding(op: str) -> None:
     """All that is asked of one operation in a plain run."""
-    only = request.config.getoption("--part")
-    assert only is None or only in PARTS, f"--part must be one of {', '.join(PARTS)}; got {only}."
-    if only is None:
-        written.assert_written(op)
-        assert stored(op), f"{op} is not in the suite: posref vectors build conformance/vectors --op {op}"
+    written.assert_written(op)
+    assert stored(op), f"{op} is not in the suite: posref vectors build conformance/vectors --op {op}"
     encoding = Encoding(op)
-    for name in PARTS if only is None else (only,):
+    for name in PARTS:
         encoding.run(name)
     encoding.finish()
 
@@ -56,7 +49,7 @@ def test_parts_that_fail_are_named_with_their_places_and_the_others_are_run(monk
     assert run == [encoding.op]
     with pytest.raises(ExceptionGroup) as caught:
         encoding.finish()
-    assert caught.value.message.startswith(f"{encoding.op}: values, crashes (3 failures; --part values ")
+    assert caught.value.message == f"{encoding.op}: values, crashes (3 failures)"
     assert [str(error).splitlines()[0] for error in caught.value.exceptions] == [
         "values | torch | float32: off by 3 in float32",
         "values | torch | float16: off by 3 in float16",

@@ -1,7 +1,7 @@
 """
-Where the tests of this folder run: on a GPU that PyTorch and CuPy know, or with `--small` on a CPU, with a stand-in for CuPy.
+Where the tests of this folder run: on a GPU that PyTorch and CuPy know, or on a CPU, with a stand-in for CuPy.
 
-`pytest tests/gpu` asks for a GPU, and fails without one. `pytest tests/gpu --small` runs the same code on any machine.
+`pytest tests/gpu` asks for a GPU, and fails without one. `POSREF_SMALL=1 pytest tests/gpu` runs the same code on any machine.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-SMALL = os.environ.get("POSREF_SMALL") == "1"  # what --small sets, for all workers
+SMALL = os.environ.get("POSREF_SMALL") == "1"
 if SMALL:
     import standin
 
@@ -19,7 +19,9 @@ if SMALL:
     DEVICE = "cpu"
 else:
     if not torch.cuda.is_available():
-        msg = "no GPU that PyTorch knows: `pytest tests/gpu --small` runs these tests on a CPU, with NumPy in CuPy's place"
+        msg = (
+            "no GPU that PyTorch knows: `POSREF_SMALL=1 pytest tests/gpu` runs these tests on a CPU, with NumPy in CuPy's place"
+        )
         raise RuntimeError(msg)
     import cupy as cp
 

@@ -14,7 +14,10 @@ import posref
 from posref.conformance import check
 from posref.spec import REGISTRY
 
-ONE = {"core": {"op": ("apply_rope", "alibi")}, "kernel": {"case": "apply_rope/kernel/half-tokens-65"}}  # what --small checks
+ONE = {
+    "core": {"op": ("apply_rope", "alibi")},
+    "kernel": {"case": "apply_rope/kernel/half-tokens-65"},
+}  # what is checked on a CPU
 
 
 def asked(op: str) -> Any:

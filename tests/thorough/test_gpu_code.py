@@ -17,14 +17,14 @@ from posref.spec import REGISTRY
 TESTS = Path(__file__).parents[1]
 
 
-def ran(*options: str) -> subprocess.CompletedProcess[str]:
+def ran(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = (sys.executable, "-m", "pytest", str(TESTS / "gpu"), "-n", "0", "-q", "-p", "no:cacheprovider", *options)
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, env=alone)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, env=alone | environment)
 
 
 def test_every_operation_is_right_on_the_stand_in_for_cupy() -> None:
-    done = ran("--small")
+    done = ran(POSREF_SMALL="1")
     assert done.returncode == 0, done.stdout[-4000:]
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None
@@ -36,4 +36,4 @@ def test_every_operation_is_right_on_the_stand_in_for_cupy() -> None:
 def test_without_a_gpu_they_fail_and_say_what_runs() -> None:
     done = ran("--co")
     assert done.returncode != 0
-    assert "no GPU that PyTorch knows: `pytest tests/gpu --small` runs these tests on a CPU" in done.stdout
+    assert "no GPU that PyTorch knows: `POSREF_SMALL=1 pytest tests/gpu` runs these tests on a CPU" in done.stdout
