@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -110,8 +111,7 @@ def test_a_part_of_a_project_is_imported_alone(tmp_path: Path, monkeypatch: pyte
             del sys.modules[name]
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
+@few(1, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
 def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     made = CliRunner().invoke(cli, ["adapter", "new", "my-library", "--like", kind, "-o", str(file)])

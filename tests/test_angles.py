@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from sampling import few
 
 from posref.backends.exact import nearest_float64, precision
 from posref.core.angles import BITS, LIMBS, cos_sin, cos_sin_of_running_sums, running_sums, turn_limbs
@@ -169,9 +170,8 @@ def test_gradient_to_frequencies_reaches_learned_arrays() -> None:
     np.testing.assert_array_less(np.abs(np.asarray(gradient) - expected), 8 * (4 + 5 + 3) * 2.0**-24)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 30.0])
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@few(3, "scale", [1e-4, 1.0, 30.0])
+@few(1, "wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_running_sums_are_exact_before_they_are_rounded(wrap: Callable[..., Any], scale: float) -> None:
     """Two numbers of 24 bits are off by half an ulp where the sum is rounded once; a sum in float32 loses far more."""
     terms = (np.random.default_rng(7).standard_normal((2, 2000, 3)) * scale).astype(np.float32)

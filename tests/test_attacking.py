@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from attacking import ATTACKS
+from sampling import few, share
 
 SCRIPT = Path(__file__).with_name("attacking.py")
 
 
-@pytest.mark.few(1)
-@pytest.mark.sampled(part=0.5)
 @pytest.mark.skipif(sys.platform != "linux", reason="devices, limits and signals are Linux's")
-@pytest.mark.parametrize("name", ATTACKS)
+@few(1, "name", share(ATTACKS, part=0.5))
 def test_an_attack_loses_nothing(name: str) -> None:
     """In a process of its own, whose memory is small: that of a child is counted from its parent's on."""
     command = [sys.executable, str(SCRIPT), f"={name}"]

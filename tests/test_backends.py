@@ -12,6 +12,7 @@ import pytest
 from conftest import LIBRARIES, Library, opened
 from every_encoding.libraries import FEW, assert_smoke_is_right
 from sample import cases, sample, smoke, traits
+from sampling import few, share
 
 import posref
 from posref import backends
@@ -29,9 +30,8 @@ def test_the_sample_has_every_trait_of_the_cases() -> None:
         assert smoke(op).tier == "smoke"
 
 
-@pytest.mark.sampled
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 @pytest.mark.parametrize("name", FEW)
 def test_every_operation_is_right_on_slow_libraries(name: str, op: str) -> None:
     """Those that a plain run asks too: all operations, where that asks a few."""
@@ -150,8 +150,7 @@ def test_a_float64_table_widens_float32_no_further_than_its_result(library: Libr
 # ---- shapes ---------------------------------------------------------
 
 
-@pytest.mark.few(10)
-@pytest.mark.parametrize("shape", [(0, 8), (1, 8), (2, 0, 8), (2, 3, 1, 8), (0, 3, 5, 8), (5, 2, 2, 1, 8)])
+@few(2, "shape", [(0, 8), (1, 8), (2, 0, 8), (2, 3, 1, 8), (0, 3, 5, 8), (5, 2, 2, 1, 8)])
 def test_rope_keeps_every_shape(library: Library, shape: tuple[int, ...]) -> None:
     x = library.array(np.ones(shape), "float32")
     turned = posref.rope(x, library.array(np.arange(shape[-2])), layout="half", base=10000.0, rotary_dim=6)
@@ -159,8 +158,7 @@ def test_rope_keeps_every_shape(library: Library, shape: tuple[int, ...]) -> Non
     assert library.host(turned).shape == shape
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("queries", [0, 1, 3])
+@few(2, "queries", [0, 1, 3])
 def test_biases_of_empty_and_single_rows(library: Library, queries: int) -> None:
     q, k = library.array(np.arange(queries)), library.array(np.arange(4))
     table = library.array(np.ones((8, 5)), "float32")

@@ -15,6 +15,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample import stored
+from sampling import few
 
 from posref import alibi, apply_rope, attention, axial_rope, rope, rope_frequencies, rope_table, t5_bias
 from posref.core import blocks, strips
@@ -105,9 +106,8 @@ def test_what_is_divided() -> None:
     assert {"alibi", "t5_bias"} <= set(UNROLLED)
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("op", DIVIDED)
+@few(1, "dtype", ["float32", "bfloat16"])
+@few(8, "op", DIVIDED)
 def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -> None:
     every_vector(op, dtype)
     assert max(count) > 0

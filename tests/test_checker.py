@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref.conformance import Unsupported, check, check_call
@@ -190,9 +191,8 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "_explain", lambda operations: None)
 
 
-@pytest.mark.few(6)
 @pytest.mark.usefixtures("diagnosed")
-@pytest.mark.parametrize("name", NEVER_RIGHT)
+@few(6, "name", NEVER_RIGHT)
 def test_never_right(name: str) -> None:
     function, verdict, message = NEVER_RIGHT[name]
     report = check_call(function, op="rope")

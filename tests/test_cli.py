@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -91,8 +92,8 @@ def test_one_case_can_be_repeated() -> None:
     assert "rope_table/plain/far" in result.output
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize(
+@few(
+    6,
     ("arguments", "text"),
     [
         (("check", "no_such_module"), "cannot import 'no_such_module'"),

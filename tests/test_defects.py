@@ -8,6 +8,7 @@ import pytest
 from planting import FOLDER, Defect
 from quality import FIRST, FRESH, KINDS, UNSEEN, VERDICTS, diagnosed, named, operations, report_on, row, totals
 from reporting import of_the_example
+from sampling import everything, few, share
 from sources import assert_stands_alone
 
 from posref.conformance.evidence.deviations import DEVIATIONS
@@ -21,9 +22,7 @@ SOME = [pytest.param(defect, marks=[] if defect in QUICK else pytest.mark.thorou
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@pytest.mark.few(7)
-@pytest.mark.sampled(of=operations)
-@pytest.mark.parametrize("defect", SOME, ids=lambda defect: defect.__name__)
+@few(7, "defect", share(SOME), ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
     """Ties give the same values on every case asked: one of them must be the planted one."""
     report, found = report_on(defect), row(defect)
@@ -32,7 +31,7 @@ def test_found_and_explained(defect: type[Defect]) -> None:
     assert found.verdict != "wrong", f"{found.defect} is not {found.called}"
 
 
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 @pytest.mark.parametrize("defects", [FIRST, UNSEEN], ids=["first", "unseen"])
 def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defect]]) -> None:
@@ -43,8 +42,8 @@ def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defec
 KNOWN = [d for d in (*KINDS, *FRESH) if d.NAMES or d.SAID]
 
 
-@pytest.mark.few(10)
-@pytest.mark.parametrize(
+@few(
+    10,
     "defect",
     [pytest.param(d, marks=[pytest.mark.thorough] if operations(d) == ["rope"] else []) for d in KNOWN],
     ids=lambda defect: defect.__name__,
@@ -72,7 +71,7 @@ def is_double(defect: type[Defect]) -> bool:
     return any(isinstance(names, tuple) and len(names) > 1 for names in defect.NAMES)
 
 
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 def test_all_doubles_in_the_registry_are_named() -> None:
     doubles = [row(defect) for defect in DEFECTS if is_double(defect)]
@@ -95,7 +94,7 @@ def test_a_defect_says_what_it_is() -> None:
         assert {name for names in planted for name in names} <= set(DEVIATIONS), defect
 
 
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 def test_the_page_in_the_docs_is_what_is_measured() -> None:
     """But for what it says of the registry's own mutants: see `test_deviations`."""

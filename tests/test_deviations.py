@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from quality import RECORD, answers, cases, caught, diagnosed, record, recorded, registry
 from sample import stored
+from sampling import everything, share
 
 import posref
 from posref.conformance import check, judge
@@ -134,8 +135,7 @@ def test_the_record_is_written_as_it_is_read() -> None:
         assert all(0 < int(bits, 16) < 1 << len(of["cases"]) for bits in of["caught"].values())
 
 
-@pytest.mark.sampled(of=touched, part=0.5)
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", share(SOME, part=0.5))
 def test_the_record_is_current(name: str) -> None:
     """Of one deviation, in every operation that it touches; that the cases are those asked is a part of `every_encoding`."""
     for op in touched(name):
@@ -146,8 +146,7 @@ def test_the_record_is_current(name: str) -> None:
 ALIKE = {"angles-reduced", "angles-reduced-fused"}  # they differ by less than an honest rounding of angles does
 
 
-@pytest.mark.sampled(of=lambda name: [stage(name)], part=0.5)
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", share(SOME, part=0.5))
 def test_each_is_recognised(name: str) -> None:
     """The diagnosis of a mutant names it; what else it names gives the same values on every case asked."""
     op = stage(name)
@@ -160,7 +159,7 @@ def test_each_is_recognised(name: str) -> None:
         assert agree(DEVIATIONS[name], others, [op]), f"{name} is not {other}"
 
 
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
     """Here, since the diagnoses of all mutants are kept for the process that made them."""

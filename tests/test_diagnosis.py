@@ -11,6 +11,7 @@ import pytest
 import torch
 from quality import named, report_on
 from sample import stored
+from sampling import few
 
 import posref
 from posref.backends.rounding import round_to
@@ -40,8 +41,7 @@ def told(function: Callable[..., Any], op: str) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", SAID)
+@few(3, "name", SAID)
 def test_a_defect_without_a_name_is_told(name: str) -> None:
     (found,) = [op.diagnosis for op in report_on(named(name)).operations if op.diagnosis]
     assert SAID[name] in found["text"]

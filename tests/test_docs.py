@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sampling import few
 
 import posref
 
@@ -34,8 +35,7 @@ def examples_that_fail(names: list[str]) -> dict[str, str]:
     return wrong
 
 
-@pytest.mark.few(12)
-@pytest.mark.parametrize("package", PACKAGES)
+@few(12, "package", PACKAGES)
 def test_examples_of(package: str) -> None:
     assert runnable(package)
     assert examples_that_fail(runnable(package)) == {}

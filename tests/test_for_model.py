@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from click.testing import CliRunner
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -238,8 +239,7 @@ def test_sizes_are_of_presets() -> None:
         assert sizes.heads % sizes.key_heads == 0, name
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("always", "code"), [(None, 0), (1, 1), (10**6, 1)])
+@few(1, ("always", "code"), [(None, 0), (1, 1), (10**6, 1)])
 def test_a_list_that_no_length_chooses_is_found(always, code) -> None:
     """A target need not list the scaling of the model that it is asked about."""
 

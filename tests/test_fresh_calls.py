@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sampling import few, share
 
 import posref
 from posref.conformance import check
@@ -68,9 +69,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("op", ["learned", "alibi_slopes", "t5_buckets", "rope_table"])
-@pytest.mark.parametrize("lacking", ["refuse", "guess"])
+@few(1, "op", ["learned", "alibi_slopes", "t5_buckets", "rope_table"])
+@few(1, "lacking", ["refuse", "guess"])
 def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_path: Path) -> None:
     source = TABLE.format(op=op, lacking=lacking, key=KEYS["by hash"])
     (tmp_path / "table.py").write_text(source)
@@ -81,9 +81,8 @@ def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_pat
     assert "--seed" in done.stdout
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("tier", ["smoke", "core"])
+@few(1, "key", KEYS)
+@few(1, "tier", ["smoke", "core"])
 def test_no_key_of_a_table_helps(tier: str, key: str, tmp_path: Path) -> None:
     (tmp_path / "table.py").write_text(TABLE.format(op="sinusoidal", lacking="guess", key=KEYS[key]))
     assert run(tmp_path, "table.py", "--tier", tier).returncode == 1
@@ -153,8 +152,7 @@ def small(op: str) -> list[LoadedCase]:
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_a_fresh_call_is_another_one_and_the_reference_is_right(op: str) -> None:
     cases = small(op)
     assert cases

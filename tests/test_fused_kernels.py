@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from planting import defects
 from quality import report_on, row, totals
+from sampling import everything, few
 
 import posref
 
@@ -21,14 +22,12 @@ def test_a_kernel_without_a_defect_conforms(kernel) -> None:
     assert not report.failures, [(case.id, case.message) for case in report.failures][:5]
 
 
-@pytest.mark.few(4)
 def test_there_are_defects_of_many_kinds() -> None:
     assert len(WRONG) >= 45
     assert len(RIGHT) == 2
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("defect", WRONG, ids=lambda defect: defect.__name__)
+@few(5, "defect", WRONG, ids=lambda defect: defect.__name__)
 def test_a_defect_is_found_and_never_called_another(defect) -> None:
     found = row(defect)
     assert found.found
@@ -36,14 +35,14 @@ def test_a_defect_is_found_and_never_called_another(defect) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 def test_nine_tenths_of_the_defects_that_the_registry_knows_are_named() -> None:
     known = totals(row(defect) for defect in WRONG if defect.NAMES)
     assert known["named"] >= 0.9 * known["defects"], known
 
 
-@pytest.mark.everything
+@everything
 @pytest.mark.thorough
 def test_four_fifths_of_all_defects_are_named_or_have_their_place() -> None:
     found = totals(row(defect) for defect in WRONG)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from described import matches
 from every_encoding.calls import assert_accepted
+from sampling import few, share
 
 import posref
 from posref.cli import cli
@@ -43,9 +44,8 @@ def test_a_call_that_is_not_described_is_told() -> None:
     )
 
 
-@pytest.mark.sampled
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_the_reference_accepts_all_that_is_drawn(op: str) -> None:
     """As every plain run asks of fewer draws: and so many draws give every option."""
     assert_accepted(op, 250)
@@ -164,11 +164,10 @@ def test_correct_code_does_not_fail(file: str) -> None:
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
-@pytest.mark.few(4)
-@pytest.mark.sampled
-@pytest.mark.parametrize(
+@few(
+    4,
     ("op", "examples"),
-    [*((op, 4) for op in list(REGISTRY)[::8]), *(pytest.param(op, 12, marks=pytest.mark.thorough) for op in REGISTRY)],
+    share([*((op, 4) for op in list(REGISTRY)[::8]), *(pytest.param(op, 12, marks=pytest.mark.thorough) for op in REGISTRY)]),
 )
 def test_the_reference_does_not_fail(op: str, examples: int) -> None:
     findings = fuzz("posref", op=op, examples=examples, seed=3)

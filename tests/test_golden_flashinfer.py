@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
+from sampling import few
 
 from posref.cli import cli
 
@@ -32,9 +32,8 @@ def written(folder: Path, *arguments: str) -> tuple[dict[str, Any], dict[str, An
     return json.loads(definition.read_text(encoding="utf-8")), trace, load_file(folder / path)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("name", CALLS)
+@few(1, "dtype", ["float32", "float16"])
+@few(3, "name", CALLS)
 def test_the_reference_gives_what_the_workload_says(name: str, dtype: str, tmp_path: Path) -> None:
     definition, trace, tensors = written(tmp_path / "data", *CALLS[name], "--dtype", dtype)
     assert trace["definition"] == definition["name"]

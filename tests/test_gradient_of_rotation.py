@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from sampling import few
 from torch import Tensor
 
 from posref import apply_rope, mrope, rope, rope_frequencies, rope_table
@@ -50,8 +51,7 @@ def pulled(function: Any, x: Tensor, cotangents: Tensor) -> tuple[Tensor, str]:
     return torch.autograd.grad(y, x, cotangents)[0], node(y)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("options", WAYS)
+@few(1, "options", WAYS)
 def test_gradients_of_two_orders_are_right(options: dict[str, Any]) -> None:
     x, (cos, sin) = made(2, 3, 4, 8).requires_grad_(), table(4, 6)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sampling import few, share
 from sizes import takes_matrices_alone
 from test_vectors import reseal, suite_of
 
@@ -297,8 +298,7 @@ def test_automatic_differentiation_keeps_within_the_bounds() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", OF_REALS)
+@pytest.mark.parametrize("op", share(OF_REALS))
 def test_automatic_differentiation_on_jax_keeps_within_the_bounds(op: str) -> None:
     """Of the last case and the largest, since JAX compiles every shape by itself."""
     own = [case for case in loaded() if case.op == op]
@@ -423,8 +423,8 @@ def test_a_right_vjp_passes_all(op: str) -> None:
     assert report.conformant
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize(
+@few(
+    5,
     ("op", "wrong", "name", "message"),
     [
         ("apply_rope", forwards, "half", "class|allows"),
@@ -537,10 +537,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    "op", [pytest.param("rope", marks=pytest.mark.thorough), "sinusoidal", "t5_buckets", "learned", "attention"]
-)
+@few(3, "op", [pytest.param("rope", marks=pytest.mark.thorough), "sinusoidal", "t5_buckets", "learned", "attention"])
 def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> None:
     def contiguous(x: Any) -> Any:
         if not isinstance(x, np.ndarray) or 0 in x.strides or x.flags.c_contiguous:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from hostile import Changes, contents, edit, header, joined, place, read, sealed, small, split, watched
 from safetensors.numpy import save
+from sampling import few
 
 from posref.cli import cli
 from posref.conformance import check_call
@@ -300,8 +301,7 @@ def test_a_good_suite_is_read_and_is_what_the_official_readers_say(tampered: Cal
     assert len(groups[0].cases) == 3
 
 
-@pytest.mark.few(38)
-@pytest.mark.parametrize("name", MALFORMED)
+@few(38, "name", MALFORMED)
 def test_one_thing_changed_is_a_named_error(name: str, tampered: Callable[[Changes], Path]) -> None:
     changes, message = MALFORMED[name]
     root = tampered(changes)
@@ -323,8 +323,7 @@ def test_there_are_enough_of_them() -> None:
 NOW, LATER = list(MALFORMED)[::4], [name for i, name in enumerate(MALFORMED) if i % 4]
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("name", [*NOW, *(pytest.param(name, marks=pytest.mark.thorough) for name in LATER)])
+@few(6, "name", [*NOW, *(pytest.param(name, marks=pytest.mark.thorough) for name in LATER)])
 def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Changes], Path]) -> None:
     changes, _ = MALFORMED[name]
     root = tampered(changes)

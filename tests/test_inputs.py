@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -240,9 +241,8 @@ def test_numbers_that_cannot_be_are_a_sentence(name: str, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    "arguments",
+@few(
+    4, "arguments",
     [
         ("golden", "alibi_slopes", "--option", f"heads={2**40}"), ("golden", "alibi_slopes", "--option", "heads=99999999"),
         ("golden", "alibi", "--positions", "0:9000", "--option", "heads=64", "--option", "form=causal"),

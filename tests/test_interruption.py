@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import interruptible
 from interrupting import a_folder, scratch_of, tree
+from sampling import few
 from stopping import COMMANDS, stop_all
 
 from posref.conformance.errors import VectorError
@@ -60,8 +61,8 @@ def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
+@few(
+    1,
     ("limit", "arguments"),
     [
         (1000, ("vectors", "build", "{}/suite", "--tier", "smoke")),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -169,8 +170,7 @@ def test_every_operation_has_kernel_cases_or_says_why_not() -> None:
         assert bool(stated.kernel) is not bool(stated.no_kernel), f"{op}: state KERNEL, or NO_KERNEL, in its evidence"
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("op", [op for op in REGISTRY if facts_of(op).kernel])
+@few(6, "op", [op for op in REGISTRY if facts_of(op).kernel])
 def test_an_operation_answers_the_smallest_of_its_kernel_calls(op: str) -> None:
     asked = min(kernel_cases.cases(op), key=lambda c: sum(x.size for x in c.inputs.values()))
     [case] = tier.load([op], asked.id)
@@ -190,8 +190,7 @@ def test_what_the_tier_adds_nothing_to_is_told() -> None:
     assert not any("tier kernel" in note for note in check("posref", op="alibi_slopes").target["notes"])
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
+@few(8, "op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
 def test_calls_of_other_kinds_are_large_and_right(op: str) -> None:
     """Some result has more than 64 channels or 256 rows, and no two calls have one name."""
     names = kernel_cases.names(op)
@@ -218,8 +217,8 @@ def beyond(limit: int, op: str, axis: int) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
+@few(
+    1,
     ("op", "limit", "axis"),
     [
         ("resample", 64, 1),

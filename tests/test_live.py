@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
+from sampling import few, share
 
 import posref
 from posref.backends.bounds import bounds
@@ -22,9 +23,8 @@ RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
 
 
-@pytest.mark.sampled
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_live_judging_is_that_of_all_stored_vectors(op: str) -> None:
     for case in stored(op):
         if case.kind in ("value", "vjp"):
@@ -69,8 +69,7 @@ LARGE: dict[str, tuple[Arrays, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("op", LARGE)
+@few(3, "op", LARGE)
 def test_one_wrong_value_of_a_large_call_is_found_wherever_it_is(op: str) -> None:
     """In the first and last row, at borders of tiles, in a tail, in one head alone, anywhere between."""
     inputs, params = LARGE[op]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from every_encoding.written import assert_written, left_to_do
+from sampling import few
 
 from posref.conformance.new import new
 
@@ -76,8 +77,7 @@ FAILS = {
 }
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("folder", FAILS)
+@few(2, "folder", FAILS)
 def test_each_file_runs_and_says_what_to_write(folder: str, begun: Path) -> None:
     done = python(begun, "-c", FAILS[folder].format(NAME))
     error = done.stderr.splitlines()[-1]

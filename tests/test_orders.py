@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from reordered import Reordered, Single
 from sample import LARGEST, size, stored
+from sampling import share
 
 from posref.backends.numbers import Array
 from posref.conformance.judge import judge
@@ -61,9 +62,8 @@ def seed(request: pytest.FixtureRequest) -> int:
     return int(request.config.option.seed or 0)
 
 
-@pytest.mark.sampled
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REALS)
+@pytest.mark.parametrize("op", share(REALS))
 def test_float32_code_in_a_drawn_order_conforms(op: str, seed: int) -> None:
     rng = np.random.default_rng([seed, *op.encode()])
     failed, judged = [], 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from every_encoding.written import FOLDER, assert_inside, plain_file, value_cases
+from sampling import share
 from sources import assert_plain
 
 from posref.spec import REGISTRY
@@ -94,7 +95,6 @@ def test_one_that_is_wrong_or_answers_too_little_fails(refuses: str, more: str, 
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_each_is_inside_the_bounds_in_all_its_dtypes(op: str) -> None:
     assert_inside(plain_file(op), op)

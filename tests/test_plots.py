@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sampling import share
 
 import posref
 from posref import analysis, backends, plots
@@ -127,9 +128,8 @@ def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     assert not left
 
 
-@pytest.mark.sampled
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
     for kind in plots.kinds_of(op):
         plots.save([kind.chart(plots.calls.Asked(op))], tmp_path / f"{kind.name}.svg")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import interruptible
+from sampling import few
 
 from posref.conformance import check
 from posref.conformance.errors import PosrefError, Stopped, TargetError
@@ -259,8 +260,7 @@ def alibi_slopes(heads, /, **options): os._exit(3)
 """
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("how", ["copy", "new"])
+@few(1, "how", ["copy", "new"])
 def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: Path) -> None:
     """Neither at first, a copy of this process or a new one, nor when it was started again after the suite was read."""
     if how == "copy" and (sys.platform != "linux" or sys.version_info >= (3, 12)):
@@ -443,8 +443,7 @@ SHARING = {
 }
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("way", SHARING)
+@few(1, "way", SHARING)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
 def test_memory_that_can_be_shared_is_limited(way: str, tmp_path: Path) -> None:
     """No limit of a process counts it."""

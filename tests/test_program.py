@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import interruptible
+from sampling import few
 
 ROOT = Path(__file__).parents[1]
 POSREF = [sys.executable, "-m", "posref"]
@@ -22,8 +23,8 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=words, cwd="/")
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize(
+@few(
+    6,
     ("line", "code"),
     [
         ("$CHECK", 0),
@@ -69,8 +70,8 @@ posref.cli.main()
 """
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
+@few(
+    2,
     ("raised", "said"),
     [
         ("ZeroDivisionError('of mine\\nin two lines')", "this is a fault of posref: ZeroDivisionError: of mine in two lines"),
@@ -106,9 +107,8 @@ main()
 """
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("module", ["posref.spec", "posref.cli", "click", "posref.presets", "rich"])
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@few(4, "module", ["posref.spec", "posref.cli", "click", "posref.presets", "rich"])
+@few(1, "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_modules_load_prints_no_traceback(signum: int, module: str) -> None:
     command = [sys.executable, "-c", LOADING, module, str(int(signum))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, preexec_fn=interruptible)
@@ -122,9 +122,8 @@ def alibi_slopes(heads, **_):
 """
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("times", [1, 2])
+@few(2, "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@few(1, "times", [1, 2])
 def test_a_check_that_is_told_to_stop_ends_with_exit_code_2(times: int, signum: int, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW + f"open({str(tmp_path / 'begun')!r}, 'w')")
     program = subprocess.Popen(
@@ -163,8 +162,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", COMMANDS)
+@few(1, "name", COMMANDS)
 def test_no_module_of_the_current_folder_runs_in_the_judge(name: str, tmp_path: Path) -> None:
     for fake in FAKES:
         (tmp_path / f"{fake}.py").write_text(FAKE)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from conftest import interruptible
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -119,8 +120,7 @@ def asked(name: str, *arguments: str, **options: Any) -> Report:
     return check(command=command(name, *arguments), **{"case": CASE, **LIMITS, **options})
 
 
-@pytest.mark.few(20)
-@pytest.mark.parametrize("name", ONE_VERDICT)
+@few(20, "name", ONE_VERDICT)
 def test_every_program_gets_one_verdict_and_leaves_no_process(name: str) -> None:
     verdict, message = ONE_VERDICT[name]
     report = asked(name, **({"timeout": 100.0} if name == "endless_noise" else {}))
@@ -383,8 +383,8 @@ def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
     assert alone.conformant
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
+@few(
+    4,
     ("how", "verdict", "message"),
     [
         ("", "pass", ""),

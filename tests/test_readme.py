@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sampling import few
 
 from posref.conformance.calls import makes_constants
 from posref.spec import REGISTRY
@@ -41,8 +42,7 @@ def test_the_readme_is_short_and_shows_output() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 150
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("page", "command", "shown"), BLOCKS, ids=[f"{page}: {command}" for page, command, _ in BLOCKS])
+@few(1, ("page", "command", "shown"), BLOCKS, ids=[f"{page}: {command}" for page, command, _ in BLOCKS])
 def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: str) -> None:
     assert skeleton(GENERATE.run(command, TEXTS[page])) == skeleton(shown), "if the change is meant: python docs/generate.py"
 
@@ -116,8 +116,7 @@ def test_vectors_are_readable_without_posref() -> None:
     assert "0 values outside" in done.stdout
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("defect", ["position", "base", "layout", "nan"])
+@few(2, "defect", ["position", "base", "layout", "nan"])
 def test_the_reader_without_posref_finds_defects(defect: str) -> None:
     def broken(x: Any, positions: Any, /, **options: Any) -> list[float]:
         if defect == "position":

@@ -21,6 +21,7 @@ from planting import written
 from quality import named
 from reporting import case, document, every_verdict, hostile, of_reference, of_the_example, operation, unfinished
 from rich.console import Console
+from sampling import few
 
 import posref
 from posref.conformance import check, judge
@@ -390,8 +391,8 @@ def snippet(report: dict[str, Any], op: str) -> str:
     return shown
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
+@few(
+    1,
     ("target", "op", "expected"),
     [
         ("broken_rope", "rope_table", "sin[0, 0]: expected np.float64(0.6300284"),

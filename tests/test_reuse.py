@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sampling import few, share
 from test_vectors import files, reseal
 
 import posref
@@ -122,9 +123,8 @@ def sealed_with_another_secret(path: Path) -> None:
     path.parent.with_name("theirs").joinpath(path.name).replace(path)
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize(
-    "damage",
+@few(
+    6, "damage",
     [
         nothing_left, cut, flipped(0), flipped(len(proof_cache.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder,
         a_pipe, a_link, sealed_without_the_secret, sealed_with_another_secret,
@@ -169,8 +169,7 @@ def short(folder: Path, secret: Path) -> None:
     secret.write_bytes(b"1234")
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("make", [of_others, read_by_others, read_by_a_group, linked, short])
+@few(2, "make", [of_others, read_by_others, read_by_a_group, linked, short])
 def test_a_folder_that_others_may_change_is_not_used(make: Callable[[Path, Path], None], tmp_path: Path) -> None:
     folder, secret = tmp_path / "cache", tmp_path / "cache.secret"
     Store(folder).put("mine", stored())
@@ -225,8 +224,8 @@ def test_a_case_that_is_edited_is_the_only_one_proved(tmp_path: Path, monkeypatc
 CASE = Case("rope/x/one", {"base": 10.0}, {"x": [[1.0, 2.0]], "positions": np.asarray([1, 2])}, "why")
 
 
-@pytest.mark.few(10)
-@pytest.mark.parametrize(
+@few(
+    10,
     "change",
     [
         {"id": "rope/x/two"},
@@ -318,8 +317,8 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
+@few(
+    3,
     "name",
     [
         "bias/alibi.py",
@@ -590,9 +589,8 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
     assert "the witnesses disagree at out/out" in done.stderr
 
 
-@pytest.mark.sampled(part=0.5)
 @pytest.mark.thorough
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_an_operation_has_the_same_bytes_in_one_process_and_without_gmpy2(op: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--op", op]
     subprocess.run([*command, "--jobs", "1", "--no-reuse"], check=True, env=os.environ | {"MPMATH_NOGMPY": "1"})

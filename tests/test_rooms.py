@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sampling import few
 
 ROOT = Path(__file__).parents[1]
 CHECK = (
@@ -43,8 +44,8 @@ def test_imports_point_one_way_and_never_in_a_circle(package: Path) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
+@few(
+    2,
     ("file", "line"),
     [
         ("suite/reader.py", "from ..targets.base import Target"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -522,8 +523,8 @@ def test_a_stated_scope_has_pairs_and_multiples() -> None:
     assert "not inverse with layout interleaved" in report.scopes[0].line
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
+@few(
+    3,
     ("op", "bound", "outside"),
     [
         ("resample", {"size": {"min": 2}}, lambda c: 1 in c.size),
@@ -642,8 +643,8 @@ def test_a_malformed_scope_is_exit_code_2(tmp_path: Path) -> None:
     assert "got 'near'" in result.output
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
+@few(
+    4,
     ("required", "code", "words"),
     [
         ("alibi form=distance position<=131071 negative=true", 0, "CONFORMANT in its scope"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from sampling import share
 
 import posref
 from posref.about import ABOUT
@@ -89,8 +90,7 @@ def test_the_calls_on_the_pages_run(library: str) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_the_call_on_a_page_runs_on_jax(op: str) -> None:
     run_call(op, "JAX")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sample import stored
+from sampling import share
 
 import posref
 from posref.conformance import check, judge
@@ -30,8 +31,7 @@ def alone(op: str) -> list[LoadedCase]:
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_a_result_that_is_kept_from_the_first_call_fails_for_every_option(op: str) -> None:
     """A key that lacks an option, or a field, gives the first call's result to all calls of the case."""
     cases = {case.id.partition("/")[2]: case for case in alone(op)}

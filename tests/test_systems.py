@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import everything, few
 
 ROOT = Path(__file__).parents[1]
 HIDING = """
@@ -52,8 +53,8 @@ def test_definitions_and_checks_of_objects_work(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
+@few(
+    2,
     ("arguments", "code"),
     [
         (("list",), 0),
@@ -116,7 +117,7 @@ def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=pytest.mark.everything)])
+@pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=everything)])
 def test_all_operations_give_the_same_report(tmp_path: Path, tier: str) -> None:
     assert_same(tmp_path, "posref", "--tier", tier)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref import backends
@@ -38,8 +39,8 @@ def test_what_is_right_conforms(name: str, dtype: str) -> None:
     assert_conforms("rope", posref.rope(x, positions, **ROTARY), x, positions, **ROTARY)
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
+@few(
+    4,
     ("op", "given", "options"),
     [
         ("alibi", (QUERIES, KEYS), {"heads": 6, "form": "distance"}),

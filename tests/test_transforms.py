@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Library
+from sampling import few
 
 import posref
 from posref import backends
@@ -222,8 +223,7 @@ def test_the_jvp_of_rope_rotates_the_tangent(layout: str) -> None:
     assert torch.equal(tangent, function(k, None, p, None))
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
+@few(3, "name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
 def test_torch_gradcheck(name: str) -> None:
     """
     Against difference quotients, in float64, with the tolerances of gradcheck itself; forward mode and batches too.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -179,9 +180,9 @@ def test_an_error_names_the_file_that_was_asked_for(name: str, tmp_path: Path) -
         assert caught.value.filename == str(place)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-@pytest.mark.parametrize(
+@few(2, "name", ["-", "/dev/stdout"])
+@few(
+    1,
     "command",
     [
         ("golden", "alibi_slopes", "--option", "heads=8", "--format", "json", "-o"),
@@ -219,9 +220,8 @@ FOREIGN = {
 }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("command", SUITES)
-@pytest.mark.parametrize("name", FOREIGN)
+@few(3, "command", SUITES)
+@few(1, "name", FOREIGN)
 def test_a_foreign_file_in_a_suite_is_a_refusal_that_names_it(name: str, command: str, tmp_path: Path) -> None:
     root = tmp_path / "suite"
     copy(INSTALLED, root, ["alibi_slopes"])

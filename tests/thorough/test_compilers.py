@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import Library
 from sample import sample
+from sampling import share
 
 from posref import backends
 from posref.conformance.calls import array_names, bind, takes_dtype
@@ -58,9 +59,8 @@ def assert_within(library: Library, case: LoadedCase, results: Any, claim: str =
     assert worst is None, f"{case.id}: {worst}"
 
 
-@pytest.mark.sampled(part=0.5)
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
-@pytest.mark.parametrize(("op", "dtype"), [*((op, "float32") for op in OF_ARRAYS), *NARROW.items()])
+@pytest.mark.parametrize(("op", "dtype"), share([*((op, "float32") for op in OF_ARRAYS), *NARROW.items()], part=0.5))
 def test_torch_compile_captures_one_graph(op: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph that Dynamo captures where nothing was called before, run as it is, gives the same bits as the call."""
     for case in sample(op):
@@ -79,8 +79,7 @@ def tuples(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize("op", OF_ARRAYS)
+@pytest.mark.parametrize("op", share(OF_ARRAYS, part=0.5))
 def test_torch_compile_generates_code(op: str) -> None:
     """One graph of two sampled calls of an operation through Inductor: each within the bounds of its class."""
     torch.compiler.reset()

@@ -12,20 +12,20 @@ import config_outcomes
 import pytest
 import resample_comparisons
 from config_outcomes import EXCEPTIONS, KNOWN, NOT_RUN, UNBUILT, directories, missed, outcome
+from sampling import everything, share
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 import posref
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize("model_type", [name for name in CONFIG_MAPPING_NAMES if name not in UNBUILT])
+@pytest.mark.parametrize("model_type", share([name for name in CONFIG_MAPPING_NAMES if name not in UNBUILT], part=0.5))
 def test_a_model_type_agrees_with_its_own_code(model_type: str) -> None:
     found = outcome(model_type)
     assert found.answered
     assert not found.wrong or found.directory in EXCEPTIONS, found.wrong
 
 
-@pytest.mark.everything
+@everything
 def test_at_least_430_of_437_directories_with_absolute_or_rotary_encodings_agree_by_value() -> None:
     """That a table is there does not count here. In more than nine of ten every operation agrees, and not one of several."""
     outcomes = {name: [outcome(model_type) for model_type in types] for name, types in directories().items()}

@@ -2,14 +2,14 @@
 
 import jax
 import pytest
+from sampling import share
 from test_compilers import JAX, OF_ARRAYS, assert_within, called
 
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.spec import REGISTRY
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize("op", OF_ARRAYS)
+@pytest.mark.parametrize("op", share(OF_ARRAYS, part=0.5))
 def test_every_call_may_be_compiled(op: str) -> None:
     weights = REGISTRY[op].arrays.get("weight")
     traced = weights is not None and weights.kind == "wide"  # frequencies whose products are in float32 there

@@ -2,12 +2,12 @@
 
 import pytest
 from every_encoding.encoding import Encoding
+from sampling import share
 
 from posref.spec import REGISTRY
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.invariants])
+@pytest.mark.parametrize("op", share([op for op, record in REGISTRY.items() if record.invariants]))
 def test_invariants_hold(op: str) -> None:
     encoding = Encoding(op)
     encoding.run("invariants_hold")

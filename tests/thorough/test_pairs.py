@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from quality import cases, caught, diagnosed, pairs, together
+from sampling import share
 from test_deviations import finite
 
 from posref.conformance.diagnosis import strength
@@ -16,8 +17,7 @@ SPARSE = 8009  # one pair in so many of which a share must be recognised: about 
 EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many; 1 takes hours
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("pair", "op"), share(pairs(EVERY), part=0.5), ids=lambda value: getattr(value, "name", value))
 def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     """
     The diagnosis of a mutant of two deviations names both, or others that give the same values on every case asked.

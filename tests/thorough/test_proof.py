@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from sampling import everything, share
 from test_vectors import built, files
 
 from posref.conformance.proof.build import Built, build, verify
@@ -20,13 +21,12 @@ def test_rebuilding_gives_the_same_bytes_and_so_does_what_is_reused(tmp_path: Pa
     assert files(tmp_path / "again") == files(place)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_installed_vectors_are_proved(op: str, tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", [op])
     assert verify(tmp_path / "s", jobs=1) == []
 
 
-@pytest.mark.everything
+@everything
 def test_the_installed_suite_is_proved_as_a_whole() -> None:
     assert verify(INSTALLED) == []

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from sampling import share
 
 import posref
 from posref.conformance import check
@@ -26,8 +27,7 @@ def assert_conformant(**options: Any) -> None:
         assert operation.achieved in ("float64", "angle64")
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize(("name", "op"), ASKED)
+@pytest.mark.parametrize(("name", "op"), share(ASKED, part=0.5))
 def test_on_every_case(name: str, op: str) -> None:
     import array_api_strict
 

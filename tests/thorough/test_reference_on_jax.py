@@ -6,6 +6,7 @@ case. `test_jax_jit` compiles every case of all of them as a whole; `test_backen
 from contextlib import nullcontext
 
 import pytest
+from sampling import share
 from test_reference_everywhere import assert_conformant
 
 from posref.spec import REGISTRY
@@ -13,8 +14,9 @@ from posref.spec import REGISTRY
 WITHOUT_FLOAT64, WITH_FLOAT64 = list(REGISTRY)[1::4], list(REGISTRY)[::8]
 
 
-@pytest.mark.sampled(part=0.5)
-@pytest.mark.parametrize(("op", "x64"), [*((op, False) for op in WITHOUT_FLOAT64), *((op, True) for op in WITH_FLOAT64)])
+@pytest.mark.parametrize(
+    ("op", "x64"), share([*((op, False) for op in WITHOUT_FLOAT64), *((op, True) for op in WITH_FLOAT64)], part=0.5)
+)
 def test_on_jax(op: str, x64: bool) -> None:
     """Without float64 angles are int32 turns, of class angle64 all the same."""
     import jax

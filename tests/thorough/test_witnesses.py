@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from sampling import share
 
 from posref.backends.exact import Unproved
 from posref.conformance.fuzzing.hunt import written
@@ -50,8 +51,7 @@ def compared(op: str, draws: int) -> tuple[Counter[str], list[str]]:
     return counts, problems
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("op", REGISTRY)
+@pytest.mark.parametrize("op", share(REGISTRY))
 def test_the_witnesses_agree_on_calls_at_random(op: str) -> None:
     counts, problems = compared(op, DRAWS)
     assert not problems, problems[0]
