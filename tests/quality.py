@@ -2,12 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+from every_encoding.written import plain_file
 from planting import Defect, defects
 
 from posref.conformance import check
@@ -17,10 +20,11 @@ from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
+from posref.conformance.targets.python import load_python
+from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
-FIRST, UNSEEN, KINDS = defects("defects"), defects("defects.unseen"), defects("defects.kinds")
-FRESH = defects("defects.fresh")
+DEFECTS = defects("defects")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
 TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
@@ -69,7 +73,7 @@ def report_on(defect: type[Defect]) -> Report:
 
 def named(name: str) -> type[Defect]:
     """Return the defect of a name."""
-    return next(defect for defect in (*FIRST, *UNSEEN, *KINDS, *FRESH) if defect.__name__ == name)
+    return next(defect for defect in DEFECTS if defect.__name__ == name)
 
 
 def row(defect: type[Defect]) -> Row:
@@ -86,6 +90,53 @@ def totals(rows: Iterable[Row]) -> Counter[str]:
     """Return how many were found, and how many have each verdict."""
     rows = list(rows)
     return Counter(row.verdict for row in rows) + Counter(defects=len(rows), found=sum(row.found for row in rows))
+
+
+# ---- registered mistakes as implementations ---------------------------------------------------------------------------------
+@cache
+def plain_code(op: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return the code of an operation as people write it, on arrays of NumPy, and what its file states."""
+    target = load_python(str(plain_file(op)))
+    library, function = target.backend, getattr(target.implementation, op)
+    states = {name: value for name, value in vars(target.implementation).items() if name in ("scalings", "supports")}
+
+    def there(value: Any) -> Any:
+        if not isinstance(value, np.ndarray | np.generic):
+            return value
+        return library.from_numpy(np.asarray(value), "float32" if value.dtype.kind == "f" else None, None)
+
+    def back(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(back, result))
+        return library.to_numpy(result) if hasattr(result, "shape") else result
+
+    @wraps(function)
+    def bridged(*arrays: Any, **options: Any) -> Any:
+        for name, make in (("dtype", lambda dtype: library.dtype(np.dtype(dtype).name)), ("xp", lambda _: library.namespace())):
+            if options.get(name) is not None:
+                options[name] = make(options[name])
+        return back(function(*map(there, arrays), **{name: there(value) for name, value in options.items()}))
+
+    return bridged, states
+
+
+def mistaken(name: str, *, plain: bool) -> tuple[str, SimpleNamespace]:
+    """Return the operation where a mistake sits, and the reference or plain code with it, in float32, as an implementation."""
+    deviation, op = DEVIATIONS[name], strength.stage(name)
+    code, states = plain_code(op) if plain else (REGISTRY[op].function, {"scalings": [kind.__name__ for kind in RECORDS]})
+    wrong = deviation.wraps[op](code) if plain else deviation.operations()[op]
+
+    def narrow(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(narrow, result))
+        return np.asarray(result, dtype=np.float32) if REGISTRY[op].returns == "real" else result
+
+    @wraps(code)
+    def function(*arrays: Any, **options: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return narrow(wrong(*arrays, **options))
+
+    return op, SimpleNamespace(**{op: function, "__name__": name}, **states)
 
 
 # ---- the registry's own mutants -------------------------------------------------------------------------------------------

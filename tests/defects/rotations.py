@@ -1,4 +1,4 @@
-"""Rotary embeddings as a whole, implemented with defects reported after the registry was written."""
+"""Rotations and their tables, with one or several mistakes that no registered mistake gives alone."""
 
 import math
 
@@ -20,6 +20,140 @@ def rotated(x, cos, sin, layout):
     return np.concatenate([turned, x[..., r:]], axis=-1).astype(x.dtype)
 
 
+def table(positions, width, base):
+    angle = np.asarray(positions, np.float64)[..., None] * base ** (-np.arange(0, width, 2) / width)
+    return np.cos(angle), np.sin(angle)
+
+
+def whole(rotary_dim, x):
+    if rotary_dim not in (None, x.shape[-1]):
+        msg = "all channels alone"
+        raise NotImplementedError(msg)
+
+
+@planted("angles quantised to 4096 steps of a turn", names=())
+def angle_lookup_table():
+    """Angles are looked up among 4096 steps of a turn, not interpolated. Imagined: a fixed-point kernel."""
+
+    STEPS = 4096
+    TURN = (2 * np.pi * np.arange(STEPS) / STEPS).astype(np.float32)
+    COS, SIN = np.cos(TURN), np.sin(TURN)
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = x.shape[-1] // 2
+        angle = positions[..., None].astype(np.float64) * float(base) ** (-np.arange(n) / n)
+        step = np.rint(angle * (STEPS / (2 * np.pi))).astype(np.int64) % STEPS
+        cos, sin = COS[step], SIN[step]
+        return np.concatenate([x[..., :n] * cos - x[..., n:] * sin, x[..., n:] * cos + x[..., :n] * sin], axis=-1)
+
+    return rope
+
+
+@planted("output transposed", names=())
+def heads_and_tokens_swapped():
+    """The result comes back as (..., T, H, d) for (..., H, T, d); DeepSpeed #2782 (as if q and k were not transposed)."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "interleaved":
+            raise NotImplementedError(layout)
+        d = x.shape[-1]
+        angle = positions[..., None].astype(np.float32) / base ** (np.arange(0, d, 2, dtype=np.float32) / d)
+        out = np.empty_like(x)
+        out[..., 0::2] = x[..., 0::2] * np.cos(angle) - x[..., 1::2] * np.sin(angle)
+        out[..., 1::2] = x[..., 1::2] * np.cos(angle) + x[..., 0::2] * np.sin(angle)
+        return np.swapaxes(out, -3, -2) if x.ndim > 2 else out
+
+    return rope
+
+
+@planted("NaN at position 0", names=())
+def nan_at_position_zero():
+    """Angles are exp(log p + log f) and the sign is p/|p|: NaN at position 0. Imagined: log-domain angles."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = x.shape[-1] // 2
+        p = positions.astype(np.float64)[..., None]
+        with np.errstate(all="ignore"):
+            angle = p / np.abs(p) * np.exp(np.log(np.abs(p)) - np.arange(n) / n * np.log(base))
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        return np.concatenate([x[..., :n] * cos - x[..., n:] * sin, x[..., n:] * cos + x[..., :n] * sin], axis=-1)
+
+    return rope
+
+
+@planted("positions held in bfloat16", names=("positions-bfloat16",), backend="torch")
+def positions_bfloat16():
+    """Positions are held in bfloat16, so 257 becomes 256; transformers #29285 and the Baichuan2 position collision."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        dim = x.shape[-1]
+        inv_freq = 1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim))
+        t = positions.to(torch.bfloat16)
+        freqs = t.float()[..., None] * inv_freq
+        emb = torch.cat((freqs, freqs), dim=-1)
+        x1, x2 = x.chunk(2, dim=-1)
+        return x * emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
+
+    return rope
+
+
+@planted("constant zeros", names=())
+def returns_zeros():
+    """Every result is zero: the buffer is allocated and the kernel never runs. Imagined: a launch error nobody reads."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None, inverse=False):
+        return np.zeros_like(x)
+
+    def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype=None):
+        return np.zeros((*positions.shape, dim), dtype=dtype or np.float32)
+
+    return rope, sinusoidal
+
+
+@planted("input mutated in place", names=())
+def input_mutated():
+    """The rotation is written into the caller's array; unsloth #5001 (Triton kernel mutates Q and K)."""
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = cos.shape[-1]
+        first = x[..., :n].copy()
+        x[..., :n] = first * cos - x[..., n : 2 * n] * sin
+        x[..., n : 2 * n] = x[..., n : 2 * n] * cos + first * sin
+        return np.asarray(x)
+
+    return apply_rope
+
+
+@planted("last of an odd number of rows is not rotated", names=())
+def last_odd_row_unrotated():
+    """Rows are taken two at a time and an odd last row is left. Imagined: a vectorised kernel without its tail loop."""
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = cos.shape[-1]
+        rows = x.reshape(-1, x.shape[-1])
+        c = np.broadcast_to(cos, (*x.shape[:-1], n)).reshape(-1, n)
+        s = np.broadcast_to(sin, (*x.shape[:-1], n)).reshape(-1, n)
+        out = rows.copy()
+        end = len(rows) // 2 * 2
+        for i in range(0, end, 2):
+            two = slice(i, i + 2)
+            a, b = rows[two, :n], rows[two, n : 2 * n]
+            out[two, :n], out[two, n : 2 * n] = a * c[two] - b * s[two], b * c[two] + a * s[two]
+        return out.reshape(x.shape)
+
+    return apply_rope
+
+
 @planted("base fixed at 500000", names=(), backend="torch")
 def base_500000():
     """Llama 3's base in every model: a constant that was right where it was written."""
@@ -32,30 +166,6 @@ def base_500000():
         angle = (positions.double().unsqueeze(-1) * freqs).float()
         pairs = torch.view_as_complex(x.unflatten(-1, (d // 2, 2)).contiguous())
         return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
-
-    return rope
-
-
-@planted(
-    "nothing is rotated when there is one position",
-    names=("not-rotated", "positions-arange-of-x", "positions-arange"),
-    said="the cases with one token",
-    backend="torch",
-)
-def decode_step_unrotated():
-    """A call of one token returns its input: the single-token path had a bug of its own in MLX #1340."""
-
-    def rope(x, positions, /, *, layout, base, rotary_dim=None):
-        if layout != "half":
-            raise NotImplementedError(layout)
-        if x.ndim < 2 or x.shape[-2] == 1:
-            return x.clone()
-        d = rotary_dim or x.shape[-1]
-        inv_freq = 1.0 / (base ** (torch.arange(0, d, 2, dtype=torch.int64).float() / d))
-        emb = torch.cat((positions.float().unsqueeze(-1) * inv_freq,) * 2, dim=-1)
-        turning, passing = x[..., :d], x[..., d:]
-        x1, x2 = turning.chunk(2, dim=-1)
-        return torch.cat((turning * emb.cos() + torch.cat((-x2, x1), -1) * emb.sin(), passing), dim=-1)
 
     return rope
 
@@ -204,26 +314,6 @@ def positions_doubled():
         angle = (2 * positions).astype(np.float32)[..., None] * inv_freq
         cos, sin = np.cos(angle), np.sin(angle)
         a, b = x[..., : d // 2], x[..., d // 2 : d]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
-
-    return rope
-
-
-@planted("for rank 3 the sequence is taken to be the first axis", names=("rotates-along-heads",))
-def rank_three_other_axis():
-    """Input of rank 3 is turned along its first axis; burn's fix 0aecba362 (the test had rank 4)."""
-
-    def rope(x, positions, /, *, layout, base, rotary_dim=None):
-        if layout != "half":
-            raise NotImplementedError(layout)
-        d = rotary_dim or x.shape[-1]
-        n = d // 2
-        inv_freq = 1.0 / (float(base) ** (np.arange(0, d, 2) / d))
-        angle = np.broadcast_to(positions, x.shape[:-1])[..., None] * inv_freq
-        if x.ndim == 3:
-            angle = np.broadcast_to(np.arange(x.shape[0])[:, None, None] * inv_freq, angle.shape)
-        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-        a, b = x[..., :n], x[..., n:d]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
 
     return rope
@@ -391,26 +481,6 @@ def axial_rope_width_first():
     return axial_rope
 
 
-@planted("pairs left over by the interleaving are not rotated", names=("axes-leftover-at-0",))
-def mrope_leftover_pairs_unrotated():
-    """
-    Pairs beyond three times a section read a fourth position, which is 0: ggml's interleaved M-RoPE, pairs 61 and 62 of 64.
-
-    Should be said: unexplained; only the last pairs are wrong, in arrangement "interleaved" with unequal sections.
-    """
-
-    def mrope(x, positions, /, *, sections, arrangement, layout, base):
-        if arrangement != "interleaved":
-            raise NotImplementedError(arrangement)
-        pair = np.arange(sum(sections))
-        left_over = pair >= 3 * np.asarray(sections)[pair % 3]
-        inv_freq = float(base) ** (-pair / len(pair))
-        angle = np.moveaxis(positions[pair % 3], 0, -1) * np.where(left_over, 0, inv_freq)
-        return rotated(x, np.cos(angle), np.sin(angle), layout)
-
-    return mrope
-
-
 @planted("the first coordinate doubled", names=())
 def mrope_time_counted_twice():
     """
@@ -537,3 +607,219 @@ def xpos_scales_in_halves():
         return (out * scale).astype(x.dtype)
 
     return xpos
+
+
+@planted("strides ignored", names=())
+def apply_strides_ignored():
+    """A kernel that reads its input as if it were contiguous (TileOPs #492)."""
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        if not x.flags.c_contiguous:
+            x = np.ascontiguousarray(x).reshape(-1)[::-1].reshape(x.shape)
+        n = cos.shape[-1]
+        a, b = x[..., :n], x[..., n : 2 * n]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * n :]], axis=-1)
+
+    return apply_rope
+
+
+@planted("inverse ignored, and the tail zeroed", names=(("inverse-ignored", "tail-zeroed"),))
+def inverse_forward_and_tail_lost():
+    """inverse=True rotates forward, and lanes beyond rotary_dim come back as zeros (labml #215's slice)."""
+
+    def apply_rope(x, cos, sin, /, *, layout, inverse=False):
+        out = np.zeros_like(x)
+        n = cos.shape[-1]
+        if layout == "half":
+            read = write = (slice(0, n), slice(n, 2 * n))
+        else:
+            read = write = (slice(0, 2 * n, 2), slice(1, 2 * n, 2))
+        if layout == "interleaved_to_half":
+            write = (slice(0, n), slice(n, 2 * n))
+        a, b = x[..., read[0]], x[..., read[1]]
+        out[..., write[0]], out[..., write[1]] = a * cos - b * sin, b * cos + a * sin
+        return out
+
+    return apply_rope
+
+
+@planted("sines and cosines of low accuracy", names=())
+def table_coarse_sine():
+    """A table of sines with 2^-11 between its steps, as some hardware has."""
+
+    def coarse(x, way):
+        return np.round(way(x) * 2048) / 2048
+
+    def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=np.float32):
+        angle = np.asarray(positions, dtype=np.float64)[..., None] * inv_freq
+        return tuple((attention_factor * coarse(angle, way)).astype(dtype) for way in (np.cos, np.sin))
+
+    return rope_table
+
+
+@planted("positions wrap at 20000", names=())
+def table_wrapped_20000():
+    """A ring buffer of 20000 rows."""
+
+    def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=np.float32):
+        positions = np.where(positions >= 20000, np.asarray(positions) % 20000, positions)
+        angle = np.asarray(positions, dtype=np.float64)[..., None] * inv_freq
+        return tuple((attention_factor * way(angle)).astype(dtype) for way in (np.cos, np.sin))
+
+    return rope_table
+
+
+@planted("the last head is not rotated", names=(), said="only the last head")
+def last_head_unrotated():
+    """One head too few in the loop."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        out = rotated(x, *table(positions, rotary_dim or x.shape[-1], base), layout)
+        if x.ndim > 2 and np.ndim(positions) < 2 and x.shape[-3] > 1:
+            out[..., -1, :, :] = x[..., -1, :, :]
+        return out
+
+    return rope
+
+
+@planted("the last token is not rotated", names=(), said="only the last token")
+def last_token_unrotated():
+    """A loop that ends one token early."""
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        out = rotated(x, cos, sin, layout)
+        if x.ndim > 1 and cos.ndim > 1 and cos.shape[-2] > 1:
+            out[..., -1, :] = x[..., -1, :]
+        return out
+
+    return apply_rope
+
+
+@planted("the third token is rotated like the second", names=(), said="only token 2")
+def third_token_stale():
+    """A draft token keeps its parent's table."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        p = np.array(positions)
+        if p.ndim and p.shape[-1] > 2:
+            p[..., 2] = p[..., 1]
+        return rotated(x, *table(p, rotary_dim or x.shape[-1], base), layout)
+
+    return rope
+
+
+@planted("left-over pairs of the interleaving have the position 0", names=())
+def mrope_interleaved_leftover():
+    """Pairs past three times the shortest section have no axis."""
+
+    def mrope(x, positions, /, *, sections, arrangement, layout, base):
+        if arrangement != "interleaved":
+            raise NotImplementedError(arrangement)
+        n = sum(sections)
+        axis = np.arange(n) % 3
+        p = np.asarray(positions, np.float64)[axis]
+        p = np.moveaxis(p, 0, -1)
+        p = np.where(np.arange(n) < 3 * min(sections), p, 0)
+        angle = p * base ** (-np.arange(n) / n)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return mrope
+
+
+@planted("row 1 of the batch is not rotated", names=(), said="only batch row 1")
+def batch_row_one_unrotated():
+    """A batch of which one row is skipped."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        out = rotated(x, *table(positions, rotary_dim or x.shape[-1], base), layout)
+        if x.ndim > 3 and x.shape[0] > 1:
+            out[1] = x[1]
+        return out
+
+    return rope
+
+
+@planted("tokens after the first 32 reuse the first block's positions", names=(), said="nly tokens from 32 on")
+def positions_of_tile():
+    """A tile of 32 tokens reads its positions at the index within the tile."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        whole(rotary_dim, x)
+        if layout == "interleaved_to_half":
+            raise NotImplementedError(layout)
+        p = np.asarray(positions)
+        if p.ndim and p.shape[-1] > 1:
+            p = p[..., np.arange(p.shape[-1]) % 32]
+        return rotated(x, *table(p, x.shape[-1], base), layout)
+
+    return rope
+
+
+@planted("tokens after the last full tile of four are not computed", names=(), said="after the last full block of 4")
+def tiles_without_a_tail():
+    """The grid is ``tokens // 4``, at least 1, where it must be rounded up: what is left has the zeros of the buffer."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half" or x.ndim < 2:
+            raise NotImplementedError(layout)
+        pairs = x.shape[-1] // 2
+        angles = positions[..., None] * base ** -(np.arange(pairs) / pairs)
+        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        u, v = x[..., :pairs], x[..., pairs:]
+        found = np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+        found[..., x.shape[-2] // 4 * 4 or x.shape[-2] :, :] = 0
+        return found
+
+    return rope
+
+
+@planted("the exponent counts padded channels", names=(), said="a number of channels that is not a power of two")
+def exponent_of_padded_channels():
+    """Triton's blocks have a power of two of channels, and the kernel divides by that in place of the head size."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        pairs = x.shape[-1] // 2
+        padded = 1 << max(0, (2 * pairs - 1).bit_length())
+        frequencies = base ** -(2 * np.arange(pairs) / padded)
+        angles = positions[..., None] * frequencies
+        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        u, v = x[..., :pairs], x[..., pairs:]
+        return np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+
+    return rope
+
+
+@planted("the last row of every eight is not written", names=(), said="that end a block of 8")
+def last_of_eight_not_written():
+    """A warp stores ``lane < 7``: the last row of each eight has the zeros of the buffer."""
+
+    def rope_table(positions, inv_freq, /):
+        angles = np.asarray(positions, dtype=np.float64)[..., None] * inv_freq
+        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        if cos.ndim > 1:
+            cos[..., 7::8, :] = 0
+            sin[..., 7::8, :] = 0
+        return cos, sin
+
+    return rope_table
+
+
+@planted("the absolute value stands in place of softplus", names=())
+def pope_without_softplus():
+    """The rotation of x itself."""
+
+    def pope(x, positions, phases=None, /, *, layout, base):
+        d = x.shape[-1]
+        a = np.asarray(positions, np.float64)[..., None] * base ** (-np.arange(d) / d)
+        if phases is not None:
+            a = a + np.clip(phases, -2 * math.pi, 0)
+        size = np.abs(np.asarray(x, np.float64))
+        parts = [size * np.cos(a), size * np.sin(a)]
+        out = np.concatenate(parts, -1) if layout == "cos_sin" else np.stack(parts, -1).reshape(*parts[0].shape[:-1], -1)
+        return out.astype(x.dtype)
+
+    return pope

@@ -1,8 +1,0 @@
-"""Is ended by a signal."""
-
-import os
-import signal
-
-import right
-
-right.main(lambda request: os.kill(os.getpid(), signal.SIGSEGV))

@@ -1,5 +1,0 @@
-"""Invents a status."""
-
-import right
-
-right.main(lambda request: right.reply(request) | {"status": "okay"})
