@@ -99,9 +99,9 @@ was tried. If many operations fail, the last ones are not explained: check them 
 
 ## Measured
 
-The implementations are in `tests/defects`. They were written by hand, in float32, and do not import posref. Each has a defect
-that the registry lacks, or two registered mistakes at once. Tests also check the reference, and the code as people write it
-(`tests/plain`), with each registered mistake.
+The implementations are in `tests/defects`. They were written by hand, in float32, and do not import posref. Nearly all have
+a defect that the registry lacks, or two registered mistakes at once. Tests also check the reference, and the code as people
+write it (`tests/plain`), with each registered mistake.
 
 "Named" means that the names are exactly the planted defects, or give the same values in every case. "Partly named" means that
 the names are a part of the planted defects, and nothing else. "Told" means that there is no name, but posref tells a number

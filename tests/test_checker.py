@@ -61,42 +61,6 @@ def asked(report: Report) -> int:
     return sum(verdicts(report).values())
 
 
-def constant(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.full_like(x, 0.5)
-
-
-def zeros(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.zeros_like(x)
-
-
-def nan(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.full_like(x, np.nan)
-
-
-def infinite(x: Any, positions: Any, /, **options: Any) -> Any:
-    out = right(x, positions, **options)
-    out[..., -1:] = np.inf
-    return out
-
-
-def null(x: Any, positions: Any, /, **options: Any) -> Any:
-    return None
-
-
-def text(x: Any, positions: Any, /, **options: Any) -> Any:
-    return "rotated"
-
-
-def transposed(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.swapaxes(right(x, positions, **options), -1, -2) if x.ndim > 1 else np.append(x, x)
-
-
-def mutating(x: Any, positions: Any, /, **options: Any) -> Any:
-    out = right(x, positions, **options)
-    x.flat[:1] += 1
-    return out
-
-
 class Remembering:
     """Returns what it returned to the first call of a shape."""
 
@@ -120,6 +84,14 @@ class Noisy:
         )
 
 
+def zeros(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.zeros_like(x)
+
+
+def nan(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.full_like(x, np.nan)
+
+
 def raising(x: Any, positions: Any, /, **options: Any) -> Any:
     msg = "no kernel for this"
     raise RuntimeError(msg)
@@ -129,53 +101,48 @@ def leaving(x: Any, positions: Any, /, **options: Any) -> Any:
     raise IndexError
 
 
-def wide(x: Any, positions: Any, /, **options: Any) -> Any:
-    return right(x, positions, **options).astype(np.float64)
-
-
-def whole(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.rint(right(x, positions, **options)).astype(np.int64)
-
-
-def longer(x: Any, positions: Any, /, **options: Any) -> Any:
-    return right(x, positions, **options)[None]
-
-
-def flat(x: Any, positions: Any, /, **options: Any) -> Any:
-    return np.append(right(x, positions, **options).ravel(), np.float32(0))
-
-
-def pair(x: Any, positions: Any, /, **options: Any) -> Any:
-    return right(x, positions, **options), x
-
-
-def one_off(x: Any, positions: Any, /, **options: Any) -> Any:
+def mutating(x: Any, positions: Any, /, **options: Any) -> Any:
     out = right(x, positions, **options)
-    if out.size:
-        out.flat[0] += 1e-3 * (1 + abs(out.flat[0]))
+    x.flat[:1] += 1
     return out
 
 
-NEVER_RIGHT: dict[
-    str, tuple[Callable[..., Any], str, str]
-] = {  # the function, the verdict of every case with a value, the message
-    "constant": (constant, "fail", "off by"),
+def but(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return code whose result is changed, given x."""
+    return lambda x, positions, /, **options: change(right(x, positions, **options), x)
+
+
+def written(where: Any, value: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return code in whose result some values are written over."""
+
+    def change(out: Any, x: Any) -> Any:
+        if out.size:
+            out[(0,) * out.ndim if where is None else where] = value(out.flat[0])
+        return out
+
+    return but(change)
+
+
+NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict of every case with a value, the message
+    "constant": (but(lambda out, x: np.full_like(x, 0.5)), "fail", "off by"),
     "zeros": (zeros, "fail", "off by"),
     "nan": (nan, "fail", "must be finite"),
-    "infinite": (infinite, "fail", "must be finite"),
-    "null": (null, "fail", "out must be an array of numpy; got None"),
-    "text": (text, "fail", "out must be an array of numpy; got str"),
-    "transposed": (transposed, "fail", "must have shape"),
+    "infinite": (written((..., -1), lambda _: np.inf), "fail", "must be finite"),
+    "null": (but(lambda out, x: None), "fail", "out must be an array of numpy; got None"),
+    "text": (but(lambda out, x: "rotated"), "fail", "out must be an array of numpy; got str"),
+    "transposed": (
+        but(lambda out, x: np.swapaxes(out, -1, -2) if x.ndim > 1 else np.append(x, x)), "fail", "must have shape",
+    ),
     "mutating": (mutating, "fail", "changed its input x"),
     "raising": (raising, "error", "RuntimeError: no kernel for this"),
     "leaving": (leaving, "error", "IndexError:"),
-    "wide": (wide, "fail", "out must be float32; got float64"),
-    "whole": (whole, "fail", "must be real and at least float32; got int64"),
-    "longer": (longer, "fail", "must have shape"),
-    "flat": (flat, "fail", "must have shape"),
-    "pair": (pair, "fail", "must return one result, out; got a tuple of 2"),
-    "one_off": (one_off, "fail", "off by"),
-}
+    "wide": (but(lambda out, x: out.astype(np.float64)), "fail", "out must be float32; got float64"),
+    "whole": (but(lambda out, x: np.rint(out).astype(np.int64)), "fail", "must be real and at least float32; got int64"),
+    "longer": (but(lambda out, x: out[None]), "fail", "must have shape"),
+    "flat": (but(lambda out, x: np.append(out.ravel(), np.float32(0))), "fail", "must have shape"),
+    "pair": (but(lambda out, x: (out, x)), "fail", "must return one result, out; got a tuple of 2"),
+    "one_off": (written(None, lambda first: first + 1e-3 * (1 + abs(first))), "fail", "off by"),
+}  # fmt: skip
 
 
 @pytest.fixture(params=[pytest.param(True, marks=pytest.mark.thorough), False], ids=["diagnosed", "judged"])

@@ -19,11 +19,14 @@ from posref.conformance.evidence.tools.deviation import together
 ROOT = Path(__file__).parents[1]
 MISTAKES = [(name, False) for name in DEVIATIONS]  # in the reference, or in plain code of the operation that it wraps
 MISTAKES += [(name, True) for name, deviation in DEVIATIONS.items() if stage(name) in deviation.wraps]
-UNNAMED = ("sandwich-multiplied", "sine-2d-eps", "sine-2d-offset-half")  # values in float32 are too far from those in float64
+UNNAMED = (  # of the reference in float32 alone: its rounding is further from float64 than a search allows
+    "kerple-clamped", "linear-elu", "norm-rounded-first-bfloat16", "norm-rounded-first-float16", "sandwich-multiplied",
+    "sine-2d-eps", "sine-2d-offset-half",
+)  # fmt: skip
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@few(6, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
+@few(8, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
     """A defect of several registered mistakes is named by them, and one that the registry lacks is never called another."""
     report, found = report_on(defect), row(defect)

@@ -51,11 +51,20 @@ def may_look_down(path: Path) -> bool:
     return not DOWNWARD.isdisjoint({path.name, path.parent.name, path.parent.parent.name})
 
 
+def printed(code: str) -> list[str]:
+    """Return the words that code prints in a new process, away from the checkout."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", timeout=60).stdout.split()
+
+
+def loaded(code: str, modules: set[str]) -> list[str]:
+    """Return which of some modules are loaded once code has run."""
+    return printed(f"import sys, {code}; print(*sorted({modules!r} & {{name.split('.')[0] for name in sys.modules}}))")
+
+
 @pytest.mark.parametrize("module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
 def test_import_loads_no_array_library(module: str) -> None:
-    code = f"import sys, {module}; print(sorted({ARRAY_LIBRARIES!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "[]"
+    assert loaded(module, ARRAY_LIBRARIES) == []
 
 
 def named(paths: Iterable[Path]) -> list[str]:
@@ -132,19 +141,12 @@ def test_a_wrong_import_is_named(
 
 
 def test_a_backend_loads_only_its_own_library() -> None:
-    code = (
-        "import sys; from posref import backends; backends.load('numpy');"
-        "print(sorted({'torch', 'jax', 'dask', 'array_api_strict'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "[]"
+    assert loaded("posref.backends; posref.backends.load('numpy')", {"torch", "jax", "dask", "array_api_strict"}) == []
 
 
 @pytest.mark.parametrize("module", ["posref.backends.bounds", "posref.conformance.proof.evaluation"])
 def test_error_bounds_load_what_proves_only_where_it_is_needed(module: str) -> None:
-    code = f"import sys, {module}; print(sorted({{'flint', 'mpmath'}} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "[]"
+    assert loaded(module, {"flint", "mpmath"}) == []
 
 
 def test_dir_shows_what_a_user_calls() -> None:
@@ -172,10 +174,7 @@ def test_type_checkers_see_what_dir_shows() -> None:
 
 
 def test_posref_imports_nothing_before_it_is_used() -> None:
-    wanted = "{'numpy', 'array_api_compat', 'inspect'}"
-    code = f"import sys, posref; print(sorted({{name.split('.')[0] for name in sys.modules}} & {wanted}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "[]"
+    assert loaded("posref", {"numpy", "array_api_compat", "inspect"}) == []
 
 
 FIRST_USES = """
@@ -193,26 +192,21 @@ print(len(found), len(set(found)), list(posref.spec.REGISTRY) == list(dict(posre
 
 
 def test_eight_threads_may_use_it_first() -> None:
-    done = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, check=True, cwd="/", timeout=60)
-    assert done.stdout.split() == ["8", "1", "True"]
+    assert printed(FIRST_USES) == ["8", "1", "True"]
 
 
 @pytest.mark.parametrize(
     "first", ["posref; posref.rope", "posref.bias.alibi", "posref.positions", "posref.testing", "posref.conformance"]
 )
 def test_the_registry_has_everything_whatever_was_imported_first(first: str) -> None:
-    code = f"import {first}\nfrom posref.spec import REGISTRY; print(*REGISTRY)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.split() == list(REGISTRY)
+    assert printed(f"import {first}\nfrom posref.spec import REGISTRY; print(*REGISTRY)") == list(REGISTRY)
 
 
 @pytest.mark.parametrize(
     "module", ["posref.rotary.rope", "posref.bias.alibi", "posref.backends", "posref.conformance", "posref.spec"]
 )
 def test_what_dir_does_not_show_is_imported_as_ever(module: str) -> None:
-    code = f"import {module}, posref; print(type(posref.rope).__name__, {module}.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.split() == ["function", module]
+    assert printed(f"import {module}, posref; print(type(posref.rope).__name__, {module}.__name__)") == ["function", module]
 
 
 INTERRUPTED = """
@@ -232,5 +226,4 @@ except KeyboardInterrupt:
 
 
 def test_an_interruption_of_the_first_use_leaves_nothing_out() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.split() == list(REGISTRY)
+    assert printed(INTERRUPTED) == list(REGISTRY)

@@ -76,40 +76,23 @@ def stored(data: bytes = b"12") -> Product:
     return Product(files, [{"id": "c", "inputs": {"x": [1.5, -0.0]}}])
 
 
-def nothing_left(path: Path) -> None:
-    path.write_bytes(b"")
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
+def linked(path: Path, _: Any = None) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
 
 
-def flipped(at: int) -> Callable[[Path], None]:
+def flipped(at: int) -> Callable[[Path], object]:
     def flip(path: Path) -> None:
         data = bytearray(path.read_bytes())
         data[at] ^= 1
         path.write_bytes(data)
 
     return flip
-
-
-def another_entry(path: Path) -> None:
-    (path.parent / "other").replace(path)
-
-
-def a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def a_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def a_link(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
 
 
 def sealed_without_the_secret(path: Path) -> None:
@@ -123,19 +106,26 @@ def sealed_with_another_secret(path: Path) -> None:
     path.parent.with_name("theirs").joinpath(path.name).replace(path)
 
 
-@few(
-    6, "damage",
-    [
-        nothing_left, cut, flipped(0), flipped(len(proof_cache.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder,
-        a_pipe, a_link, sealed_without_the_secret, sealed_with_another_secret,
-    ],
-)  # fmt: skip
-def test_a_damaged_entry_is_not_believed(damage: Callable[[Path], None], tmp_path: Path) -> None:
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "nothing left": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    **{f"flipped {at}": flipped(at) for at in (0, len(proof_cache.MAGIC), 100, -1)},
+    "another entry": lambda path: (path.parent / "other").replace(path),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a pipe": a_pipe,
+    "a link": linked,
+    "sealed without the secret": sealed_without_the_secret,
+    "sealed with another secret": sealed_with_another_secret,
+}
+
+
+@few(6, "damage", DAMAGE)
+def test_a_damaged_entry_is_not_believed(damage: str, tmp_path: Path) -> None:
     store, product = Store(tmp_path / "cache"), stored()
     store.put("mine", product)
     store.put("other", stored(b"other"))
     assert store.get("mine") == product
-    damage(tmp_path / "cache" / "mine")
+    DAMAGE[damage](tmp_path / "cache" / "mine")
     assert store.get("mine") is None
 
 
@@ -148,34 +138,22 @@ def test_an_entry_has_the_files_of_a_group_alone(name: str, tmp_path: Path) -> N
         assert store.get("mine") is None
 
 
-def of_others(folder: Path, secret: Path) -> None:
-    folder.chmod(0o755)
+OPENED: dict[str, Callable[[Path, Path], object]] = {
+    "to others": lambda folder, secret: folder.chmod(0o755),
+    "read by others": lambda folder, secret: secret.chmod(0o644),
+    "read by a group": lambda folder, secret: secret.chmod(0o640),
+    "linked": linked,
+    "a short secret": lambda folder, secret: secret.write_bytes(b"1234"),
+}
 
 
-def read_by_others(folder: Path, secret: Path) -> None:
-    secret.chmod(0o644)
-
-
-def read_by_a_group(folder: Path, secret: Path) -> None:
-    secret.chmod(0o640)
-
-
-def linked(folder: Path, secret: Path) -> None:
-    folder.rename(folder.with_name("theirs"))
-    folder.symlink_to("theirs")
-
-
-def short(folder: Path, secret: Path) -> None:
-    secret.write_bytes(b"1234")
-
-
-@few(2, "make", [of_others, read_by_others, read_by_a_group, linked, short])
-def test_a_folder_that_others_may_change_is_not_used(make: Callable[[Path, Path], None], tmp_path: Path) -> None:
+@few(2, "how", OPENED)
+def test_a_folder_that_others_may_change_is_not_used(how: str, tmp_path: Path) -> None:
     folder, secret = tmp_path / "cache", tmp_path / "cache.secret"
     Store(folder).put("mine", stored())
     assert Store(folder).get("mine") == stored()
     assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(secret.stat().st_mode)) == (0o700, 0o600)
-    make(folder, secret)
+    OPENED[how](folder, secret)
     assert Store(folder).get("mine") is None
     Store(folder).put("other", stored())
     assert not (folder / "other").exists()
