@@ -51,11 +51,6 @@ def t5(heads: int) -> Any:
     return layer.requires_grad_(False)
 
 
-def bloom_alibi() -> Any:
-    """Return transformers' function of ALiBi's bias for BLOOM."""
-    return module("transformers.models.bloom.modeling_bloom").build_alibi_tensor
-
-
 def naive_table(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Return cosines and sines of angles in float32."""
     inv_freq = 1.0 / 10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float32) / width)

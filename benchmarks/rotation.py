@@ -1,5 +1,6 @@
 """Rotations of queries and keys, without gradients."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ from posref import apply_rope, axial_rope, rope, rope_frequencies, rope_table
 from posref.scaling import YaRN
 
 from . import peers
-from .lines import Line, Missing, Work
+from .lines import Call, Line, Missing, Work
 
 TRANSFORMERS = "transformers as it runs"
 OPTIONS: dict[str, Any] = {"layout": "half", "base": 10_000.0}
@@ -24,6 +25,11 @@ def tables(positions: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Ten
     return rope_table(positions, rope_frequencies(width, base=10_000.0)[0])
 
 
+def of_both(rotate: Callable[[torch.Tensor], object], q: torch.Tensor, k: torch.Tensor) -> Call:
+    """Return a call that rotates queries and keys."""
+    return lambda: (rotate(q), rotate(k))
+
+
 def by_table(small: bool, shape: tuple[int, ...], dtype: torch.dtype) -> Work:
     """Rotate queries and keys by given tables, in layout half. The peer's tables have the dtype of the model."""
     shape = (*shape[:-2], min(shape[-2], 8), shape[-1]) if small else shape
@@ -31,11 +37,7 @@ def by_table(small: bool, shape: tuple[int, ...], dtype: torch.dtype) -> Work:
     _, rotate = peers.llama(shape[1], shape[-1])
     cos, sin = tables(torch.arange(4096 - shape[-2], 4096), shape[-1])
     wide = [torch.cat([t, t], -1)[None].to(dtype) for t in (cos, sin)]
-
-    def ours() -> object:
-        return apply_rope(q, cos, sin, layout="half"), apply_rope(k, cos, sin, layout="half")
-
-    return Work(ours, lambda: rotate(q, k, *wide))
+    return Work(of_both(lambda x: apply_rope(x, cos, sin, layout="half"), q, k), lambda: rotate(q, k, *wide))
 
 
 def interleaved(small: bool, dtype: torch.dtype) -> Work:
@@ -45,11 +47,8 @@ def interleaved(small: bool, dtype: torch.dtype) -> Work:
     cos, sin = tables(torch.arange(q.shape[1]), 128)
     of_peer = [t[None].to(dtype) for t in (sin, cos)]
     cos, sin = cos[:, None], sin[:, None]
-
-    def ours() -> object:
-        return apply_rope(q, cos, sin, layout="interleaved"), apply_rope(k, cos, sin, layout="interleaved")
-
-    return Work(ours, lambda: (rotate(q, *of_peer), rotate(k, *of_peer)))
+    ours = of_both(lambda x: apply_rope(x, cos, sin, layout="interleaved"), q, k)
+    return Work(ours, of_both(lambda x: rotate(x, *of_peer), q, k))
 
 
 def compiled(small: bool, layout: Any, dtype: torch.dtype) -> Work:
@@ -91,10 +90,7 @@ def with_table(small: bool, tokens: int, dtype: torch.dtype, scaled: bool = Fals
     table, rotate = peers.llama(32, 128, words)
     positions = torch.arange(4096 - q.shape[-2], 4096)
     rows = positions[None]
-
-    def ours() -> object:
-        return rope(q, positions, scaling=scaling, **OPTIONS), rope(k, positions, scaling=scaling, **OPTIONS)
-
+    ours = of_both(lambda x: rope(x, positions, scaling=scaling, **OPTIONS), q, k)
     return Work(ours, lambda: rotate(q, k, *table(q, rows)))
 
 
@@ -118,10 +114,8 @@ def diffusers(small: bool) -> Work:
     q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
     cos, sin = tables(torch.arange(q.shape[-2]), 128)
     twice = tuple(t.repeat_interleave(2, -1) for t in (cos, sin))
-    return Work(
-        lambda: (apply_rope(q, cos, sin, layout="interleaved"), apply_rope(k, cos, sin, layout="interleaved")),
-        lambda: (rotate(q, twice), rotate(k, twice)),
-    )
+    ours = of_both(lambda x: apply_rope(x, cos, sin, layout="interleaved"), q, k)
+    return Work(ours, of_both(lambda x: rotate(x, twice), q, k))
 
 
 def x_transformers(small: bool) -> Work:
@@ -134,7 +128,7 @@ def x_transformers(small: bool) -> Work:
         rows, scale = angles(positions)
         return found.apply_rotary_pos_emb(q, rows, scale), found.apply_rotary_pos_emb(k, rows, scale)
 
-    return Work(lambda: (rope(q, positions, **INTERLEAVED), rope(k, positions, **INTERLEAVED)), theirs)
+    return Work(of_both(lambda x: rope(x, positions, **INTERLEAVED), q, k), theirs)
 
 
 def rotary_embedding_torch(small: bool) -> Work:
@@ -142,10 +136,7 @@ def rotary_embedding_torch(small: bool) -> Work:
     table = peers.module("rotary_embedding_torch").RotaryEmbedding(128).requires_grad_(False)
     q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
     positions = torch.arange(q.shape[-2])
-    return Work(
-        lambda: (rope(q, positions, **INTERLEAVED), rope(k, positions, **INTERLEAVED)),
-        lambda: (table.rotate_queries_or_keys(q), table.rotate_queries_or_keys(k)),
-    )
+    return Work(of_both(lambda x: rope(x, positions, **INTERLEAVED), q, k), of_both(table.rotate_queries_or_keys, q, k))
 
 
 def large(small: bool) -> Work:

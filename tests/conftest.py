@@ -57,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     examples = EXAMPLES["plain" if plain else "thorough"]
     settings.register_profile("invariants", max_examples=examples, deadline=None, derandomize=True)
     if hasattr(config, "workerinput"):
+        option.seed = int(os.environ["POSREF_SEED"])
         return
     if option.seed is None:
         option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))

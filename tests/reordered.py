@@ -12,6 +12,7 @@ On `Single` every operation rounds once to float32: correct code. On error bound
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partialmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,26 +43,15 @@ class Single(NumberSystem):
             return self.array(x.parts[0], dtype)
         return Array((x.parts[0].astype(np.int64),), dtype, self)
 
-    def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._operation(np.add, a, b, dtype)
-
-    def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._operation(np.multiply, a, b, dtype)
-
-    def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._operation(np.divide, a, b, dtype)
-
-    def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._operation(np.minimum, a, b, dtype)
-
-    def real_maximum(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._operation(np.maximum, a, b, dtype)
-
     def _operation(self, function: Callable[..., Part], a: Array, b: Array, dtype: Label) -> Array:
         with np.errstate(all="ignore"):
             found = np.asarray(function(a.parts[0], b.parts[0]))
         assert found.dtype == np.float32
         return self.array(found, dtype)
+
+    real_add, real_multiply = partialmethod(_operation, np.add), partialmethod(_operation, np.multiply)
+    real_minimum, real_maximum = partialmethod(_operation, np.minimum), partialmethod(_operation, np.maximum)
+    real_divide = partialmethod(_operation, np.divide)
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         return self._elementary("pow", dtype, *np.broadcast_arrays(a.parts[0], b.parts[0]))
@@ -277,20 +267,14 @@ class Reordered(NumberSystem):
         found: Part = self.base.real_compare(name, self._plain(a), self._plain(b))
         return found
 
-    def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._own(self.base.real_add(self._plain(a), self._plain(b), dtype))
+    def _with_two(self, name: str, a: Array, b: Array, dtype: Label) -> Array:
+        return self._own(getattr(self.base, name)(self._plain(a), self._plain(b), dtype))
+
+    real_add, real_pow = partialmethod(_with_two, "real_add"), partialmethod(_with_two, "real_pow")
+    real_minimum, real_maximum = partialmethod(_with_two, "real_minimum"), partialmethod(_with_two, "real_maximum")
 
     def real_cumulative_sum(self, x: Array, axis: int) -> Array:
         return self._own(self.base.real_cumulative_sum(self._plain(x), axis))
-
-    def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._own(self.base.real_pow(self._plain(a), self._plain(b), dtype))
-
-    def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._own(self.base.real_minimum(self._plain(a), self._plain(b), dtype))
-
-    def real_maximum(self, a: Array, b: Array, dtype: Label) -> Array:
-        return self._own(self.base.real_maximum(self._plain(a), self._plain(b), dtype))
 
     def cayley(self, x: Array, found: Array) -> Array:
         return self._own(self.base.cayley(self._plain(x), self._plain(found)))

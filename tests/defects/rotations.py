@@ -20,8 +20,15 @@ def rotated(x, cos, sin, layout):
     return np.concatenate([turned, x[..., r:]], axis=-1).astype(x.dtype)
 
 
+def halves(x, angle, layout):
+    """Rotate halves alone, by sines and cosines in float32."""
+    if layout != "half":
+        raise NotImplementedError(layout)
+    return rotated(x, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), layout)
+
+
 def table(positions, width, base):
-    angle = np.asarray(positions, np.float64)[..., None] * base ** (-np.arange(0, width, 2) / width)
+    angle = np.asarray(positions, np.float64)[..., None] * float(base) ** (-np.arange(0, width, 2) / width)
     return np.cos(angle), np.sin(angle)
 
 
@@ -45,8 +52,7 @@ def angle_lookup_table():
         n = x.shape[-1] // 2
         angle = positions[..., None].astype(np.float64) * float(base) ** (-np.arange(n) / n)
         step = np.rint(angle * (STEPS / (2 * np.pi))).astype(np.int64) % STEPS
-        cos, sin = COS[step], SIN[step]
-        return np.concatenate([x[..., :n] * cos - x[..., n:] * sin, x[..., n:] * cos + x[..., :n] * sin], axis=-1)
+        return rotated(x, COS[step], SIN[step], layout)
 
     return rope
 
@@ -60,9 +66,7 @@ def heads_and_tokens_swapped():
             raise NotImplementedError(layout)
         d = x.shape[-1]
         angle = positions[..., None].astype(np.float32) / base ** (np.arange(0, d, 2, dtype=np.float32) / d)
-        out = np.empty_like(x)
-        out[..., 0::2] = x[..., 0::2] * np.cos(angle) - x[..., 1::2] * np.sin(angle)
-        out[..., 1::2] = x[..., 1::2] * np.cos(angle) + x[..., 0::2] * np.sin(angle)
+        out = rotated(x, np.cos(angle), np.sin(angle), layout)
         return np.swapaxes(out, -3, -2) if x.ndim > 2 else out
 
     return rope
@@ -73,14 +77,11 @@ def nan_at_position_zero():
     """Angles are exp(log p + log f) and the sign is p/|p|: NaN at position 0. Imagined: log-domain angles."""
 
     def rope(x, positions, /, *, layout, base):
-        if layout != "half":
-            raise NotImplementedError(layout)
         n = x.shape[-1] // 2
         p = positions.astype(np.float64)[..., None]
         with np.errstate(all="ignore"):
             angle = p / np.abs(p) * np.exp(np.log(np.abs(p)) - np.arange(n) / n * np.log(base))
-        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-        return np.concatenate([x[..., :n] * cos - x[..., n:] * sin, x[..., n:] * cos + x[..., :n] * sin], axis=-1)
+        return halves(x, angle, layout)
 
     return rope
 
@@ -197,13 +198,8 @@ def exponent_without_minus():
     """Frequencies grow rather than fall: the minus of the exponent is lost, as in the text that labml #313 corrects."""
 
     def rope(x, positions, /, *, layout, base):
-        if layout != "half":
-            raise NotImplementedError(layout)
         n = x.shape[-1] // 2
-        angle = positions[..., None] * float(base) ** (np.arange(n) / n)
-        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-        a, b = x[..., :n], x[..., n:]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+        return halves(x, positions[..., None] * float(base) ** (np.arange(n) / n), layout)
 
     return rope
 
@@ -215,11 +211,7 @@ def interleaved_and_base_500000():
     def rope(x, positions, /, *, layout, base):
         n = x.shape[-1] // 2
         angle = positions[..., None].astype(np.float64) * 500000.0 ** (-np.arange(n) / n)
-        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-        out = np.empty_like(x)
-        out[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
-        out[..., 1::2] = x[..., 1::2] * cos + x[..., 0::2] * sin
-        return out
+        return rotated(x, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), "interleaved")
 
     return rope
 
@@ -253,17 +245,7 @@ def linear_scaled_twice():
             factor = scaling.factor
         inv_freq = 1 / float(base) ** (np.arange(0, d, 2) / d) / factor
         angle = (positions / factor)[..., None] * inv_freq
-        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-        out = x.copy()
-        if layout == "half":
-            a, b = x[..., : d // 2], x[..., d // 2 : d]
-            out[..., : d // 2], out[..., d // 2 : d] = a * cos - b * sin, a * sin + b * cos
-        elif layout == "interleaved":
-            a, b = x[..., 0:d:2], x[..., 1:d:2]
-            out[..., 0:d:2], out[..., 1:d:2] = a * cos - b * sin, a * sin + b * cos
-        else:
-            raise NotImplementedError(layout)
-        return out
+        return rotated(x, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), layout)
 
     return rope
 
@@ -292,12 +274,8 @@ def partial_and_base_ignored():
     """Neither rotary_dim nor base arrives: maxtext #4616 with litgpt #2217."""
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
-        if layout != "half":
-            raise NotImplementedError(layout)
         n = x.shape[-1] // 2
-        angle = positions[..., None].astype(np.float32) * (10000.0 ** (-np.arange(n) / n)).astype(np.float32)
-        z = (x[..., :n] + 1j * x[..., n:]) * np.exp(1j * angle)
-        return np.concatenate([z.real, z.imag], axis=-1).astype(np.float32)
+        return halves(x, positions[..., None].astype(np.float32) * (10000.0 ** (-np.arange(n) / n)).astype(np.float32), layout)
 
     return rope
 
@@ -307,14 +285,9 @@ def positions_doubled():
     """`rope_scale` falls through to 2, so positions are doubled; mlxcel #1324."""
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
-        if layout != "half":
-            raise NotImplementedError(layout)
         d = rotary_dim or x.shape[-1]
         inv_freq = 1.0 / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / np.float32(d))
-        angle = (2 * positions).astype(np.float32)[..., None] * inv_freq
-        cos, sin = np.cos(angle), np.sin(angle)
-        a, b = x[..., : d // 2], x[..., d // 2 : d]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
+        return halves(x, (2 * positions).astype(np.float32)[..., None] * inv_freq, layout)
 
     return rope
 
@@ -324,14 +297,9 @@ def scaling_dropped_and_clamped():
     """The declared scaling does not arrive (mlx-vlm #1710); a table of 4096 rows is read with a clamp (vllm-ascend #1266)."""
 
     def rope(x, positions, /, *, layout, base, scaling=None, length=None):
-        if layout != "half":
-            raise NotImplementedError(layout)
         n = x.shape[-1] // 2
         inv_freq = (float(base) ** (-np.arange(n) / n)).astype(np.float32)
-        angle = np.minimum(positions, 4095).astype(np.float32)[..., None] * inv_freq
-        cos, sin = np.cos(angle), np.sin(angle)
-        a, b = x[..., :n], x[..., n:]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+        return halves(x, np.minimum(positions, 4095).astype(np.float32)[..., None] * inv_freq, layout)
 
     return rope
 
@@ -451,12 +419,9 @@ def yarn_truncated_plain_factor():
     def rope(x, positions, /, *, layout, base, rotary_dim=None, scaling=None, length=None):
         if layout != "half":
             raise NotImplementedError(layout)
-        d = rotary_dim or x.shape[-1]
-        inv_freq, factor = rope_frequencies(d, base=base, scaling=scaling, length=length)
+        inv_freq, factor = rope_frequencies(rotary_dim or x.shape[-1], base=base, scaling=scaling, length=length)
         angle = positions[..., None].astype(np.float32) * inv_freq
-        cos, sin = np.cos(angle) * np.float32(factor), np.sin(angle) * np.float32(factor)
-        a, b = x[..., : d // 2], x[..., d // 2 : d]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
+        return rotated(x, np.cos(angle) * np.float32(factor), np.sin(angle) * np.float32(factor), layout)
 
     return rope_frequencies, rope
 
@@ -511,8 +476,7 @@ def rope_16_channels():
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
         d = min(16, x.shape[-1])
-        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
-        return rotated(x, np.cos(angle), np.sin(angle), layout)
+        return rotated(x, *table(positions, d, base), layout)
 
     return rope
 
@@ -527,8 +491,7 @@ def rope_base_65504():
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
         d = rotary_dim or x.shape[-1]
-        angle = positions[..., None] * min(float(base), 65504.0) ** (-np.arange(0, d, 2) / d)
-        return rotated(x, np.cos(angle), np.sin(angle), layout)
+        return rotated(x, *table(positions, d, min(float(base), 65504.0)), layout)
 
     return rope
 
@@ -543,8 +506,7 @@ def rope_interpolated_by_4():
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
         d = rotary_dim or x.shape[-1]
-        angle = (positions / 4)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
-        return rotated(x, np.cos(angle), np.sin(angle), layout)
+        return rotated(x, *table(positions / 4, d, base), layout)
 
     return rope
 
@@ -559,8 +521,7 @@ def rope_three_too_far():
 
     def rope(x, positions, /, *, layout, base, rotary_dim=None):
         d = rotary_dim or x.shape[-1]
-        angle = (positions + 3)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
-        return rotated(x, np.cos(angle), np.sin(angle), layout)
+        return rotated(x, *table(positions + 3, d, base), layout)
 
     return rope
 
@@ -590,21 +551,11 @@ def xpos_scales_in_halves():
     """
 
     def xpos(x, positions, /, *, role, layout, base, centre, scale_base=512.0, gamma=0.4):
-        if layout not in ("half", "interleaved"):
-            raise NotImplementedError(layout)
         d = x.shape[-1]
         zeta = (np.arange(0, d, 2) / d + gamma) / (1 + gamma)
         apart = (positions - centre if role == "query" else centre - positions)[..., None] / scale_base
         scale = np.concatenate([zeta**apart] * 2, axis=-1)
-        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
-        cos, sin = np.cos(angle), np.sin(angle)
-        if layout == "half":
-            u, v = x[..., : d // 2], x[..., d // 2 :]
-            out = np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
-        else:
-            u, v = x[..., ::2], x[..., 1::2]
-            out = np.stack([u * cos - v * sin, v * cos + u * sin], axis=-1).reshape(x.shape)
-        return (out * scale).astype(x.dtype)
+        return (rotated(x.astype(np.float64), *table(positions, d, base), layout) * scale).astype(x.dtype)
 
     return xpos
 
@@ -618,9 +569,7 @@ def apply_strides_ignored():
             raise NotImplementedError(layout)
         if not x.flags.c_contiguous:
             x = np.ascontiguousarray(x).reshape(-1)[::-1].reshape(x.shape)
-        n = cos.shape[-1]
-        a, b = x[..., :n], x[..., n : 2 * n]
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * n :]], axis=-1)
+        return rotated(x, cos, sin, layout)
 
     return apply_rope
 
@@ -765,10 +714,7 @@ def tiles_without_a_tail():
         if layout != "half" or x.ndim < 2:
             raise NotImplementedError(layout)
         pairs = x.shape[-1] // 2
-        angles = positions[..., None] * base ** -(np.arange(pairs) / pairs)
-        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-        u, v = x[..., :pairs], x[..., pairs:]
-        found = np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+        found = halves(x, positions[..., None] * base ** -(np.arange(pairs) / pairs), layout)
         found[..., x.shape[-2] // 4 * 4 or x.shape[-2] :, :] = 0
         return found
 
@@ -780,15 +726,9 @@ def exponent_of_padded_channels():
     """Triton's blocks have a power of two of channels, and the kernel divides by that in place of the head size."""
 
     def rope(x, positions, /, *, layout, base):
-        if layout != "half":
-            raise NotImplementedError(layout)
         pairs = x.shape[-1] // 2
         padded = 1 << max(0, (2 * pairs - 1).bit_length())
-        frequencies = base ** -(2 * np.arange(pairs) / padded)
-        angles = positions[..., None] * frequencies
-        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-        u, v = x[..., :pairs], x[..., pairs:]
-        return np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+        return halves(x, positions[..., None] * base ** -(2 * np.arange(pairs) / padded), layout)
 
     return rope
 
