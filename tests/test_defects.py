@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from planting import FOLDER, Defect
-from quality import DEFECTS, VERDICTS, diagnosed, mistaken, named, operations, report_on, row
+from quality import DEFECTS, VERDICTS, Row, diagnosed, mistaken, named, operations, report_on, row
 from reporting import of_the_example
 from sampling import everything, few, share
 from sources import assert_stands_alone
@@ -53,7 +53,7 @@ def test_there_are_doubles_and_defects_outside_the_registry() -> None:
     assert len(DEFECTS) >= 100
     assert sum(is_double(defect) for defect in DEFECTS) >= 18
     assert sum(not defect.NAMES for defect in DEFECTS) >= 80
-    assert sum(bool(defect.SAID) for defect in DEFECTS) >= 20
+    assert sum(bool(defect.SAID) for defect in DEFECTS) >= 19
 
 
 def is_double(defect: type[Defect]) -> bool:
@@ -88,11 +88,10 @@ def test_the_page_in_the_docs_is_what_is_measured() -> None:
 
 def test_verdicts_are_judged_as_they_say() -> None:
     """A wrong name is wrong whatever else is right; a part is no whole."""
-    example = row(DEFECTS[0])
     planted = (frozenset({"a", "b"}), frozenset({"c"}))
 
     def verdict(**called: tuple[frozenset[str], ...]) -> str:
-        return type(example)(example.name, "", planted, found=True, called=called).verdict
+        return Row("a defect", "", planted, found=True, called=called).verdict
 
     a, b, c, d = (frozenset({name}) for name in "abcd")
     assert verdict(rope=(a | b,)) == verdict(rope=(d, c)) == verdict(apply_rope=(a,), rope_table=(b,)) == "named"

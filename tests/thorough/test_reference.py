@@ -1,12 +1,10 @@
 """The reference is itself an implementation: every core case, on NumPy in float32 and on a library without float64."""
 
-import pytest
 from reporting import of_reference
 
 from posref.conformance import Report, check
 
 
-@pytest.mark.thorough
 def test_the_reference_conforms() -> None:
     assert_conformant(of_reference(dtype="float32"))
 
@@ -20,7 +18,6 @@ def assert_conformant(report: Report) -> None:
     assert {operation.achieved for operation in report.operations} <= {"float64", "angle64"}
 
 
-@pytest.mark.thorough
 def test_the_reference_conforms_without_float64() -> None:
     import array_api_strict
 

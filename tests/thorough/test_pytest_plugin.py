@@ -8,7 +8,7 @@ import pytest
 
 pytest_plugins = "pytester"
 
-SOURCE = Path(__file__).parents[1] / "examples" / "broken_rope.py"
+SOURCE = Path(__file__).parents[2] / "examples" / "broken_rope.py"
 EXAMPLE = "broken_rope.py"
 TABLE = [
     "rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128", "rope_table/distant/plain",
@@ -32,7 +32,6 @@ def expect(pytester: pytest.Pytester, text: str) -> str:
     return str(pytester.makefile(".txt", expected=text))
 
 
-@pytest.mark.thorough
 def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     found, text = outcomes(pytester, "--posref-op", "rope_table")
     assert found == {"failed": 6, "passed": 39, "skipped": 3}  # 46 cases, gradients that NumPy lacks, a refusal, the whole
@@ -43,27 +42,23 @@ def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     assert "Traceback" not in text
 
 
-@pytest.mark.thorough
 def test_names_and_flags_choose_cases(pytester: pytest.Pytester) -> None:
     found, _ = outcomes(pytester, "-k", "rope_table and head-128")
     assert {k: v for k, v in found.items() if k != "deselected"} == {"failed": 1}
 
 
-@pytest.mark.thorough
 def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_own():\n    assert True\n")
     found, _ = outcomes(pytester, "-k", "test_own or (rope_table and smoke)")
     assert found["passed"] == 2
 
 
-@pytest.mark.thorough
 def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in TABLE))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
     assert found == {"passed": 39, "skipped": 3, "xfailed": 6}
 
 
-@pytest.mark.thorough
 def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
     lines = ("plain/far* =2", "plain/head-128[float32]", "distant/* =1", "usual/64-far", "usual/128-decode")
     file = expect(pytester, "".join(f"rope_table/{line}\n" for line in lines))
@@ -71,7 +66,6 @@ def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
     assert found == {"passed": 39, "skipped": 3, "xfailed": 6}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -88,7 +82,6 @@ def test_an_entry_that_is_not_true_is_an_error(pytester: pytest.Pytester, line: 
     assert "line 1" in text
 
 
-@pytest.mark.thorough
 def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "rope_table/plain/* =16\n")
     found, text = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
@@ -97,7 +90,6 @@ def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     assert text.count("expects it to fail: remove it from that file") >= 13
 
 
-@pytest.mark.thorough
 def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
     done = pytester.runpytest_subprocess("--posref-target", "mine.py")
@@ -105,7 +97,6 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     assert "no case that has values passed" in done.stdout.str()
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -123,7 +114,6 @@ def test_what_cannot_run_is_said_in_one_line(pytester: pytest.Pytester, options:
     assert "Traceback" not in done.stderr.str()
 
 
-@pytest.mark.thorough
 def test_nothing_is_loaded_where_it_is_not_used(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import sys\n\ndef test_loaded():\n    heavy = {'numpy', 'rich', 'jsonschema', 'safetensors', 'click', 'torch'}\n"
