@@ -22,14 +22,6 @@ def rotate_halves(x: Any, positions: Any, base: float) -> Any:
     return jnp.concatenate((turned[..., ::2], turned[..., 1::2]), axis=-1)
 
 
-def rotate_back(x: Any, positions: Any, base: float) -> Any:
-    return rotate(x, -positions, base)
-
-
-def rotate_exponent_over_half(x: Any, positions: Any, base: float) -> Any:
-    return rotate(x, positions, math.sqrt(base))
-
-
 def slopes(heads: int) -> list[float]:
     closest = 2 ** int(math.log2(heads))
     found = [2 ** (-8 * (k + 1) / closest) for k in range(closest)]
@@ -46,10 +38,6 @@ def penalty_of_power_of_two(q_positions: Any, k_positions: Any, heads: int) -> A
     found = jnp.asarray([2 ** (-8 * (k + 1) / heads) for k in range(heads)], dtype=jnp.float32)
     distance = jnp.abs(q_positions[:, None] - k_positions[None]).astype(jnp.float32)
     return -found[:, None, None] * distance
-
-
-def penalty_grows(q_positions: Any, k_positions: Any, heads: int) -> Any:
-    return -penalty(q_positions, k_positions, heads)
 
 
 def buckets(apart: Any, bidirectional: bool, count: int = 32, farthest: int = 128) -> Any:

@@ -24,10 +24,6 @@ def sinusoids_endpoint(positions: Any, dim: int) -> Any:
     return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(-1, dim).astype(np.float32)
 
 
-def sinusoids_from_one(positions: Any, dim: int) -> Any:
-    return sinusoids(positions + 1, dim)
-
-
 def frequencies(dim: int, base: float, factor: float, low: float, high: float, old: int) -> Any:
     """Llama 3's: long waves are stretched, short ones kept, those between them blended."""
     freqs = base ** (-np.arange(0, dim, 2) / dim)
@@ -39,10 +35,6 @@ def frequencies(dim: int, base: float, factor: float, low: float, high: float, o
 def frequencies_without_blend(dim: int, base: float, factor: float, low: float, high: float, old: int) -> Any:
     freqs = base ** (-np.arange(0, dim, 2) / dim)
     return np.where(old * freqs / (2 * math.pi) < low, freqs / factor, freqs)
-
-
-def frequencies_all_stretched(dim: int, base: float, factor: float, low: float, high: float, old: int) -> Any:
-    return base ** (-np.arange(0, dim, 2) / dim) / factor
 
 
 def rotate(x: Any, positions: Any, freqs: Any) -> Any:

@@ -32,21 +32,9 @@ def rotate_positions_in_bfloat16(x: Any, positions: Any, base: float) -> Any:
     return Rotary(x.shape[-1], base, int(held.max()) + 1)(x, held)
 
 
-def rotate_short_table(x: Any, positions: Any, base: float) -> Any:
-    return Rotary(x.shape[-1], base, 2048)(x, positions.clamp(max=2047))
-
-
-def rotate_base_of_another_model(x: Any, positions: Any, base: float) -> Any:
-    return rotate(x, positions, 10_000.0)
-
-
 def rotate_without_the_tail(x: Any, positions: Any, base: float) -> Any:
     whole = positions.shape[1] // 64 * 64
     return torch.cat((rotate(x[:, :, :whole], positions[:, :whole], base), x[:, :, whole:]), dim=2)
-
-
-def rotate_by_the_first_row(x: Any, positions: Any, base: float) -> Any:
-    return rotate(x, positions[:1].expand_as(positions), base)
 
 
 def attend(q: Any, k: Any, v: Any, window: int) -> Any:
@@ -63,11 +51,3 @@ def attend(q: Any, k: Any, v: Any, window: int) -> Any:
 def attend_heads_interleaved(q: Any, k: Any, v: Any, window: int) -> Any:
     groups = q.shape[1] // k.shape[1]
     return attend(q, k.repeat(1, groups, 1, 1), v.repeat(1, groups, 1, 1), window)
-
-
-def attend_window_one_too_wide(q: Any, k: Any, v: Any, window: int) -> Any:
-    return attend(q, k, v, window + 1)
-
-
-def attend_scaled_twice(q: Any, k: Any, v: Any, window: int) -> Any:
-    return attend(q / math.sqrt(q.shape[-1]), k, v, window)
