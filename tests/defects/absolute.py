@@ -196,9 +196,9 @@ def fourier_pi_3_1416():
     Should be said: a number (angles 1.0000023 times as large), never that sines are inaccurate.
     """
 
-    def fourier(x, bands, /, *, unit, order, include):
-        if order != "coordinate band wave" or include == "by_coordinate":
-            raise NotImplementedError(order)
+    def fourier(x, bands, /, *, unit, arrangement, include):
+        if arrangement != "coordinate band wave" or include == "by_coordinate":
+            raise NotImplementedError(arrangement)
         turn = {"radians": 1.0, "half_turns": 3.1416, "turns": 2 * 3.1416}[unit]
         bands = np.asarray(bands, dtype=np.float64)
         angle = turn * (x.astype(np.float64)[..., None] * bands)
@@ -236,11 +236,11 @@ def timestep_ln_9_21():
     Should be said: a number: the longest period is about 9996.6, or the base is.
     """
 
-    def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0):
-        if max_period != 10000.0:
-            raise NotImplementedError(max_period)
+    def timestep(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0):
+        if base != 10000.0:
+            raise NotImplementedError(base)
         half = dim // 2
-        angle = scale * timesteps.astype(np.float64)[..., None] * np.exp(-9.21 * np.arange(half) / (half - shift))
+        angle = scale * timesteps.astype(np.float64)[..., None] * np.exp(-9.21 * np.arange(half) / (half - freq_shift))
         waves = [np.cos(angle), np.sin(angle)] if flip else [np.sin(angle), np.cos(angle)]
         return np.concatenate([*waves, np.zeros((*angle.shape[:-1], dim % 2))], axis=-1).astype(np.float32)
 
@@ -321,12 +321,12 @@ def ids_first_padding():
 def timestep_in_bfloat16():
     """The timestep follows the model's dtype before the product."""
 
-    def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0, dtype=None):
+    def timestep(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0, dtype=None):
         if dim % 2:
             raise NotImplementedError(dim)
         t = torch.from_numpy(np.asarray(timesteps, np.float64)).to(torch.bfloat16).double().numpy()
         half = dim // 2
-        f = np.exp(-math.log(max_period) * np.arange(half) / (half - shift))
+        f = np.exp(-math.log(base) * np.arange(half) / (half - freq_shift))
         a = scale * t[..., None] * f
         parts = [np.cos(a), np.sin(a)] if flip else [np.sin(a), np.cos(a)]
         return np.concatenate(parts, axis=-1).astype(dtype)

@@ -199,10 +199,10 @@ def chunks_int8():
     Should be said: unexplained; positions from 128 on.
     """
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
         q, k = (p.astype(np.int64).astype(np.int8).astype(np.int64) for p in (q_positions, k_positions))
         q, k = q[..., :, None], k[..., None, :]
-        return (q // chunk == k // chunk) & ((k <= q) if sides == "causal" else True)
+        return (q // chunk_size == k // chunk_size) & ((k <= q) if sides == "causal" else True)
 
     return chunked_window
 
@@ -215,10 +215,10 @@ def lambda_sinks_within_window():
     Should be said: unexplained; cases with more sinks than the window has places.
     """
 
-    def lambda_window(q_positions, k_positions, /, *, sinks, window, counting):
+    def lambda_window(q_positions, k_positions, /, *, num_sinks, window, counting):
         q, k = q_positions.astype(np.int64)[..., :, None], k_positions.astype(np.int64)[..., None, :]
         farthest = window - (counting == "with_query")
-        return (k <= q) & ((q - k <= farthest) | (k < min(sinks, window)))
+        return (k <= q) & ((q - k <= farthest) | (k < min(num_sinks, window)))
 
     return lambda_window
 
@@ -231,10 +231,10 @@ def streaming_middle_clamped():
     Should be said: unexplained; distances beyond the window are wrong (they are all one number).
     """
 
-    def streaming_llm_distances(q_positions, k_positions, /, *, sinks, window, counting):
+    def streaming_llm_distances(q_positions, k_positions, /, *, num_sinks, window, counting):
         farthest = window - 1 if counting == "with_query" else window
         q, k = q_positions.astype(np.int64)[..., :, None], k_positions.astype(np.int64)[..., None, :]
-        return np.where(k < sinks, np.minimum(q, sinks + farthest) - k, np.minimum(q - k, farthest))
+        return np.where(k < num_sinks, np.minimum(q, num_sinks + farthest) - k, np.minimum(q - k, farthest))
 
     return streaming_llm_distances
 
@@ -243,9 +243,9 @@ def streaming_middle_clamped():
 def chunked_strided():
     """A dilated window."""
 
-    def chunked_window(q_positions, k_positions, /, *, chunk, sides):
+    def chunked_window(q_positions, k_positions, /, *, chunk_size, sides):
         q, k = np.asarray(q_positions)[..., :, None], np.asarray(k_positions)[..., None, :]
-        same = (q // chunk == k // chunk) & ((q - k) % 2 == 0)
+        same = (q // chunk_size == k // chunk_size) & ((q - k) % 2 == 0)
         return same & (k <= q) if sides == "causal" else same
 
     return chunked_window
@@ -318,10 +318,10 @@ def mask_before_large_bias():
 def logn_of_the_farthest():
     """All queries of a call share the factor of the longest."""
 
-    def logn_scale(positions, /, *, length, offset, at_least_one, dtype=None):
+    def logn_scale(positions, /, *, original_length, offset, at_least_one, dtype=None):
         p = np.asarray(positions, np.float64)
         n = np.broadcast_to(np.max(p, initial=0.0) + offset, p.shape)
-        f = np.log(np.maximum(n, 1e-30)) / math.log(length)
+        f = np.log(np.maximum(n, 1e-30)) / math.log(original_length)
         return (np.maximum(f, 1.0) if at_least_one else f).astype(dtype)
 
     return logn_scale
