@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_configs import REAL
+from snapshot import load
 from transformers import AutoConfig
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 
@@ -29,7 +29,8 @@ ROTARY = {
     "deepseek_v3": "DeepseekV3RotaryEmbedding",
     "gpt_neox": "GPTNeoXRotaryEmbedding",
 }
-CONFIGS = [(name, config) for name, configs, _ in REAL for config in configs if config["model_type"] in ROTARY]
+REAL = [(row["name"], row["config"]) for row in load("rope")["Real models in both generations"]]
+CONFIGS = [(name, config) for name, config in REAL if config["model_type"] in ROTARY]
 
 
 @pytest.mark.parametrize(("name", "config"), CONFIGS, ids=lambda value: value if isinstance(value, str) else "")

@@ -6,24 +6,7 @@ import numpy as np
 import pytest
 import torch
 from rotary_modules import built, frequencies
-from test_configs import (
-    ALPHA,
-    GEMMA3_OLD,
-    GEMMA4,
-    GPT_OSS,
-    HUNYUAN,
-    LISTS,
-    LLAMA2,
-    LLAMA31,
-    MODERNBERT,
-    OLMO3,
-    PHI3,
-    STEP,
-    ULTRA,
-    V4,
-    V4_YARN,
-    both,
-)
+from snapshot import load
 from transformers import CONFIG_MAPPING
 
 from posref import presets, rope_frequencies, rope_from_config
@@ -35,7 +18,8 @@ from posref.models.model_types import table
 from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}
-VISION, MINI35, MINI4 = (presets[name].rope["scaling"] for name in ("phi-3-vision-128k", "phi-3.5-mini", "phi-4-mini"))
+VISION, MINI35 = (presets[name].rope["scaling"] for name in ("phi-3-vision-128k", "phi-3.5-mini"))
+PHI3 = {"model_type": "phi3", "hidden_size": 3072, "num_attention_heads": 32, "max_position_embeddings": 131072}
 
 
 def phi(scaling: Any, kind: str, **others: Any) -> dict[str, Any]:
@@ -44,63 +28,9 @@ def phi(scaling: Any, kind: str, **others: Any) -> dict[str, Any]:
     return {**PHI3, "rope_theta": 1e4, "rope_scaling": {"type": kind, **lists}, **others}
 
 
-SHORT16 = {"short_factor": [1 + i / 16 for i in range(16)], "long_factor": [1 + i for i in range(16)]}
-MINICPM3 = {"model_type": "minicpm3", "hidden_size": 2560, "num_attention_heads": 40, "max_position_embeddings": 32768}
-MINICPM3 |= {"rope_scaling": {"rope_type": "longrope", **SHORT16, "original_max_position_embeddings": 8192}}
-SCOUT = {"model_type": "llama4_text", "rope_theta": 500_000.0, "max_position_embeddings": 10485760}
-SCOUT |= {"rope_scaling": {"rope_type": "llama3", **LLAMA31, "factor": 16.0, "high_freq_factor": 1.0}}
+OSS = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
 FULL, SLIDING = "full_attention", "sliding_attention"
-CASES: list[tuple[str, dict[str, Any], str | None, tuple[int, ...]]] = [
-    ("Phi-3-vision", phi(VISION, "longrope", original_max_position_embeddings=4096), None, (1, 4096, 4097, 131072)),
-    ("Phi-3.5-mini", phi(MINI35, "longrope", original_max_position_embeddings=4096), None, (4096, 4097)),
-    (
-        "Phi-4-mini",
-        phi(MINI4, "longrope", num_attention_heads=24, partial_rotary_factor=0.75, original_max_position_embeddings=4096),
-        None,
-        (4096, 4097),
-    ),
-    ("Phi-3, yarn for longrope", phi(MINI35, "yarn"), None, (4096, 4097)),
-    ("Phi-4-multimodal", phi(MINI35, "longrope", model_type="phi4_multimodal"), None, (4096, 4097)),
-    (
-        "factor wins over lengths",
-        phi(MINI35, "longrope", rope_scaling={"type": "longrope", **LISTS, "factor": 2.0}),
-        None,
-        (5000,),
-    ),
-    (
-        "attention_factor wins over factor",
-        phi(MINI35, "longrope", rope_scaling={"type": "longrope", **LISTS, "factor": 2.0, "attention_factor": 1.5}),
-        None,
-        (5000,),
-    ),
-    ("MiniCPM3", MINICPM3, None, (8192, 8193)),
-    ("HunYuan", both(HUNYUAN, 1e4, "dynamic", ALPHA)[0], None, (1, 32768, 65536)),
-    ("HunYuan v5", both(HUNYUAN, 1e4, "dynamic", ALPHA)[2], None, (65536,)),
-    ("dynamic NTK", both(LLAMA2, 1e4, "dynamic", {"factor": 2.0})[0], None, (4096, 4097, 9000)),
-    ("Gemma 4 full", GEMMA4, FULL, (1,)),
-    ("Gemma 4 sliding", GEMMA4, SLIDING, (1,)),
-    ("Gemma 4 silent", {"model_type": "gemma4_text"}, FULL, (1,)),
-    ("Gemma 3 full", GEMMA3_OLD, FULL, (1,)),
-    ("Gemma 3 sliding", GEMMA3_OLD, SLIDING, (1,)),
-    ("ModernBERT full", MODERNBERT, FULL, (1,)),
-    ("ModernBERT sliding", MODERNBERT, SLIDING, (1,)),
-    ("OLMo 3 full", OLMO3 | {"max_position_embeddings": 65536}, FULL, (1,)),
-    ("OLMo 3 sliding", OLMO3 | {"max_position_embeddings": 65536}, SLIDING, (1,)),
-    ("Llama 4 Scout", SCOUT, None, (1,)),
-    *((f"DeepSeek-V4 {layer}", V4 | {"rope_scaling": V4_YARN}, layer, (1,)) for layer in ("main", "compress")),
-    *(
-        (f"Step 3.5 {layer}", STEP | {"num_hidden_layers": 2, **SIZES, "head_dim": 128}, layer, (1,))
-        for layer in (FULL, SLIDING)
-    ),
-    *((f"UltraBERT {layer}", ULTRA | {"num_hidden_layers": 2, **SIZES}, layer, (1,)) for layer in (FULL, SLIDING)),
-    ("MiMo-V2-Flash", {"model_type": "mimo_v2_flash", "rope_theta": 5e6, "swa_rope_theta": 1e4}, SLIDING, (1,)),
-    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, "indexed_attention", (1,)),
-    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, SLIDING, (1,)),
-    *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("gpt_oss", "apertus", "cwm")),
-    *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("ministral3", "mistral4")),
-]
-
-
+CASES = load("frequencies")["Compared with the rotary modules of transformers"]  # in sequences of these lengths
 CLASSES: dict[str, tuple[str, str | None]] = {  # presets whose values are the defaults of a configuration class
     "longcat-flash": ("longcat_flash", None),
     "apertus-8b": ("apertus", None),
@@ -135,13 +65,12 @@ def test_a_preset_is_what_its_configuration_class_says(name: str) -> None:
     assert presets[name].rope == rope_from_config(CONFIG_MAPPING[model](), layer_type=layer_type)
 
 
-@pytest.mark.parametrize(("config", "layer_type", "lengths"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_frequencies_and_factor_are_those_of_transformers(
-    config: dict[str, Any], layer_type: str | None, lengths: tuple[int, ...]
-) -> None:
-    options = rope_from_config(config, layer_type=layer_type)
-    for length in lengths:
-        check(options, length, *frequencies(config, length, layer_type))
+@pytest.mark.parametrize("row", CASES, ids=lambda row: row["name"])
+def test_frequencies_and_factor_are_those_of_transformers(row: dict[str, Any]) -> None:
+    layers = row.get("options", {})
+    options = rope_from_config(row["config"], **layers)
+    for length in row["lengths"]:
+        check(options, length, *frequencies(row["config"], length, **layers))
 
 
 def check(options: dict[str, Any], length: int, inv_freq: np.ndarray, factor: float) -> None:
@@ -156,7 +85,7 @@ def check(options: dict[str, Any], length: int, inv_freq: np.ndarray, factor: fl
 
 def test_transformers_passes_over_a_nested_truncate_and_posref_does_not() -> None:
     """It looks for the key beside the dicts of the layer types (modeling_rope_utils.py, _compute_yarn_parameters)."""
-    layers = {FULL: {"rope_type": "yarn", "rope_theta": 1e4, **GPT_OSS}, SLIDING: {"rope_type": "default", "rope_theta": 1e4}}
+    layers = {FULL: {"rope_type": "yarn", "rope_theta": 1e4, **OSS}, SLIDING: {"rope_type": "default", "rope_theta": 1e4}}
     config = {"model_type": "gemma3_text", **SIZES, "head_dim": 64, "rope_parameters": layers}
     options = rope_from_config(config, layer_type=FULL)
     assert options["scaling"] == YaRN(32.0, 4096, truncate=False)

@@ -6,13 +6,35 @@ import numpy as np
 import pytest
 import torch
 from rotary_modules import built
-from test_mrope_configs import REAL, SILENT, SIZES
+from snapshot import load
 from transformers import CONFIG_MAPPING
 
 from posref import mrope, mrope_from_config
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import half_widths
+from posref.models.model_types import mropes
 
+SIZES = {"hidden_size": 512, "num_attention_heads": 4, "max_position_embeddings": 32768}
+THREE = {"mrope_section": [24, 20, 20], "mrope_interleaved": True, "rope_type": "default"}
+QWEN35 = {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}
+QWEN35 |= {"mrope_section": [11, 11, 10], "mrope_interleaved": True}
+GLM = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}
+UNLIKE = {  # where a silent file's sections do not fit a silent file's head
+    **dict.fromkeys(("glm4v_text", "glm_image_text", "glm_ocr_text"), GLM),
+    **dict.fromkeys(("qwen3_5_moe_text", "qwen4_exp_text"), QWEN35),
+    **dict.fromkeys(("qwen3_omni_moe_text", "qwen3_omni_moe_talker_text"), THREE),
+}
+FILES = [(row["name"], row["config"]) for row in load("mrope")["Files mean what the models do"]]
+REAL = [
+    (name, {"max_position_embeddings": 32768, **config.get("text_config", config)})
+    for name, config in FILES
+    if config["model_type"] != "klingon"
+]
+SILENT = [
+    (f"{model}, silent", {"model_type": model, **SIZES, **({"rope_parameters": UNLIKE[model]} if model in UNLIKE else {})})
+    for model in mropes()
+    if not model.endswith(("_vl", "qwen3_5_text"))
+]
 LATER = {"hy_v4_vl_text"}  # types that version 5.23 does not know
 CASES = [case for case in REAL + SILENT if case[1]["model_type"] not in LATER]
 
