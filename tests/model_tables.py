@@ -61,7 +61,7 @@ def keys_of(given: Any) -> Iterator[str]:
                 yield from [value] if isinstance(value, str) else value
             elif name in ("when", "defaults"):
                 yield from value
-            elif name in ("head", "keys", "head_key", "needs"):
+            elif name in ("keys", "needs"):
                 for key in [value] if isinstance(value, str) else value:
                     yield from [key] if isinstance(key, str) else key
             else:
@@ -202,7 +202,7 @@ def propose(types: Mapping[str, Any], wanted: Callable[[str], bool]) -> Iterator
         known = layouts.get(rotation_hash(folder), set())
         row = copy.deepcopy(types[parent]) if parent else None
         for one in (row or {}).get("rows", ()):
-            one |= {"source": f"{folder.name}/modeling_{folder.name}.py", "confidence": "proposed"}
+            one |= {"source": f"{folder.name}/modeling_{folder.name}.py", "proposed": True}
         yield {
             "type": name,
             "parent": parent,

@@ -10,8 +10,11 @@ import pytest
 
 import posref
 from posref.configs import LAYOUTS, factors, rope_from_config
-from posref.models.layers import ROTATES, TYPES
+from posref.models import odd_layers
+from posref.models.layer_rules import ROTATES, TYPES
 from posref.models.model_types import mropes, table
+from posref.models.odd_files import CHECKS, FILES
+from posref.models.odd_rows import ROWS
 
 DEEPSEEK = {
     "factor": 40,
@@ -38,8 +41,7 @@ def test_lists_may_be_arrays() -> None:
 def test_tables_agree_with_each_other() -> None:
     assert len(LAYOUTS) >= 100
     facts = {model: row["rope"] for model, row in table("types").items() if "rope" in row}
-    known = {"layout", "half_unless", "lanes", "inverse", "mrope", "defaults", "silent", "bases", "flat", "yarn", "softmax"}
-    known |= {"yarn_means", "alpha", "switch", "requires", "head_key", "hidden_times", "inside"}
+    known = {"layout", "half_unless", "also", "mrope", "defaults", "silent", "bases", "softmax", "alpha"}
     assert set().union(*facts.values()) == known
     assert {model for model, row in facts.items() if "defaults" in row} <= set(LAYOUTS) | set(mropes())
     assert {model for model, row in facts.items() if {"silent", "softmax"} & set(row)} <= set(LAYOUTS) | set(mropes())
@@ -52,9 +54,18 @@ def test_tables_agree_with_each_other() -> None:
 
 def test_rules_about_layers_have_words_that_are_known() -> None:
     rules = [row["layers"] for row in table("types").values() if "layers" in row]
-    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty", "switch", "beside"}
-    assert {rule["types"] for rule in rules if "types" in rule} == {*TYPES, "compressed", "listed"}
+    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates"}
+    assert {rule["types"] for rule in rules if isinstance(rule.get("types"), str)} == {*TYPES, "listed"}
     assert {rule["rotates"] for rule in rules if "rotates" in rule} == set(ROTATES)
+
+
+def test_odd_models_are_in_the_table_and_have_no_rule_beside_their_own() -> None:
+    types = table("types")
+    assert {*FILES, *CHECKS, *odd_layers.TYPES, *odd_layers.ROTATES, *odd_layers.NAMES} <= set(types)
+    assert not [model for model in odd_layers.TYPES if "types" in types[model].get("layers", {})]
+    assert not [model for model in odd_layers.ROTATES if "rotates" in types[model].get("layers", {})]
+    rows = [(model, row) for model, known in types.items() for row in known.get("rows", ())]
+    assert {(model, row["component"]) for model, row in rows if row.get("read") == "odd"} == set(ROWS)
 
 
 def test_deepseek_softmax_factor_is_the_published_one() -> None:

@@ -37,7 +37,10 @@ def test_equal_layers_are_read_once() -> None:
     finally:
         sys.setprofile(None)
     assert len(found["text"]) == 1
-    assert len(files) - 1 <= 60
+    assert len(files) - 1 <= 80  # a crossing for each of 32 layers would be beyond it
+
+
+COLUMNS = {"component", "operation", "options", "read", "axes", "keys", "when", "needs", "on", "conventions", "source"}
 
 
 def test_the_table_is_sound() -> None:
@@ -51,8 +54,8 @@ def test_the_table_is_sound() -> None:
             assert set(rule) <= {"type", "silent", "optional", "means", "also", "flat", "filled"}, model
             assert {rule.get("type", rule.get("silent"))} | set(rule.get("means", {}).values()) <= set(table), model
         for row in known.get("rows", ()):
-            assert row["confidence"] in ("high", "medium"), model
             assert row.get("read", "axial") in READERS, model
+            assert set(row) <= COLUMNS, model
             if "options" in row:
                 assert set(row["options"]) <= set(inspect.signature(getattr(posref, row["operation"])).parameters), model
                 assert row["operation"] in REGISTRY, model

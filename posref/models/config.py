@@ -9,15 +9,17 @@ layer type if layers differ.
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast, get_args, overload
 
+from posref.models import odd_files, odd_layers
 from posref.models.arguments import Config, Factors, MRopeArguments, RopeArguments
 from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
-from posref.models.layers import base_of_layer, number_of_layers, rotates, rules_of, type_of_layer
+from posref.models.layer_rules import base_of_layer
+from posref.models.layers import number_of_layers, rotates, types_of_layers
 from posref.models.model_types import BASE, layouts, model_type, mropes, positions_of, remedy
 from posref.models.parts import completed, part_of
 from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor_of, table_factor
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
-from posref.scaling import Scaling, YaRN
+from posref.scaling import YaRN
 from posref.types import Layout
 
 Facts = Mapping[str, Any]  # what is known of a model type: see `posref.models.model_types.model_type`
@@ -109,7 +111,9 @@ def read_rope(
     if CLASS in whole:
         return cast("RopeArguments", _of_diffusers(whole, "rope", layout))
     own = text_of(whole)
-    _check_axes(whole, own)
+    for part in (whole,) if own is whole else (whole, own):
+        if "mrope" in model_type(part.get("model_type")).get("rope", {}) or _is_xdrope(part):
+            _refuse_axes(repr(part.get("model_type")))
     if layer is not None:
         if layer_type is not None:
             refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
@@ -133,10 +137,7 @@ def read_rope(
         "rotary_dim": rotary_dim,
         "scaling": read_scaling(rope, config, facts, nested=layer_type is not None, pairs=rotary_dim // 2),
     }
-    if "lanes" in facts:
-        found["lanes"] = facts["lanes"]
-    if "inverse" in facts:
-        found["inverse"] = facts["inverse"]
+    found.update(facts.get("also", {}))
     return found
 
 
@@ -251,7 +252,11 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
         lists = rope.get("short_factor")
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
         scaling = read_scaling(rope, config, facts, nested=layer_type is not None, pairs=pairs)
-        return {"table": table_factor(scaling, length), "input": 1.0, "softmax": _softmax_factor(rope, scaling, config, facts)}
+        table = table_factor(scaling, length)
+        if isinstance(scaling, YaRN) and scaling.mscale_all_dim is not None and "layout" not in facts:
+            model = str(config.get("model_type"))
+            refuse(f"config['model_type'] must be a known one when mscale_all_dim is given; got {model!r}. {ALIKE}")
+        return {"table": table, "input": 1.0, "softmax": softmax_factor_of(rope, facts)}
 
 
 def _of_diffusers(whole: Mapping[str, Any], operation: str, layout: Layout | None) -> dict[str, Any]:
@@ -267,18 +272,11 @@ def _of_diffusers(whole: Mapping[str, Any], operation: str, layout: Layout | Non
 
 def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
     """Return the type of a layer, by the name that it has in the parameters by layer type."""
-    kind = type_of_layer(config, layer, count)
+    (kind,) = types_of_layers(config, range(layer, layer + 1), count)
     if kind is None:
         refuse("the file must have layer_types, since its layers differ and layer is given; got none. Give layer_type.")
-    names = rules_of(config).get("names", {})
-    return str(names.get(kind, names.get("*", kind)))
-
-
-def _softmax_factor(rope: Mapping[str, Any], scaling: Scaling | None, config: Mapping[str, Any], facts: Facts) -> float:
-    if isinstance(scaling, YaRN) and scaling.mscale_all_dim is not None and "layout" not in facts:
-        model = str(config.get("model_type"))
-        refuse(f"config['model_type'] must be a known one when mscale_all_dim is given; got {model!r}. {ALIKE}")
-    return softmax_factor_of(rope, facts)
+    names = odd_layers.NAMES.get(str(config.get("model_type")), {})
+    return names.get(kind, names.get("*", kind))
 
 
 def text_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -290,13 +288,6 @@ def text_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
     elif isinstance(inner, dict) and "layout" not in row.get("rope", {}):
         config = inner
     return completed(config, str(config.get("model_type")))
-
-
-def _check_axes(config: Mapping[str, Any], text: Mapping[str, Any]) -> None:
-    """Refuse a model whose tokens have positions on several axes."""
-    for part in (config,) if text is config else (config, text):
-        if "mrope" in model_type(part.get("model_type")).get("rope", {}) or _is_xdrope(part):
-            _refuse_axes(repr(part.get("model_type")))
 
 
 def _refuse_axes(found: str) -> NoReturn:
@@ -352,14 +343,8 @@ def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Facts]:
         refuse("config must describe a model with rotary embeddings; got 'alibi': True.")
     if row.get("layers", {}).get("never"):
         refuse(f"config must describe a model with rotary embeddings; got {model!r}, where no layer rotates.")
-    for switch, on in facts.get("switch", {}).items():
-        if config.get(switch) != on:
-            refuse(f"config of {model!r} must have {switch} {on!r}, or the model has no rotation; got {config.get(switch)!r}.")
-    if facts.get("requires") == "chatglm2" and (config.get("kv_channels") is None or config.get("original_rope") is False):
-        refuse(
-            "config of 'chatglm' must have kv_channels, and original_rope not false (ChatGLM2 and later); got kv_channels "
-            f"{config.get('kv_channels')!r} and original_rope {config.get('original_rope')!r}."
-        )
+    if model in odd_files.CHECKS:
+        odd_files.CHECKS[model](config)
     return config, facts
 
 
@@ -387,7 +372,7 @@ def dicts_of(config: Mapping[str, Any], facts: Facts) -> tuple[Mapping[str, Any]
     if any(isinstance(value, dict) for value in given.values()):
         layers = _layers(given)
     elif "bases" in facts:
-        if key == "rope_parameters" and given and not facts.get("flat"):
+        if key == "rope_parameters" and given:
             refuse(f"config['rope_parameters'] must be a dict by layer type for this model; got {dict(given)!r}.")
         layers = _by_layer(given, config, facts)
     elif isinstance(config.get("rope_theta"), list | tuple):
@@ -399,8 +384,6 @@ def _by_layer(given: Mapping[str, Any], config: Mapping[str, Any], facts: Facts)
     """Return dicts by layer type for a file that names one base for each type and has at most one dict for all."""
     if given and not any(base["scaled"] for base in facts["bases"]):
         refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
-    if "yarn" in facts and rope_type(given, facts) == "yarn":
-        given = {**facts["yarn"], **given}  # the code of DeepSeek-V4 has no factor on cos and sin
     places = (config, facts.get("defaults", {}), {"rope_theta": BASE})
     return {
         base["layers"]: {**(given if base["scaled"] else {}), "rope_theta": first(tuple(base["keys"]), *places)}
@@ -476,9 +459,7 @@ def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Facts) ->
             refuse(f"a model with rope_ratio must have no rope_theta, since its base is 10000 rope_ratio; got {beside!r}.")
         return BASE * number("rope_ratio", ("rope_ratio",), config, defaults, low=0, strict=True)
     silent = {"rope_theta": BASE} if "layout" in facts else {}
-    inner = config.get(facts["inside"]) if "inside" in facts else None
-    beside = inner if isinstance(inner, dict) else {}
-    return number("base", names, rope, config, beside, defaults, silent, low=0, strict=True)
+    return number("base", names, rope, config, defaults, silent, low=0, strict=True)
 
 
 def rotary_dim_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Facts, layer_type: str | None) -> int:
@@ -488,7 +469,7 @@ def rotary_dim_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Fac
         own = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
         swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
         return even(integer((*swa, "qk_rope_head_dim"), own, config, defaults))
-    if rope_type(rope, facts) == "proportional":
+    if rope_type(rope) == "proportional":
         return even(_head_dim(config, facts, layer_type))
     silent = first(("partial_rotary_factor", "rotary_pct"), rope) is None
     if silent and first(("rotary_dim",), config, defaults) is not None:
@@ -504,11 +485,9 @@ def _head_dim(config: Mapping[str, Any], facts: Facts, layer_type: str | None) -
     listed = config.get("per_layer_config") is not None
     if not listed and layer_type == "full_attention" and first(("global_head_dim",), config, defaults) is not None:
         return integer(("global_head_dim",), config, defaults)
-    names = ("head_dim", facts["head_key"]) if "head_key" in facts else ("head_dim",)
-    if first(names, config, defaults) is not None:
-        return integer(names, config, defaults)
-    hidden = integer(HIDDEN, config) * int(facts.get("hidden_times", 1))  # Zamba2 reads the input beside the state
-    return hidden // integer(HEADS, config)
+    if first(("head_dim",), config, defaults) is not None:
+        return integer(("head_dim",), config, defaults)
+    return integer(HIDDEN, config) // integer(HEADS, config)
 
 
 def _own(config: Mapping[str, Any], layer_type: str | None, key: str) -> list[Any]:

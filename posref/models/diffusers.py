@@ -3,9 +3,9 @@ Read the config.json of a model of diffusers: its encodings by component, by its
 
 A row of tables/diffusers.json is a class of diffusers 0.42.1. For each component it has ``operation``; ``options``;
 ``positions``, the rule of positions in words, since pipelines choose them; ``note``; ``source``, a file and line of
-src/diffusers; ``confidence``, "high" if the options were compared by value. An option is a value, or a dict: ``key`` and
-``default``, or ``expr``, arithmetic on ``keys``, which have their defaults. ``when`` is a key that must not be null. ``by`` has
-the class that diffusers loads in place of this one, by the value of a key.
+src/diffusers. An option is a value, or a dict: ``key`` and ``default``, or ``expr``, arithmetic on ``keys``, which have their
+defaults. ``when`` is a key that must not be null. ``by`` has the class that diffusers loads in place of this one, by the value
+of a key.
 """
 
 import ast

@@ -39,29 +39,29 @@ def model_type(name: Any) -> Mapping[str, Any]:
     For `posref.from_config`:
 
     - ``like`` is another type with the same encodings. ``rows`` has a dict for each encoding: ``component``; ``operation``,
-      null if nothing has positions; ``options``, as values or as the keys that have them in the file; ``when``, the values of
-      keys for which the row holds; ``read``, the function of `posref.models.whole` that reads it; ``source``, a file and line
-      of transformers/models; ``confidence``, "high" if that code was read or compared.
+      null if nothing has positions; ``options``, as values or as the keys that have them in the file; ``read``, the function
+      of `posref.models.readers` that reads it, or "odd" (`posref.models.odd_rows`), with the number of ``axes``; ``when``, the
+      values of keys for which the row holds; ``needs``, keys that must be there; ``on``, the layers that have it, a word of
+      `posref.models.layers`; ``keys``, others that are read; ``conventions``, as in `Entry`; ``source``, a file and line of
+      transformers/models.
     - ``parts`` has the keys of nested configurations: see `posref.models.parts`. ``without`` has the components of these parts
       that the model leaves out; ``defaults``, values of missing keys besides those in tables/class_defaults.json.
 
     ``rope`` has what `posref.configs` knows. Each layout was checked by running that model's rotary module and apply function.
 
     - ``layout`` of the weights as transformers stores them (Meta's own Llama files are interleaved); ``half_unless``, a key
-      that is false for "half"; ``lanes`` and ``inverse``, as in `posref.rope`; ``mrope``, the arrangement and the default
+      that is false for "half"; ``also``, other options of `posref.rope`; ``mrope``, the arrangement and the default
       sections, in the order of the file, of a model with several position axes.
     - ``defaults`` for missing keys that tables/class_defaults.json has not, where they are not `BASE`, the whole head and head
       size hidden_size // num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is
       ``{"rope_type": "default"}``.
     - ``bases``, for old files with one base per layer type: the types, the keys of their bases, and whether `rope_scaling`
-      applies; ``flat``, true if `rope_parameters` that are not by layer type mean the same; ``yarn``, defaults of such a dict.
-    - ``softmax``, true if the model multiplies the softmax scale by ``g(mscale_all_dim)**2``; ``yarn_means``, another type that
-      "yarn" stands for; ``alpha``, true if "dynamic" with "alpha" means `NTKAlpha`.
-    - ``switch``, a key that switches rotation on, with its value; ``requires``, a check of `posref.models.config`;
-      ``head_key``, a key of the head size besides "head_dim"; ``hidden_times``, how many vectors attention reads side by side;
-      ``inside``, a nested dict that may have the base.
+      applies.
+    - ``softmax``, true if the model multiplies the softmax scale by ``g(mscale_all_dim)**2``; ``alpha``, true if "dynamic" with
+      "alpha" means `NTKAlpha`.
 
-    ``layers`` says which layers rotate, in words: see `posref.models.layers`.
+    ``layers`` says which layers rotate, in words: see `posref.models.layers`. What only one model does is a function, in the
+    modules that begin with "odd".
     """
     return table("types").get(str(name), {})
 
@@ -103,7 +103,8 @@ def remedy(model: str, known: Iterable[str]) -> str:
     close = spelled or [
         name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)
     ]
-    alike = {json.dumps([_options(row) for row in model_type(name).get("rows", ())]) for name in close}
+    rows = [[{**row, "source": None} for row in model_type(name).get("rows", ())] for name in close]
+    alike = {json.dumps(of_type) for of_type in rows}
     if not close or len(alike) > 1:
         return "If the model runs another type's code, set model_type to that type. No known type is close to this one."
     meant = " or ".join(repr(name) for name in close)
@@ -117,10 +118,6 @@ def _letters(name: str) -> str:
 def _parts(name: str) -> tuple[int, list[str]]:
     """Return the number of words of a type, and its numbers."""
     return len(name.split("_")), re.findall(r"\d+", name)
-
-
-def _options(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("source", "confidence")}
 
 
 def positions_of(model: str) -> str | None:

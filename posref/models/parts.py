@@ -20,6 +20,7 @@ from typing import Any
 
 from posref.models.fields import first, refuse
 from posref.models.model_types import model_type, table
+from posref.models.odd_files import FILES
 
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -27,13 +28,11 @@ BACKBONE = "backbone_config"  # its type is never silent (backbone_utils.py, 316
 
 
 def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Return a configuration with what the class of its type gives missing keys."""
+    """Return a configuration with what the class of its type gives missing keys, and with the usual keys (`FILES`)."""
     known = table("class_defaults").get(model, {})
     own = {known["names"][name]: value for name, value in config.items() if name in known.get("names", {})}
-    listed = config.get("layer_types")
-    if isinstance(listed, list | tuple) and model_type(model).get("layers", {}).get("beside") in listed:
-        config = {**config, "layer_types": listed[::2], "num_hidden_layers": len(listed[::2])}
-    return {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
+    whole = {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
+    return {**FILES[model](whole)} if model in FILES else whole
 
 
 def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[str, Any] | None:

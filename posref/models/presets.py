@@ -115,13 +115,17 @@ def _preset(name: str) -> Preset:
     row = table("presets")[name]
     arguments = _hashable(row["rope"] if "rope" in row else row["mrope"])
     lanes = {"lanes": arguments.pop("lanes")} if "lanes" in arguments else {}
-    scaling = _scaling(arguments.pop("scaling", None))
+    record = _hashable(arguments.pop("scaling", {}))
+    scaling: Scaling | None = {kind.__name__: kind for kind in RECORDS}[record.pop("type")](**record) if record else None
+    factors = {"table": table_factor(scaling, None), "input": 1.0, "softmax": 1.0}
+    if row.get("softmax") and isinstance(scaling, YaRN):
+        factors["softmax"] = softmax_factor(scaling.factor, scaling.mscale_all_dim)
     given = MappingProxyType({**arguments, "scaling": scaling, **lanes})
     return Preset(
         name=name,
         rope=given if "rope" in row else None,
         mrope=given if "mrope" in row else None,
-        factors=MappingProxyType(_factors(scaling, in_softmax=row.get("softmax", False))),
+        factors=MappingProxyType(factors),
         sizes=Sizes(**row["sizes"]) if "sizes" in row else None,
         verified=row["verified"],
         source="; ".join(MARKS[mark] for mark in row["verified"]),
@@ -129,26 +133,9 @@ def _preset(name: str) -> Preset:
     )
 
 
-def _factors(scaling: Scaling | None, *, in_softmax: bool) -> dict[str, float]:
-    """Return the factors of a context extension by where they go; all are 1 without one."""
-    found = {"table": 1.0, "input": 1.0, "softmax": 1.0}
-    if scaling is not None:
-        found["table"] = table_factor(scaling, None)
-    if in_softmax and isinstance(scaling, YaRN):
-        found["softmax"] = softmax_factor(scaling.factor, scaling.mscale_all_dim)
-    return found
-
-
 def _hashable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of the table, with lists as tuples."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-
-
-def _scaling(row: Mapping[str, Any] | None) -> Scaling | None:
-    if row is None:
-        return None
-    (record,) = (kind for kind in RECORDS if kind.__name__ == row["type"])
-    return record(**{key: value for key, value in _hashable(row).items() if key != "type"})
 
 
 presets = Presets()

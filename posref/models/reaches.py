@@ -16,15 +16,15 @@ KINDS = ("1d", "horizontal", "vertical")
 BUCKETS = 32
 
 
-def boxes(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def boxes(config: Config, row: Config, defaults: Config, *, kind: str) -> list[Entry | None]:
     """Return UDOP's bias of one kind of distance: between tokens, or between the middles of their boxes (udop, 1040)."""
     listed = value_of("relative_bias_args", config, defaults)
     listed = [{"type": kind} for kind in KINDS] if listed is None else listed
     if not isinstance(listed, list | tuple) or not all(isinstance(one, dict) and one.get("type") in KINDS for one in listed):
         refuse(f"relative_bias_args must be null or a list of dicts whose type is one of {KINDS}; got {listed!r}.")
-    given = [one for one in listed if one["type"] == row["kind"]]
+    given = [one for one in listed if one["type"] == kind]
     if len(given) > 1:
-        refuse(f"relative_bias_args must have each type once; got {len(given)} of type {row['kind']!r}.")
+        refuse(f"relative_bias_args must have each type once; got {len(given)} of type {kind!r}.")
     return [_bucketed(given[0])] if given else []
 
 
@@ -49,22 +49,26 @@ def _bucketed(given: Mapping[str, Any]) -> Entry:
     return Entry("t5_buckets", {**options, "num_buckets": integer(("buckets",), {"buckets": buckets})}, conventions)
 
 
-def reaches(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def window_of_two_sides(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """
-    Return windows that reach further to one side, as causal windows of queries that stand further ahead.
+    Return Gemma 4's window of both sides, as the causal window of a query that stands further ahead.
 
-    The keys are fewer than ``left`` back, and fewer than ``right`` ahead (gemma4, 1947; moonshine_streaming, 348).
+    The keys are fewer than ``left`` back, and fewer than ``right`` ahead (gemma4, 1947).
     """
-    if row["keys"] == ["sliding_windows"]:
-        listed = value_of("sliding_windows", config, defaults)
-        count = integer(("num_hidden_layers",), config, defaults)
-        if not isinstance(listed, list | tuple) or len(listed) < count or not all(_is_pair(one) for one in listed):
-            refuse(f"sliding_windows must have two ints of at least 0 for each of {count} layers; got {listed!r}.")
-        return [_reach(*pair) for pair in listed[:count]]
-    left, right = (value_of(key, config, defaults) for key in row["keys"])
+    left, right = (value_of(f"attention_context_{side}", config, defaults) for side in ("left", "right"))
     if not _is_pair((left, right)) or left < 1:
-        refuse(f"{' and '.join(row['keys'])} must be ints of at least 1 and 0; got {left!r} and {right!r}.")
+        names = "attention_context_left and attention_context_right"
+        refuse(f"{names} must be ints of at least 1 and 0; got {left!r} and {right!r}.")
     return [_reach(left - 1, right)]
+
+
+def moonshine(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
+    """Return the window of each layer of Moonshine, also of two sides (moonshine_streaming, 348)."""
+    listed = value_of("sliding_windows", config, defaults)
+    count = integer(("num_hidden_layers",), config, defaults)
+    if not isinstance(listed, list | tuple) or len(listed) < count or not all(_is_pair(pair) for pair in listed):
+        refuse(f"sliding_windows must have two ints of at least 0 for each of {count} layers; got {listed!r}.")
+    return [_reach(*pair) for pair in listed[:count]]
 
 
 def _reach(left: int, right: int) -> Entry:
@@ -75,7 +79,7 @@ def _reach(left: int, right: int) -> Entry:
     return Entry("sliding_window", {"window": left + ahead, "counting": "with_query", "sides": "causal"}, moved)
 
 
-def halves(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def halves(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return windows of which half is on each side of the query: one size for all layers, or a list (longformer, 478)."""
     given = value_of("attention_window", config, defaults)
     listed = given if isinstance(given, list | tuple) and given else [given]

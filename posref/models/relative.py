@@ -16,7 +16,7 @@ TERMS = ("c2p", "p2c")
 MOST = 10_000  # layers of a tower
 
 
-def disentangled(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def disentangled(config: Config, row: Config, defaults: Config, *, in_buckets: bool) -> list[Entry | None]:
     """Return DeBERTa's scores, with the terms that the file asks for; none if it asks for none (deberta_v2, 158 to 175)."""
     given = value_of("pos_att_type", config, defaults)
     listed = [word.strip() for word in given.lower().split("|")] if isinstance(given, str) else given or []
@@ -25,37 +25,43 @@ def disentangled(config: Config, row: Mapping[str, Any], defaults: Config) -> li
     terms = [term for term in TERMS if term in listed]
     if not terms:
         return []
-    buckets = value_of("position_buckets", config, defaults) if row["buckets"] else None
+    buckets = value_of("position_buckets", config, defaults) if in_buckets else None
     longest = _integer(value_of("max_relative_positions", config, defaults), "max_relative_positions")
     distance = longest if longest is not None and longest > 0 else integer(("max_position_embeddings",), config, defaults)
     buckets = _integer(buckets, "position_buckets")
     options = {"num_buckets": buckets if buckets is not None and buckets > 0 else None, "max_distance": distance, "p2c": "code"}
-    conventions = {"terms": " and ".join(terms), "scale": f"1/sqrt({1 + len(terms if row['buckets'] else listed)} D)"}
+    conventions = {"terms": " and ".join(terms), "scale": f"1/sqrt({1 + len(terms if in_buckets else listed)} D)"}
     return [Entry("deberta_scores", options, conventions)]
 
 
-def decomposed(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
-    """Return the decomposed bias of each layer: of its window, or of the whole image (sam, 726; vitdet, 444 and 523)."""
+def decomposed(config: Config, row: Config, defaults: Config, *, listed: str | None, windowed: bool) -> list[Entry | None]:
+    """
+    Return the decomposed bias of each layer: of its window, or of the whole image (sam, 726; vitdet, 444 and 523).
+
+    The key `listed` has the layers with windows, or those without. Without such a key no layer has windows.
+    """
     count = _count(integer(("num_hidden_layers",), config, defaults))
     whole = _grid(config, defaults)
-    window = value_of("window_size", config, defaults) if "layers" in row else 0
+    window = value_of("window_size", config, defaults) if listed is not None else 0
     window = _integer(window, "window_size") or 0
-    listed = value_of(row["layers"], config, defaults) if "layers" in row else range(count)
-    if not isinstance(listed, list | tuple | range) or not all(isinstance(layer, int) for layer in listed):
-        refuse(f"{row['layers']} must be a list of layers; got {listed!r}.")
-    listed = set(listed)
-    alone = [(layer in listed) is row["windowed"] and window > 0 for layer in range(count)]  # attention inside of windows
+    layers = value_of(listed, config, defaults) if listed is not None else range(count)
+    if not isinstance(layers, list | tuple | range) or not all(isinstance(layer, int) for layer in layers):
+        refuse(f"{listed} must be a list of layers; got {layers!r}.")
+    layers = set(layers)
+    alone = [(layer in layers) is windowed and window > 0 for layer in range(count)]  # attention inside of windows
     sizes = [(window, window) if inside else whole for inside in alone]
     return [Entry("decomposed_bias", {"k_rows": rows, "k_columns": columns}) for rows, columns in sizes]
 
 
-def continuous(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def continuous(config: Config, row: Config, defaults: Config, *, rounded: str) -> list[Entry | None]:
     """Return Swin v2's bias of each layer: of windows that are no larger than the stage's image (swinv2, 615)."""
     found: list[Entry | None] = []
-    pretrained = value_of("pretrained_window_sizes", config, defaults) if row["halves"] != "not" else None
-    for stage, (depth, size) in enumerate(_stages(config, row, defaults)):
+    pretrained = value_of("pretrained_window_sizes", config, defaults) if rounded != "not" else None
+    for stage, (depth, size) in enumerate(_stages(config, defaults, rounded)):
         side = min(size[0], integer(("window_size",), config, defaults))
-        trained = (_integer(_at(pretrained, stage), "pretrained_window_sizes") or None) if pretrained else None
+        if pretrained and (not isinstance(pretrained, list | tuple) or len(pretrained) <= stage):
+            refuse(f"pretrained_window_sizes must have an int for every stage; got {pretrained!r}.")
+        trained = (_integer(pretrained[stage], "pretrained_window_sizes") or None) if pretrained else None
         options = {
             "height": side, "width": side, "form": "swin", "pretrained_height": trained, "pretrained_width": trained,
         }  # fmt: skip
@@ -63,24 +69,24 @@ def continuous(config: Config, row: Mapping[str, Any], defaults: Config) -> list
     return found
 
 
-def shifts(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def shifts(config: Config, row: Config, defaults: Config, *, side: str, rounded: str) -> list[Entry | None]:
     """
     Return which cells of a shifted image see each other: every second layer of a stage shifts by half of its window.
 
     Where the image of a stage has no more than one window, most do not shift: where the smaller side has none (swin, 578), or
-    the height (swinv2, 615). MaskFormer's Swin always shifts.
+    the height (swinv2, 615): the `side`. MaskFormer's Swin always shifts.
     """
     found: list[Entry | None] = []
     window = integer(("window_size",), config, defaults)
-    for depth, size in _stages(config, row, defaults):
-        side = {"smaller": min(size), "height": size[0], "always": window + 1}[row["shifts"]]
-        half = window // 2 if side > window else 0
-        masks = [{"window": min(side, window), "shift": half * (layer % 2)} for layer in range(depth)]
+    for depth, size in _stages(config, defaults, rounded):
+        width = {"smaller": min(size), "height": size[0], "always": window + 1}[side]
+        half = window // 2 if width > window else 0
+        masks = [{"window": min(width, window), "shift": half * (layer % 2)} for layer in range(depth)]
         found += [Entry("shifted_window_mask", mask) for mask in masks]
     return found
 
 
-def levit(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entry | None]:
+def levit(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return LeViT's bias of each attention: every stage but the last ends with one whose queries are every second cell."""
     side, found, depths = _grid(config, defaults)[0], [], _depths(config, defaults)
     for stage, depth in enumerate(depths):
@@ -90,13 +96,13 @@ def levit(config: Config, row: Mapping[str, Any], defaults: Config) -> list[Entr
     return list(found)
 
 
-def _stages(config: Config, row: Mapping[str, Any], defaults: Config) -> list[tuple[int, tuple[int, int]]]:
-    """Return the layers of every stage, and the rows and columns of its image, half of those before, rounded as `halves`."""
+def _stages(config: Config, defaults: Config, rounded: str) -> list[tuple[int, tuple[int, int]]]:
+    """Return the layers of every stage, and the rows and columns of its image, half of those before, `rounded`."""
     depths, size, found = _depths(config, defaults), _grid(config, defaults), []
-    odd = {"up": 1, "down": 0, "not": 0}[row["halves"]]
+    odd = {"up": 1, "down": 0, "not": 0}[rounded]
     for depth in depths:
         found.append((depth, size))
-        if row["halves"] != "not":
+        if rounded != "not":
             size = (max((size[0] + odd) // 2, 1), max((size[1] + odd) // 2, 1))
     return found
 
@@ -134,12 +140,6 @@ def _integer(value: Any, key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         refuse(f"{key} must be an int or null; got {value!r}.")
     return int(value)
-
-
-def _at(listed: Any, stage: int) -> Any:
-    if not isinstance(listed, list | tuple) or len(listed) <= stage:
-        refuse(f"pretrained_window_sizes must have an int for every stage; got {listed!r}.")
-    return listed[stage]
 
 
 def _count(count: int) -> int:

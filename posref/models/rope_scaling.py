@@ -36,12 +36,10 @@ LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_l
 ORIGINAL = ("original_max_position_embeddings",)
 
 
-def rope_type(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """Return the type of a rope dict, by its current name. `facts` are what is known of the model type."""
+def rope_type(rope: Mapping[str, Any]) -> str:
+    """Return the type of a rope dict, by its current name."""
     named = rope.get("rope_type", rope.get("type", "default"))
     kind = ALIASES.get(named, named) if isinstance(named, str) else named
-    if kind == "yarn":
-        kind = facts.get("yarn_means", kind)  # as Phi-3's configuration class does
     if not isinstance(kind, str) or kind not in ROPE_TYPES:
         refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}, or {' or '.join(ALIASES)}; got {kind!r}.")
     return kind
@@ -51,7 +49,7 @@ def read_scaling(
     rope: Mapping[str, Any], config: Mapping[str, Any], facts: Mapping[str, Any], *, nested: bool, pairs: int
 ) -> Scaling | None:
     """Return the record of a rope dict; `nested` is true if the dict is for one layer type."""
-    kind = rope_type(rope, facts)
+    kind = rope_type(rope)
     _check_keys(rope, kind, facts)
     match kind:
         case "default":
@@ -108,7 +106,7 @@ def softmax_factor(factor: float | None, all_dim: float | None) -> float:
 
 def softmax_factor_of(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
     """Return that factor for a rope dict. It is 1 unless the model type has it; all scalings have it, not YaRN alone."""
-    if not facts.get("softmax") or rope_type(rope, facts) == "default":
+    if not facts.get("softmax") or rope_type(rope) == "default":
         return 1.0
     given = {name: number(name, (name,), rope, low=0) for name in ("factor", "mscale_all_dim") if rope.get(name) is not None}
     return softmax_factor(given.get("factor"), given.get("mscale_all_dim"))

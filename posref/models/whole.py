@@ -1,30 +1,31 @@
 """Read a model's config.json: all its positional encodings, in the text model and in every tower."""
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from posref.models.arguments import Config, Entry
-from posref.models.config import check, dicts_of, read_mrope, read_rope
 from posref.models.diffusers import CLASS, read_diffusers
-from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as, speaking_of
-from posref.models.layers import COUNT, kinds_of_layers, layers_on
-from posref.models.model_types import ROTARY, model_table, model_type, remedy, why_not
+from posref.models.fields import first, parsed, refuse, speaking_as, speaking_of
+from posref.models.layers import layers_on
+from posref.models.model_types import model_table, remedy, why_not
+from posref.models.odd_rows import odd
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
-from posref.models.reaches import boxes, halves, reaches
-from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
-from posref.models.rope_scaling import softmax_factor_of
+from posref.models.readers import Reader, axial, grid, latent, of_text, rotary
 from posref.models.unreviewed import parent_of
 
-Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
 DICTS = ("rope_scaling", "rope_parameters")
-MOST = 10_000  # layers of a model, since each is read
-HIDDEN = ("embed_dim", "hidden_size", "d_model")
-HEADS = ("num_heads", "num_attention_heads")
 MODALITIES = ("text", "vision", "audio")
 DEEPEST = 8  # levels of nested configurations
 OWN_NAMES = ("indexer", "compressed keys")  # in the text part these keep their own names
+READERS: dict[str, Reader] = {
+    "rotary": rotary,
+    "of text": of_text,
+    "latent": latent,
+    "axial": axial,
+    "grid": grid,
+    "odd": odd,
+}
 
 
 def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, list[Entry | None]]:
@@ -113,7 +114,11 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         parent = parent_of(model, table)
         if parent is not None:
             answer = _components({**config, "model_type": parent}, where)
-            return {name: [entry and _unreviewed(entry, parent) for entry in entries] for name, entries in answer.items()}
+            beside = {"reviewed": f"no: as its parent {parent!r}, by the class in transformers"}
+            return {
+                name: [entry and Entry(*entry, {**entry.conventions, **beside}) for entry in entries]
+                for name, entries in answer.items()
+            }
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
     known = table[table[model].get("like", model)]
     found: dict[str, list[Entry | None]] = {}
@@ -129,15 +134,11 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
     defaults = {**{f"rope_parameters.{name}": value for name, value in silent.items()}, **known.get("defaults", {})}
     _check_words(known.get("rows", ()), config, defaults, where)
     for row in known.get("rows", ()):
-        if _holds(row, config, defaults):
+        if all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items()):
             entries = _entries(row, config, defaults)
             if entries:
                 found[row["component"]] = entries
     return found
-
-
-def _unreviewed(entry: Entry, parent: str) -> Entry:
-    return Entry(*entry, {**entry.conventions, "reviewed": f"no: as its parent {parent!r}, by the class in transformers"})
 
 
 def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
@@ -161,11 +162,6 @@ def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[
     if row["operation"] is None:
         return None
     return Entry(row["operation"], options_of(row, config, defaults), why_not(row["operation"]))
-
-
-def _holds(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Return whether the file has the values for which a row holds."""
-    return all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items())
 
 
 def _check_words(rows: Iterable[Mapping[str, Any]], config: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
@@ -208,172 +204,3 @@ def _at(name: str, entries: list[Entry | None], layer: int) -> list[Entry | None
     if layer >= len(entries):
         refuse(f"layer must be an int from 0 to {len(entries) - 1}, the last layer of {name!r}; got {layer}.")
     return [entries[layer]]
-
-
-# ---- readers: each returns the encodings of a row, with options from the file ------------------------------------------------
-def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return RoPE or M-RoPE: one entry if all layers are alike, else one for each."""
-    if "mrope" in model_type(config["model_type"]).get("rope", {}):
-        return [Entry("mrope", {**read_mrope(config, None, None)})]
-    count = integer(COUNT, config, defaults) if first(COUNT, config, defaults) is not None else None
-    if count is not None and count > MOST:
-        refuse(f"{' or '.join(COUNT)} must be at most {MOST}; got {count}.")
-    if count is None:
-        return [Entry("rope", {**own}) if (own := read_rope(config, None, None, None)) else None]
-    sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}
-    kinds = _kinds(sized, count)
-    found = {kind: read_rope(sized, None, kinds.index(kind), None) for kind in dict.fromkeys(kinds)}  # once for each kind
-    if all(other == found[kinds[0]] for other in found.values()):
-        kinds = kinds[:1]
-    return [None if (options := found[kind]) is None else Entry("rope", {**options}) for kind in kinds]
-
-
-def _kinds(config: Mapping[str, Any], count: int) -> Sequence[Hashable]:
-    """Return a key for every layer, equal for layers that are alike: its number if the file is wrong for some layer."""
-    try:
-        return kinds_of_layers(config, count)
-    except ConfigError:
-        return range(count)
-
-
-def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the rotation of an indexer: the text's, with another layout or other channels."""
-    entries = []
-    for entry in _rotary(config, row, defaults):
-        options = None if entry is None else {**(entry.options or {}), **row.get("options", {})}
-        operation = None if entry is None else entry.operation if row["operation"] in ROTARY else row["operation"]
-        entries.append(None if operation is None else Entry(operation, options))
-    return entries
-
-
-def _latent(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the softmax scale of multi-head latent attention, d**-0.5, with DeepSeek's factor of any scaling (405)."""
-    own, facts = check(config)
-    places = (own, facts.get("defaults", {}), defaults)
-    size = integer(("qk_nope_head_dim",), *places) + integer(("qk_rope_head_dim",), *places)
-    given, layers = dicts_of(own, facts)
-    rope = next((one for one in layers.values() if isinstance(one, dict)), {}) if layers else given
-    return [Entry("mla_logits", {"scale": size**-0.5 * softmax_factor_of(rope, facts)})]
-
-
-def _compressed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the rotation of DeepSeek-V4's compressed layers."""
-    found = read_rope(config, "compress", None, None)
-    return [None if found is None else Entry("rope", {**found})]
-
-
-def _plain(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return RoPE over the whole head, with the base that the row names, for encoders without a rope dict."""
-    options = options_of(row, config, defaults) or {}
-    return [Entry("rope", {**options, "rotary_dim": even(_head(config, defaults)), "scaling": None})]
-
-
-def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return a rotation by coordinates in an image or video. The head gives its widths, the file its base."""
-    axes, options = row["axes"], dict(row["options"])
-    width = even(2 * (_head(config, defaults, row.get("head")) // (2 * axes)))
-    rope = config.get("rope_parameters")
-    if rope is not None and (not isinstance(rope, dict) or rope.get("rope_type", "axial") not in ("axial", "default")):
-        refuse(f"rope_parameters must be null or a dict of rope_type 'axial' or 'default' here; got {rope!r}.")
-    places = [] if rope is None else [rope]
-    base = number("base", ("rope_theta",), *places, config, defaults, low=0, strict=True)
-    return [Entry("axial_rope", {"dims": (width,) * axes, "base": base, **options})]
-
-
-def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return sinusoids of rows and columns, or of the four numbers of a box, each half as wide as the model."""
-    options = options_of(row, config, defaults) or {}
-    if options["dims"] % 4 or options["dims"] < 4:
-        refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['dims']}.")
-    return [Entry("sinusoidal_nd", {**options, "dims": (options["dims"] // 2,) * row.get("axes", 2)})]
-
-
-def _temperatures(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return DETR's sines with the base of rows. If columns have another, their half is of a second call (dab_detr, 305)."""
-    options = options_of(row, config, defaults) or {}
-    base = number("temperature_width", ("temperature_width",), config, defaults, {"temperature_width": 20}, low=0, strict=True)
-    other = f"the second half is that of a call with base {base:g}"
-    return [Entry("sine_2d", options, {} if base == options["base"] else {"channels": other})]
-
-
-def _projected(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return CLVP's rotation, as wide as half of a head of the projection, and at least 32 channels (clvp, 249)."""
-    width = integer(("projection_dim",), config, defaults) // (2 * integer(HEADS, config, defaults))
-    return [Entry("rope", {**row["options"], "rotary_dim": even(max(width, 32)), "scaling": None})]
-
-
-def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the M-RoPE of each layer, by its type. A type whose parameters are null has none."""
-    types, given = _by_type(config)
-    same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
-    found = {
-        kind: None
-        if given[kind] is None
-        else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
-        for kind in dict.fromkeys(types)
-    }
-    return [found[kind] for kind in types]
-
-
-def _by_type(config: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any]]:
-    """Return the type of each layer, and the rope parameters of each type."""
-    types, given = config.get("layer_types"), config.get("rope_parameters")
-    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
-    types = list(types) if listed and types is not None else []
-    if not types or not isinstance(given, dict) or not set(types) <= set(given):
-        refuse(f"rope_parameters must have an entry for every type in layer_types; got {given!r} and {types!r}.")
-    return types, given
-
-
-def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the axial rotation of each layer. Its type decides the base and the share of the head that rotates."""
-    types, given = _by_type(config)
-    axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
-    for kind in dict.fromkeys(types):
-        rope = given[kind] if isinstance(given[kind], dict) else {}
-        share = number("partial_rotary_factor", ("partial_rotary_factor",), rope, {"partial_rotary_factor": 1.0}, low=0)
-        base = number("base", ("rope_theta",), rope, low=0, strict=True)
-        found[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
-    return [found[kind] for kind in types]
-
-
-def _extents(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return Inkling's relative logits. They reach as far as the window in layers that have one, and further in the others."""
-    far, near = (integer((key,), config, defaults) for key in row["keys"])
-    sliding = layers_on("sliding", config, defaults)
-    return [Entry(row["operation"], {**row["options"], "right": (near if slides else far) - 1}) for slides in sliding]
-
-
-def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str] | None = None) -> int:
-    """Return the width of a head: the value of the first of `keys`, divided by those of the others."""
-    if keys is not None:
-        hidden, *others = (integer((key,), config, defaults) for key in keys)
-        return hidden // math.prod(others)
-    if first(("head_dim",), config, defaults) is not None:
-        return integer(("head_dim",), config, defaults)
-    hidden = integer(HIDDEN, config) if first(HIDDEN, config) is not None else integer(HIDDEN, defaults)
-    return hidden // integer(HEADS, config, defaults)
-
-
-READERS: dict[str, Reader] = {
-    "rotary": _rotary,
-    "changed": _changed,
-    "latent": _latent,
-    "compressed": _compressed,
-    "plain": _plain,
-    "axial": _axial,
-    "axial by layer": _axial_by_type,
-    "compass": _compass,
-    "extent": _extents,
-    "grid": _grid,
-    "temperatures": _temperatures,
-    "projected": _projected,
-    "disentangled": disentangled,
-    "decomposed": decomposed,
-    "continuous": continuous,
-    "shifts": shifts,
-    "levit": levit,
-    "boxes": boxes,
-    "reaches": reaches,
-    "halves": halves,
-}

@@ -1,0 +1,171 @@
+"""
+Encodings that one model, or one family, reads from its file in a way of its own: a function for each.
+
+A row of tables/types.json with ``"read": "odd"`` is read by the function that `ROWS` has for its model type and component. The
+code that each follows is the ``source`` of the row, a file and line of transformers 5.23.0.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from posref.models.arguments import Entry
+from posref.models.config import read_mrope, read_rope
+from posref.models.fields import even, integer, number, refuse
+from posref.models.layers import layers_on
+from posref.models.options import options_of, value_of
+from posref.models.reaches import boxes, halves, moonshine, window_of_two_sides
+from posref.models.readers import HEADS, Config, Row, axial_of, head_size
+from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
+
+
+def odd(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the encodings of a row that one model or family has."""
+    return ROWS[config["model_type"], row["component"]](config, row, defaults)
+
+
+def compressed(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the rotation of DeepSeek-V4's compressed layers (deepseek_v4/modeling_deepseek_v4.py)."""
+    found = read_rope(config, "compress", None, None)
+    return [None if found is None else Entry("rope", {**found})]
+
+
+def whole_head(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return RoPE over the whole head, with the base that the row names, for encoders without a rope dict."""
+    options = options_of(row, config, defaults) or {}
+    return [Entry("rope", {**options, "rotary_dim": even(head_size(config, defaults)), "scaling": None})]
+
+
+def memory_attention(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the axial rotation of SAM 2's memory attention, whose heads are narrower (sam2_video/modeling_sam2_video.py)."""
+    width, *divisors = (
+        integer((f"memory_attention_{key}",), config, defaults)
+        for key in ("hidden_size", "num_attention_heads", "downsample_rate")
+    )
+    return axial_of(width // math.prod(divisors), config, row, defaults)
+
+
+def efficientloftr(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return EfficientLoFTR's axial rotation, of all heads as one (efficientloftr/modeling_efficientloftr.py)."""
+    return axial_of(integer(("hidden_size",), config, defaults), config, row, defaults)
+
+
+def dab_detr(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return DETR's sines with the base of rows. If columns have another, their half is of a second call (dab_detr, 305)."""
+    options = options_of(row, config, defaults) or {}
+    base = number("temperature_width", ("temperature_width",), config, defaults, {"temperature_width": 20}, low=0, strict=True)
+    other = f"the second half is that of a call with base {base:g}"
+    return [Entry("sine_2d", options, {} if base == options["base"] else {"channels": other})]
+
+
+def clvp(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return CLVP's rotation, as wide as half of a head of the projection, and at least 32 channels (clvp, 249)."""
+    width = integer(("projection_dim",), config, defaults) // (2 * integer(HEADS, config, defaults))
+    return [Entry("rope", {**row["options"], "rotary_dim": even(max(width, 32)), "scaling": None})]
+
+
+def cohere_compass(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the M-RoPE of each layer, by its type. A type whose parameters are null has none (cohere_compass, 294)."""
+    types, given = _by_type(config)
+    same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
+    found = {
+        kind: None
+        if given[kind] is None
+        else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
+        for kind in dict.fromkeys(types)
+    }
+    return [found[kind] for kind in types]
+
+
+def neomme(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the axial rotation of each layer. Its type decides the base and the share of the head (neomme, 339)."""
+    types, given = _by_type(config)
+    axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
+    for kind in dict.fromkeys(types):
+        rope = given[kind] if isinstance(given[kind], dict) else {}
+        share = number("partial_rotary_factor", ("partial_rotary_factor",), rope, {"partial_rotary_factor": 1.0}, low=0)
+        base = number("base", ("rope_theta",), rope, low=0, strict=True)
+        found[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
+    return [found[kind] for kind in types]
+
+
+def _by_type(config: Config) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the type of each layer, and the rope parameters of each type."""
+    types, given = config.get("layer_types"), config.get("rope_parameters")
+    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
+    types = list(types) if listed and types is not None else []
+    if not types or not isinstance(given, dict) or not set(types) <= set(given):
+        refuse(f"rope_parameters must have an entry for every type in layer_types; got {given!r} and {types!r}.")
+    return types, given
+
+
+def inkling(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return Inkling's relative logits. They reach as far as the window in layers that have one, and further in the others."""
+    far, near = (integer((key,), config, defaults) for key in ("rel_extent", "sliding_window_size"))
+    sliding = layers_on("sliding", config, defaults)
+    return [Entry(row["operation"], {**row["options"], "right": (near if slides else far) - 1}) for slides in sliding]
+
+
+def xlnet(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return XLNet's scores, whose distances are clamped if clamp_len is above 0 (xlnet/modeling_xlnet.py, 68)."""
+    clamp = value_of("clamp_len", config, defaults)
+    if isinstance(clamp, int | float) and clamp < 1:
+        config = {**config, "clamp_len": None}
+    return [Entry(row["operation"], options_of(row, config, defaults))]
+
+
+def fun_asr(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return Fun-ASR's sinusoids, as wide as all frames that are stacked (fun_asr_nano/modeling_fun_asr_nano.py, 201)."""
+    options = options_of(row, config, defaults) or {}
+    frames = value_of("num_stacked_frames", config, defaults)
+    if isinstance(frames, bool) or not isinstance(frames, int) or frames < 1:
+        refuse(f"the file must have num_stacked_frames, an int of at least 1, for dim; got {frames!r}.")
+    return [Entry(row["operation"], {**options, "dim": options["dim"] * frames})]
+
+
+SAM = (
+    *("deepseek_ocr2_sam_vision_model", "got_ocr2_vision", "pp_chart2table_vision", "pp_formulanet_vision"),
+    *("sam_hq_vision_model", "sam_vision_model", "slanext_vision", "unlimited_ocr_sam_vision_model"),
+)
+VISION, MASK, TEXT = "vision attention", "vision mask", "text attention"
+ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
+    ("clap_audio_model", "audio mask"): partial(shifts, side="smaller", rounded="up"),
+    ("clvp_encoder", "encoder"): clvp,
+    ("cohere_compass_text", "text"): cohere_compass,
+    ("dab-detr", "vision"): dab_detr,
+    ("deberta", TEXT): partial(disentangled, in_buckets=False),
+    ("deberta-v2", TEXT): partial(disentangled, in_buckets=True),
+    ("deepseek_v4", "indexer"): compressed,
+    ("deepseek_v4", "compressed keys"): compressed,
+    ("donut-swin", MASK): partial(shifts, side="smaller", rounded="down"),
+    **{(model, "memory attention"): memory_attention for model in ("edgetam_video", "sam2_video", "sam3_tracker_video")},
+    ("efficientloftr", "vision"): efficientloftr,
+    ("fun_asr_nano_encoder", "audio"): fun_asr,
+    ("gemma4_audio", "audio mask"): window_of_two_sides,
+    **{(model, "text"): inkling for model in ("inkling2_loop_text", "inkling2_text", "inkling_text")},
+    ("led", "encoder mask"): halves,
+    ("levit", "vision"): levit,
+    ("longformer", "text mask"): halves,
+    ("maskformer-swin", MASK): partial(shifts, side="always", rounded="up"),
+    ("moonshine_streaming_encoder", "audio mask"): moonshine,
+    ("neomme", "text"): neomme,
+    ("qwen2_5_omni_dit", "attention"): whole_head,
+    **{(model, VISION): partial(decomposed, listed="global_attn_indexes", windowed=False) for model in SAM},
+    ("saprot", "text"): whole_head,
+    ("seamless_m4t", "speech encoder"): whole_head,
+    ("seggpt", VISION): partial(decomposed, listed=None, windowed=False),
+    ("sew-d", "audio attention"): partial(disentangled, in_buckets=True),
+    ("swin", MASK): partial(shifts, side="smaller", rounded="up"),
+    ("swin2sr", VISION): partial(continuous, rounded="not"),
+    ("swin2sr", MASK): partial(shifts, side="height", rounded="not"),
+    ("swinv2", VISION): partial(continuous, rounded="down"),
+    ("swinv2", MASK): partial(shifts, side="height", rounded="down"),
+    ("udop", "encoder"): partial(boxes, kind="1d"),
+    ("udop", "encoder horizontal"): partial(boxes, kind="horizontal"),
+    ("udop", "encoder vertical"): partial(boxes, kind="vertical"),
+    ("vitdet", VISION): partial(decomposed, listed="window_block_indices", windowed=True),
+    ("wav2vec2-bert", "audio"): whole_head,
+    ("wav2vec2-conformer", "audio"): whole_head,
+    ("xlnet", "text"): xlnet,
+}
