@@ -1,12 +1,10 @@
 """More models of transformers with biases and relative scores: the definition replaces their code, and their output stays."""
 
-from collections.abc import Callable
-from functools import partialmethod
 from typing import Any
 
 import pytest
 import torch
-from test_relative_models import assert_equal, options_of
+from replacement import assert_replaced, at, heads_of, options_of, ready
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -51,19 +49,6 @@ from transformers.models.wav2vec2_conformer.modeling_wav2vec2_conformer import (
 import posref
 
 
-def ready(model: Any, std: float = 0.3, **wider: float) -> Any:
-    """Return a model in float64 with random weights; those whose names have a key of `wider` have that deviation."""
-    model = model.eval().double()
-    for name, parameter in model.named_parameters():
-        wide = [size for key, size in wider.items() if key in name]
-        torch.nn.init.normal_(parameter, std=wide[0] if wide else std)
-    return model.requires_grad_(False)
-
-
-def at(count: int, sign: int, first: int = 0) -> Tensor:
-    return sign * torch.arange(first, first + count)
-
-
 def test_bloom_with_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions count the tokens that are there; three heads are no power of two."""
     torch.manual_seed(0)
@@ -84,8 +69,7 @@ def test_bloom_with_padding(monkeypatch: pytest.MonkeyPatch) -> None:
 
     theirs = build_alibi_tensor(there.flip(1), 3, torch.float64).unflatten(0, (2, 3))
     torch.testing.assert_close(of_mask(there.flip(1)).double(), theirs, rtol=1e-6, atol=0)
-    patched = lambda sign: monkeypatch.setattr(BloomModel, "build_alibi_tensor", partialmethod(bias, sign=sign))  # noqa: E731
-    assert_equal(run, run(), patched)
+    assert_replaced(monkeypatch, run, (BloomModel, "build_alibi_tensor", bias))
 
 
 def test_falcon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,14 +81,11 @@ def test_falcon(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ready(AutoModel.from_config(config, attn_implementation="eager"))
     tokens = torch.randint(50, (2, 11))
 
-    def patched(sign: int) -> None:
-        def bias(mask: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
-            places = at(mask.shape[1], 1).expand(mask.shape)
-            return posref.alibi(places, sign * places, **options_of(config, "text")).flatten(0, 1).to(dtype)
+    def bias(mask: Tensor, heads: int, dtype: torch.dtype, *, sign: int) -> Tensor:
+        places = at(mask.shape[1], 1).expand(mask.shape)
+        return posref.alibi(places, sign * places, **options_of(config, "text")).flatten(0, 1).to(dtype)
 
-        monkeypatch.setattr(modeling_falcon, "build_alibi_tensor", bias)
-
-    assert_equal(lambda: model(tokens).last_hidden_state, model(tokens).last_hidden_state, patched)
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (modeling_falcon, "build_alibi_tensor", bias))
 
 
 def test_mpt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +97,7 @@ def test_mpt(monkeypatch: pytest.MonkeyPatch) -> None:
     def bias(self: Any, heads: int, length: int, device: Any = None, *, sign: int) -> Tensor:
         return posref.alibi(at(1, 1), at(length, sign), **options_of(config, "text"))
 
-    patched = lambda sign: monkeypatch.setattr(MptModel, "build_mpt_alibi_tensor", partialmethod(bias, sign=sign))  # noqa: E731
-    assert_equal(lambda: model(tokens).last_hidden_state, model(tokens).last_hidden_state, patched)
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (MptModel, "build_mpt_alibi_tensor", bias))
 
 
 @pytest.mark.parametrize(("kind", "attention"), [("t5", T5Attention), ("umt5", UMT5Attention)])
@@ -141,7 +121,7 @@ def test_t5(kind: str, attention: type, monkeypatch: pytest.MonkeyPatch) -> None
         return model(input_ids=tokens, decoder_input_ids=answer).last_hidden_state
 
     seen: set[bool] = set()
-    assert_equal(run, run(), lambda sign: monkeypatch.setattr(attention, "compute_bias", partialmethod(bias, sign=sign)))
+    assert_replaced(monkeypatch, run, (attention, "compute_bias", bias))
     assert seen == {True, False}
 
 
@@ -159,8 +139,7 @@ def test_mpnet(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(tokens).last_hidden_state
 
-    patched = lambda sign: monkeypatch.setattr(MPNetEncoder, "compute_position_bias", partialmethod(bias, sign=sign))  # noqa: E731
-    assert_equal(run, run(), patched)
+    assert_replaced(monkeypatch, run, (MPNetEncoder, "compute_position_bias", bias))
 
 
 def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,11 +167,9 @@ def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(input_ids=tokens, bbox=boxes, pixel_values=pixels).last_hidden_state
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(LayoutLMv3Encoder, "_cal_1d_pos_emb", partialmethod(of_tokens, sign=sign))
-        monkeypatch.setattr(LayoutLMv3Encoder, "_cal_2d_pos_emb", partialmethod(of_boxes, sign=sign))
-
-    assert_equal(run, run(), patched)
+    assert_replaced(
+        monkeypatch, run, (LayoutLMv3Encoder, "_cal_1d_pos_emb", of_tokens), (LayoutLMv3Encoder, "_cal_2d_pos_emb", of_boxes)
+    )
 
 
 def test_udop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,11 +202,9 @@ def test_udop(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(input_ids=tokens, bbox=boxes, pixel_values=pixels, decoder_input_ids=answer).last_hidden_state
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(RelativePositionBiasBase, "forward", partialmethod(of_boxes, sign=sign))
-        monkeypatch.setattr(UdopAttention, "compute_bias", partialmethod(of_tokens, sign=sign))
-
-    assert_equal(run, run(), patched)
+    assert_replaced(
+        monkeypatch, run, (RelativePositionBiasBase, "forward", of_boxes), (UdopAttention, "compute_bias", of_tokens)
+    )
 
 
 @pytest.mark.parametrize("length", [9, 27])
@@ -252,11 +227,10 @@ def test_deberta(terms: list[str], length: int, monkeypatch: pytest.MonkeyPatch)
         scores = posref.deberta_scores(q, k, places, places, **options, **found)
         return scores - posref.deberta_scores(q, k, places, places, **options)
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(DisentangledSelfAttention, "disentangled_att_bias", partialmethod(bias, sign=sign))
-
     tokens = torch.randint(1, 50, (2, length))
-    assert_equal(lambda: model(tokens).last_hidden_state, model(tokens).last_hidden_state, patched)
+    assert_replaced(
+        monkeypatch, lambda: model(tokens).last_hidden_state, (DisentangledSelfAttention, "disentangled_att_bias", bias)
+    )
 
 
 def scores_of(self: Any, q: Tensor, k: Tensor, layer: Any, config: Any, sign: int) -> Tensor:
@@ -265,10 +239,6 @@ def scores_of(self: Any, q: Tensor, k: Tensor, layer: Any, config: Any, sign: in
     places = at(q.shape[-2], sign)
     biases = {"bias_u": self.pos_bias_u, "bias_v": self.pos_bias_v}
     return posref.transformer_xl_scores(q, k, weight, places, places, **options_of(config, "audio"), **biases)
-
-
-def heads_of(x: Tensor, count: int, *layers: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
-    return tuple(layer(x).unflatten(-1, (count, -1)).transpose(1, 2) for layer in layers)
 
 
 def test_wav2vec2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,10 +255,7 @@ def test_wav2vec2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
         scores = scores_of(self, q, k, self.linear_pos, config, sign) * self.scaling
         return self.linear_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(Wav2Vec2ConformerSelfAttention, "forward", partialmethod(forward, sign=sign))
-
-    assert_equal(lambda: model(states).last_hidden_state, model(states).last_hidden_state, patched)
+    assert_replaced(monkeypatch, lambda: model(states).last_hidden_state, (Wav2Vec2ConformerSelfAttention, "forward", forward))
 
 
 def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,13 +270,10 @@ def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
         scores = scores_of(self, q, k, self.linear_pos, config, sign) / self.head_dim**0.5
         return self.linear_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(FastSpeech2ConformerAttention, "forward", partialmethod(forward, sign=sign))
-
     def run() -> Tensor:
         return model(tokens, return_dict=True).last_hidden_state
 
-    assert_equal(run, run(), patched)
+    assert_replaced(monkeypatch, run, (FastSpeech2ConformerAttention, "forward", forward))
 
 
 @pytest.mark.parametrize("form", ["factorized", "relative_shift"])
@@ -341,11 +305,12 @@ def test_funnel(form: str, apart: bool, truncated: bool, monkeypatch: pytest.Mon
         )  # fmt: skip
         return scores if mask is None else scores * mask
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(FunnelRelMultiheadAttention, "relative_positional_attention", partialmethod(attention, sign=sign))
-
     seen: set[tuple[int, int, int]] = set()
-    assert_equal(lambda: model(tokens).last_hidden_state, model(tokens).last_hidden_state, patched)
+    assert_replaced(
+        monkeypatch,
+        lambda: model(tokens).last_hidden_state,
+        (FunnelRelMultiheadAttention, "relative_positional_attention", attention),
+    )
     assert len(seen) == 5  # queries of the second and third blocks also meet the keys of the block before
 
 
@@ -363,10 +328,7 @@ def test_beit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         found = posref.window_bias(self.relative_position_bias_table, **options_of(config, "vision attention"))
         return (found if sign > 0 else found.mT)[None]
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(BeitRelativePositionBias, "forward", partialmethod(bias, sign=sign))
-
-    assert_equal(lambda: model(pixels).last_hidden_state, model(pixels).last_hidden_state, patched)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (BeitRelativePositionBias, "forward", bias))
 
 
 def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,7 +349,4 @@ def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(pixels, prompt, mask).last_hidden_state
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(SegGptAttention, "add_decomposed_rel_pos", partialmethod(added, sign=sign))
-
-    assert_equal(run, run(), patched)
+    assert_replaced(monkeypatch, run, (SegGptAttention, "add_decomposed_rel_pos", added))

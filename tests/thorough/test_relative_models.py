@@ -1,11 +1,10 @@
 """Whole models of transformers with relative positions: their code is replaced by the definition, and their output stays."""
 
-from collections.abc import Callable
-from functools import partialmethod
 from typing import Any
 
 import pytest
 import torch
+from replacement import ANGLES, assert_replaced, heads_of, options_of, ready
 from torch import Tensor
 from transformers import (
     DebertaV2Config,
@@ -44,26 +43,6 @@ from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
 
-ANGLES = 100 * 2**-23  # the models round angles to float32: at distances below 100, each is off by less
-
-
-def assert_equal(run: Callable[[], Tensor], expected: Tensor, patched: Callable[[int], None]) -> None:
-    """Compare outputs in float64: with the definition in place of the model's code, and with distances of the wrong sign."""
-    errors = []
-    for sign in (1, -1):
-        patched(sign)
-        found = run().detach()
-        assert found.dtype == expected.dtype == torch.float64
-        errors.append(float((found - expected).abs().max() / expected.abs().max()))
-    assert errors[0] < ANGLES < errors[1] / 100
-
-
-def options_of(config: Any, component: str) -> dict[str, Any]:
-    """Return the options of a component, all layers of which are alike, as `from_config` tells them."""
-    (entry,) = posref.from_config(config.to_dict())[component]
-    assert entry is not None
-    return entry.options or {}
-
 
 @pytest.mark.parametrize(("attn_type", "clamp_len", "mem_len"), [("bi", -1, 0), ("uni", -1, 7), ("bi", 4, 7)])
 def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +50,7 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
     config = XLNetConfig(
         vocab_size=50, d_model=24, n_layer=2, n_head=3, d_inner=32, attn_type=attn_type, clamp_len=clamp_len, mem_len=mem_len
     )
-    model = XLNetModel(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = ready(XLNetModel(config))
     first, tokens = torch.randint(50, (2, 6)), torch.randint(50, (2, 9))
     mems = model(first, use_mems=True).mems if mem_len else None
 
@@ -102,10 +79,7 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
             scores = scores - 1e30 * attn_mask.permute(2, 3, 0, 1)
         return torch.einsum("bnij,jbnd->ibnd", torch.softmax(scores, -1), v)
 
-    expected = run().detach()
-    assert_equal(
-        run, expected, lambda sign: monkeypatch.setattr(XLNetRelativeAttention, "rel_attn_core", partialmethod(core, sign=sign))
-    )
+    assert_replaced(monkeypatch, run, (XLNetRelativeAttention, "rel_attn_core", core))
 
 
 def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,12 +89,7 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
         subsampling_conv_channels=8,
     )  # fmt: skip
     config._attn_implementation = "eager"
-    model = ParakeetEncoder(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
-    for name, parameter in model.named_parameters():
-        if "relative_k_proj" in name or "bias_v" in name:
-            parameter.data *= 5  # so that positions count
+    model = ready(ParakeetEncoder(config), std=0.2, relative_k_proj=1.0, bias_v=1.0)
     features = torch.randn(2, 90, 16, dtype=torch.float64)
 
     def run() -> Tensor:
@@ -137,10 +106,7 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
         mixed = torch.softmax(scores * self.scaling, -1) @ v
         return self.o_proj(mixed.transpose(1, 2).flatten(2)), None
 
-    expected = run().detach()
-    assert_equal(
-        run, expected, lambda sign: monkeypatch.setattr(ParakeetEncoderAttention, "forward", partialmethod(forward, sign=sign))
-    )
+    assert_replaced(monkeypatch, run, (ParakeetEncoderAttention, "forward", forward))
 
 
 def test_gemma_3n_audio() -> None:
@@ -174,13 +140,10 @@ def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
         global_attn_indexes=[1], output_channels=8,
     )  # fmt: skip
     config._attn_implementation = "eager"
-    model = SamVisionModel(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = ready(SamVisionModel(config))
     for layer in model.vision_encoder.layers:  # as trained for other images
         layer.attn.rel_pos_h.data = torch.randn(9, 8, dtype=torch.float64)
     pixels = torch.randn(1, 3, 96, 96, dtype=torch.float64)
-    expected = model(pixels).last_hidden_state.detach()
 
     def bias(self: Any, query: Tensor, rel_pos_h: Tensor, rel_pos_w: Tensor, q_size: Any, k_size: Any, *, sign: int) -> Tensor:
         tables = []
@@ -191,10 +154,7 @@ def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
             tables = [table.flip(0) for table in tables]
         return posref.decomposed_bias(query.unflatten(1, q_size), *tables, k_rows=k_size[0], k_columns=k_size[1])
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(SamVisionAttention, "get_decomposed_rel_pos", partialmethod(bias, sign=sign))
-
-    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (SamVisionAttention, "get_decomposed_rel_pos", bias))
 
 
 def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +162,8 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(4)
     config = SwinConfig(image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4)
     config._attn_implementation = "eager"
-    model = SwinModel(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = ready(SwinModel(config))
     pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
-    expected = model(pixels).last_hidden_state.detach()
 
     def bias(self: Any, *, sign: int) -> Tensor:
         options = options_of(config, "vision attention")
@@ -227,12 +184,9 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(int((~(masks[0] & masks[1])).sum()))
         return torch.where(masks[0] & masks[1], 0.0, -100.0).to(dtype)
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(SwinRelativePositionBias, "forward", partialmethod(bias, sign=sign))
-
     seen: list[int] = []
     monkeypatch.setattr(SwinLayer, "get_attn_mask", mask)
-    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (SwinRelativePositionBias, "forward", bias))
     assert min(seen) > 0
 
 
@@ -244,17 +198,11 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
         image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4,
         pretrained_window_sizes=[pretrained],
     )  # fmt: skip
-    model = Swinv2Model(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = ready(Swinv2Model(config))
     pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
-    expected = model(pixels).last_hidden_state.detach()
 
     def attention(self: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, sign: int) -> tuple[Tensor]:
-        q, k, v = (
-            layer(hidden_states).unflatten(-1, (self.num_attention_heads, -1)).transpose(1, 2)
-            for layer in (self.query, self.key, self.value)
-        )
+        q, k, v = heads_of(hidden_states, self.num_attention_heads, self.query, self.key, self.value)
         first, _, second = self.continuous_position_bias_mlp
         options = options_of(config, "vision attention")
         bias = posref.continuous_position_bias(first.weight, first.bias, second.weight, **options)
@@ -267,11 +215,8 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
             seen.append(int(attention_mask.count_nonzero()))
         return ((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2),)
 
-    def patched(sign: int) -> None:
-        monkeypatch.setattr(Swinv2SelfAttention, "forward", partialmethod(attention, sign=sign))
-
     seen: list[int] = []
-    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (Swinv2SelfAttention, "forward", attention))
     assert min(seen) > 0
 
 
@@ -282,11 +227,8 @@ def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
         image_size=80, hidden_sizes=[16, 24, 32], num_attention_heads=[2, 3, 4], depths=[2, 1, 1], key_dim=[8, 8, 8],
         attention_ratio=[2, 2, 2], mlp_ratio=[2, 2, 2], num_labels=2,
     )  # fmt: skip
-    model = LevitModel(config).eval().double()
-    for name, parameter in model.named_parameters():
-        torch.nn.init.normal_(parameter, std=5.0 if "attention_biases" in name else 1.0 if "projection" in name else 0.3)
+    model = ready(LevitModel(config), attention_biases=5.0, projection=1.0)
     pixels = torch.randn(1, 3, 80, 80, dtype=torch.float64)
-    expected = model(pixels).last_hidden_state.detach()
 
     def biases(self: Any, device: Any, *, sign: int) -> Tensor:
         queries, keys = self.attention_bias_idxs.shape
@@ -295,12 +237,9 @@ def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
         table = self.attention_biases if sign > 0 else self.attention_biases.flip(-1)
         return posref.levit_bias(table, height=size, width=size, stride=stride)
 
-    def patched(sign: int) -> None:
-        for attention in (LevitAttention, LevitAttentionSubsample):
-            monkeypatch.setattr(attention, "get_attention_biases", partialmethod(biases, sign=sign))
-
     seen: set[tuple[int, int]] = set()
-    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    places = [(attention, "get_attention_biases", biases) for attention in (LevitAttention, LevitAttentionSubsample)]
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, *places)
     assert seen == {(5, 1), (5, 2), (3, 1), (3, 2), (2, 1)}
 
 
@@ -314,11 +253,8 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         relative_attention=True, max_position_embeddings=30, max_relative_positions=20, position_buckets=position_buckets,
         pos_att_type=pos_att_type,
     )  # fmt: skip
-    model = DebertaV2Model(config).eval().double()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    model = ready(DebertaV2Model(config))
     tokens = torch.randint(50, (2, 27))
-    expected = model(tokens).last_hidden_state.detach()
 
     def bias(self: Any, q: Tensor, k: Tensor, _: Any, rel_embeddings: Tensor, factor: int, *, sign: int) -> Tensor:
         table = rel_embeddings[: 2 * self.pos_ebd_size]
@@ -339,11 +275,8 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         content = posref.deberta_scores(q, k, places, places, **options)
         return ((scores - content) / (q.shape[-1] * factor) ** 0.5).flatten(0, 1)
 
-    def patched(sign: int) -> None:
-        method = partialmethod(bias, sign=sign)
-        monkeypatch.setattr(DisentangledSelfAttention, "disentangled_attention_bias", method)
-
-    assert_equal(lambda: model(tokens).last_hidden_state, expected, patched)
+    place = (DisentangledSelfAttention, "disentangled_attention_bias", bias)
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
 
 
 def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +286,7 @@ def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
         vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, window_size=3, ffn_dim=32, flow_size=8,
         layerdrop=0.0,
     )  # fmt: skip
-    model = VitsTextEncoder(config).eval().double()
-    for name, parameter in model.named_parameters():
-        torch.nn.init.normal_(parameter, std=1.0 if "emb_rel" in name else 0.3)
+    model = ready(VitsTextEncoder(config), emb_rel=1.0)
     tokens, places = torch.randint(1, 30, (2, 11)), torch.arange(11)
     padding = torch.ones(2, 11, 1, dtype=torch.float64)
 
@@ -363,17 +294,13 @@ def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
         return model(tokens, padding_mask=padding, attention_mask=padding[..., 0]).last_hidden_state
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None]:
-        q, k, v = (
-            p(hidden_states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for p in (self.q_proj, self.k_proj, self.v_proj)
-        )
+        q, k, v = heads_of(hidden_states, self.num_heads, self.q_proj, self.k_proj, self.v_proj)
         at = sign * places, sign * places
         scores = posref.shaw_scores(q, k, self.emb_rel_k[0], *at, **options_of(config, "text")) * self.scaling
         out = posref.shaw_values(scores.softmax(-1), v, self.emb_rel_v[0], *at, **options_of(config, "text values"))
         return self.out_proj(out.transpose(1, 2).flatten(-2)), None
 
-    expected = run().detach()
-    assert_equal(run, expected, lambda sign: monkeypatch.setattr(VitsAttention, "forward", partialmethod(forward, sign=sign)))
+    assert_replaced(monkeypatch, run, (VitsAttention, "forward", forward))
 
 
 def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,9 +310,7 @@ def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
         input_dim=10, num_layers=2, hidden_dim=24, num_heads=3, dim_head=8, output_dim=5, context_size=6, max_pos_emb=7,
         conv_kernel_size=3,
     )  # fmt: skip
-    model = GraniteSpeechCTCEncoder(config).eval().double()
-    for name, parameter in model.named_parameters():
-        torch.nn.init.normal_(parameter, std=1.0 if "rel_pos_emb" in name else 0.3)
+    model = ready(GraniteSpeechCTCEncoder(config), rel_pos_emb=1.0)
     features, places = torch.randn(1, 12, 10, dtype=torch.float64), torch.arange(6)
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> Tensor:
@@ -401,9 +326,7 @@ def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(features).last_hidden_state
 
-    expected = run().detach()
-    patched = lambda sign: monkeypatch.setattr(GraniteSpeechConformerAttention, "forward", partialmethod(forward, sign=sign))  # noqa: E731
-    assert_equal(run, expected, patched)
+    assert_replaced(monkeypatch, run, (GraniteSpeechConformerAttention, "forward", forward))
 
 
 def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,19 +352,15 @@ def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
         bias = posref.t5_bias(places, places, table[0], **options_of(config, "audio attention"))
         linear = self.gru_rel_pos_linear
         gate = posref.bias_gate(parts, linear.weight, linear.bias, self.gru_rel_pos_const[0, :, 0, 0])
-        q, k, v = (
-            p(hidden_states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for p in (self.q_proj, self.k_proj, self.v_proj)
-        )
+        q, k, v = heads_of(hidden_states, self.num_heads, self.q_proj, self.k_proj, self.v_proj)
         logits = self.scaling * (q @ k.mT) + gate[..., None] * bias
         return self.out_proj((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None, None
 
     def run() -> Tensor:
         return model(sound).last_hidden_state
 
-    expected = run().detach()
-    assert expected.shape[1] > 20
-    assert_equal(run, expected, lambda sign: monkeypatch.setattr(WavLMAttention, "forward", partialmethod(forward, sign=sign)))
+    assert run().shape[1] > 20
+    assert_replaced(monkeypatch, run, (WavLMAttention, "forward", forward))
 
 
 def test_inkling_relative_logits() -> None:
