@@ -20,7 +20,8 @@ SNAPSHOT = Path(__file__).parent / "snapshots" / "errors.txt"
 T = np.arange(5)
 ROPE = {"layout": "half", "base": 10000.0}
 NAMES: dict[str, Any] = {  # what the calls may name
-    **vars(scaling), "posref": posref, "np": np, "torch": torch, "jnp": jnp, "X": np.ones((2, 3, 5, 64)), "T": T, "ROPE": ROPE,
+    **vars(scaling), "posref": posref, "positions": posref.positions,
+    "np": np, "torch": torch, "jnp": jnp, "X": np.ones((2, 3, 5, 64)), "T": T, "ROPE": ROPE,
     "TABLE": np.ones((8, 3)), "AXES": np.stack([T, T, T]), "SHAW": {"left": 1, "right": 1, "order": "key_minus_query"},
     "GRID": {"method": "linear", "align_corners": False, "antialias": False},
     "LONG": scaling.LongRoPE((1.0, 1.5, 2.0, 3.0), (2.0, 3.0, 4.0, 8.0), 32, max_length=64),
