@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from sampling import share
 import posref
 from posref import analysis, backends, plots
 from posref.cli import cli
-from posref.spec import REGISTRY
+from posref.plots import calls
+from posref.spec import REGISTRY, Axes
 
 PE = posref.sinusoidal(np.arange(24), 16, layout="interleaved")
 FREQ = 10000.0 ** -(np.arange(0, 64, 2) / 64)
@@ -244,3 +246,17 @@ def test_ids_show_every_row_and_every_rank() -> None:
     assert steps["windows/y"].tolist() == [0] * 7 + [1] * 8 + [2] * 5
     documents = plots.chart("packed_documents", "ids").arrays()["values"]
     assert documents[2].tolist() == [0] * 5 + [1] * 8 + [2] * 11
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (4,), (2, 3, 4)])
+def test_a_mask_of_queries_and_keys_reaches_every_token(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
+    """Axes of size 1, and axes that are left out, are those of a mask that broadcasts."""
+    inputs = {"mask": np.zeros(shape, dtype=bool), "q_positions": np.arange(3), "k_positions": np.arange(4)}
+    places = {"q_positions": Axes("*B Q", "position"), "k_positions": Axes("*B K", "position")}
+    record: Any = SimpleNamespace(arrays={"mask": Axes("~*B ~Q ~K", "mask"), **places})
+    asked: Any = SimpleNamespace(op="new", record=record)
+    monkeypatch.setattr(calls, "first_case", lambda op: SimpleNamespace(inputs=inputs))
+    found = calls.beside(asked, 9)
+    assert list(found) == ["mask"]
+    assert found["mask"].all()
+    assert np.broadcast_shapes(found["mask"].shape[-2:], (9, 9)) == (9, 9)

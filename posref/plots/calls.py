@@ -159,3 +159,14 @@ def first_case(op: str) -> Call:
     group = case_id.rsplit("/", maxsplit=1)[0]
     cases = (case for loaded in load_groups(INSTALLED, group=group) for case in loaded.cases if case.id == case_id)
     return next(cases).calls[0]
+
+
+def beside(asked: Asked, tokens: int) -> dict[str, Any]:
+    """Return the first case's arrays beside positions, repeated to so many queries and keys. Masks hide nothing."""
+    found = dict(first_case(asked.op).inputs)
+    for name, axes in asked.record.arrays.items():
+        for place, letter in enumerate(reversed(axes.shape.split("|")[0].split())):
+            if letter.lstrip("~") in ("Q", "K") and found.get(name) is not None and found[name].ndim > place:
+                array = np.ones_like(found[name]) if axes.kind == "mask" else found[name]
+                found[name] = np.take(array, np.arange(tokens) % array.shape[-1 - place], axis=-1 - place)
+    return {name: array for name, array in found.items() if name not in ("q_positions", "k_positions")}

@@ -9,7 +9,7 @@ import numpy as np
 
 from posref.analysis import inner_products
 
-from .calls import CHANNELS, Asked, first_case
+from .calls import CHANNELS, Asked, beside, first_case
 from .charts import Map, Numbers
 
 SHOWN = 64  # positions of queries and keys
@@ -41,7 +41,7 @@ def matrix(asked: Asked) -> Map:
 
 def _of_places(asked: Asked, seen: str, unit: str) -> Map:
     places = np.arange(min(asked.tokens, SHOWN))
-    (found,) = asked.result(q_positions=places, k_positions=places)
+    (found,) = asked.result(**beside(asked, len(places)), q_positions=places, k_positions=places)
     head = ""
     if found.ndim == 3:
         head = f", head {found.shape[0] // 2} of {found.shape[0]}"

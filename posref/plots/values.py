@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from posref.analysis import by_distance
 
-from .calls import Asked, first_case
+from .calls import Asked, beside, first_case
 from .charts import Lines
 
 FAR = 256  # relative positions
@@ -17,24 +15,13 @@ FAR = 256  # relative positions
 def bias(asked: Asked) -> Lines:
     """Return the bias that each head adds to the logits at each distance."""
     places = np.arange(asked.tokens)
-    (found,) = asked.result(**_beside(asked), q_positions=places, k_positions=places)
+    (found,) = asked.result(**beside(asked, asked.tokens), q_positions=places, k_positions=places)
     heads = by_distance(np.broadcast_to(found, (found.shape[0], len(places), len(places))))
     distances = places.astype(np.float64)
     series = {f"head {n}": (distances, row) for n, row in enumerate(heads)}
     made_up = " Its learned values are made up." if set(asked.record.arrays) - {"q_positions", "k_positions"} else ""
     seen = f"The bias of the last query, by distance.{made_up}"
     return Lines(asked.title, "query - key (tokens)", "bias (logits)", seen, series)
-
-
-def _beside(asked: Asked) -> dict[str, Any]:
-    """Return the arrays of the first case that have queries or keys, repeated to the number of tokens; masks hide nothing."""
-    found = dict(first_case(asked.op).inputs)
-    for name, axes in asked.record.arrays.items():
-        for place, letter in enumerate(reversed(axes.shape.split("|")[0].split())):
-            if letter in ("Q", "K") and found.get(name) is not None:
-                array = np.ones_like(found[name]) if axes.kind == "mask" else found[name]
-                found[name] = np.take(array, np.arange(asked.tokens) % array.shape[-1 - place], axis=-1 - place)
-    return {name: array for name, array in found.items() if name not in ("q_positions", "k_positions")}
 
 
 def buckets(asked: Asked) -> Lines:
