@@ -18,7 +18,7 @@ from posref import scaling
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "errors.txt"
 T = np.arange(5)
-ROPE = {"layout": "half", "base": 10000.0}
+ROPE: dict[str, Any] = {"layout": "half", "base": 10000.0}
 NAMES: dict[str, Any] = {  # what the calls may name
     **vars(scaling), "posref": posref, "positions": posref.positions,
     "np": np, "torch": torch, "jnp": jnp, "X": np.ones((2, 3, 5, 64)), "T": T, "ROPE": ROPE,
