@@ -5,15 +5,20 @@ import re
 from dataclasses import replace
 from functools import cache
 from io import StringIO
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 from quality import record, recorded
 from rich.console import Console
 
+from posref.cli import cli
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.suite.reader import INSTALLED
+from posref.conformance.suite.writer import copy
 
 EVERY = 90
 
@@ -53,6 +58,14 @@ def test_the_measurement_is_that_of_the_record() -> None:
     assert replace(measured(), idle=()).exit_code == 0
     for line in measured().lines:
         assert line.caught == {op: len(recorded(line.name, op)) for op in strength.touched(line.name)}
+
+
+def test_one_operation_of_any_suite_is_measured_alone(tmp_path: Path) -> None:
+    copy(INSTALLED, tmp_path / "suite", ("learned",))
+    result = CliRunner().invoke(cli, ["vectors", "strength", "--op", "learned", "--suite", str(tmp_path / "suite")])
+    assert result.exit_code == 0, result.output
+    assert set(re.findall(r"[ ,:](\w+) \d+(?:,|$)", result.output, re.MULTILINE)) == {"learned"}
+    assert f"{len(record()['learned']['cases'])} cases, 0 catch no registered deviation" in result.output
 
 
 @pytest.mark.thorough

@@ -100,16 +100,18 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 
 
 @vectors.command("strength")
-@click.option("--op", "ops", metavar="NAME", multiple=True, help="Only deviations that touch this operation; may be repeated.")
+@click.option("--op", "ops", metavar="NAME", multiple=True, help="Only cases of this operation; may be repeated.")
+@click.option("--suite", metavar="DIR", type=FOLDER, help="Measure the suite in DIR; by default the installed one.")
 @click.option("--json", "json_file", type=FILE, help="Write the counts as JSON.")
-def vectors_strength(ops: tuple[str, ...], json_file: Path | None) -> None:
+def vectors_strength(ops: tuple[str, ...], suite: Path | None, json_file: Path | None) -> None:
     """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
+    from ..suite.reader import INSTALLED
     from ..suite.safe_files import whole_file
 
     with errors(), progress("trying") as show:
         names = [operation(name, "--op") for name in ops]
-        measured = strength.measure(progress=show, ops=names)
+        measured = strength.measure(progress=show, suite=suite or INSTALLED, ops=names)
     if json_file is not None:
         whole_file(json_file, json.dumps(measured.to_json(), indent=1, sort_keys=True) + "\n")
     strength.show(measured, console())

@@ -64,8 +64,8 @@ class Strength:
 
     @property
     def weak(self) -> list[StrengthLine]:
-        """The deviations that fewer than two cases catch where they sit."""
-        return [line for line in self.lines if line.caught[line.stage] < LEAST]
+        """The deviations that fewer than two cases catch where they sit, if that operation was measured."""
+        return [line for line in self.lines if line.caught.get(line.stage, LEAST) < LEAST]
 
     @property
     def exit_code(self) -> int:
@@ -110,11 +110,11 @@ def apart(case: LoadedCase) -> str:
     return ""
 
 
-def cases(suite: Path = INSTALLED) -> tuple[Cases, Counter[str]]:
-    """Return the core cases that can be measured by operation, and how many others there are by the reason."""
-    found: Cases = {op: [] for op in REGISTRY}
+def cases(suite: Path = INSTALLED, ops: Sequence[str] = ()) -> tuple[Cases, Counter[str]]:
+    """Return the core cases that can be measured by operation, all or some, and the number of others by the reason."""
+    found: Cases = {op: [] for op in ops or REGISTRY}
     others: Counter[str] = Counter()
-    for group in load_groups(suite):
+    for group in load_groups(suite, ops=ops or None):
         for case in group.cases:
             why = apart(case)
             if why:
@@ -153,20 +153,21 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequ
     """
     Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes.
 
-    With `ops`, only deviations that touch one of these are tried, in every operation that they touch.
+    With `ops`, only deviations that touch one of these are tried, in these operations alone.
     """
-    by_operation, others = cases(suite)
+    by_operation, others = cases(suite, ops)
     seen: set[str] = set()
     lines = []
     for name, deviation in DEVIATIONS.items():
-        if ops and not {*ops} & {*touched(name)}:
+        changed = [op for op in touched(name) if op in by_operation]
+        if not changed:
             continue
         if progress:
             progress(name)
-        by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
+        by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in changed}
         seen |= set[str]().union(*by_op.values())
         lines.append(StrengthLine(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
-    every = [case for op, found in by_operation.items() for case in found if not ops or op in ops]
+    every = [case for found in by_operation.values() for case in found]
     idle = tuple(Idle(case.id, case.comment) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 
@@ -204,13 +205,14 @@ def show(strength: Strength, console: Console) -> None:
     if console.is_terminal:
         table = Table("deviation", "at its stage", "", "and through", box=None, pad_edge=False, header_style="bold")
         for line in strength.lines:
-            count, colour = line.caught[line.stage], "red" if line in strength.weak else "green"
-            table.add_row(line.name, line.stage, f"[{colour}]{count}[/{colour}]", _elsewhere(line))
+            count, colour = line.caught.get(line.stage, ""), "red" if line in strength.weak else "green"
+            elsewhere = [f"{op} {n}" for op, n in line.caught.items() if op != line.stage]
+            table.add_row(line.name, line.stage, f"[{colour}]{count}[/{colour}]", ", ".join(elsewhere))
         console.print(table)
     else:
         for line in strength.lines:
-            rest = _elsewhere(line)
-            console.print(f"{line.name}: {line.stage} {line.caught[line.stage]}{rest and ', ' + rest}", soft_wrap=True)
+            in_order = sorted(line.caught.items(), key=lambda item: item[0] != line.stage)
+            console.print(f"{line.name}: {', '.join(f'{op} {count}' for op, count in in_order)}", soft_wrap=True)
     for idle in strength.idle:
         why = idle.comment and f" ({idle.comment})"
         console.print(f"[red]catches nothing[/red] {idle.case}{why}", highlight=False, soft_wrap=True)
@@ -224,7 +226,3 @@ def show(strength: Strength, console: Console) -> None:
         f"{strength.measured} cases, {len(strength.idle)} catch no registered deviation",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
-
-
-def _elsewhere(line: StrengthLine) -> str:
-    return ", ".join(f"{op} {count}" for op, count in line.caught.items() if op != line.stage)
