@@ -42,10 +42,12 @@ def _page(finding: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
     upstream = finding.get("upstream") or "we know of no report."
     lines = [f"# {package}: {finding['title']}", "", f"Versions: {versions}, on a CPU.", ""]
-    lines += ["## What happens", "", finding["evidence"], "", *_python(finding["snippet"]), "", "prints", ""]
-    lines += ["```text", *finding["prints"], "```", "", "## What should happen", "", finding["should"], ""]
+    lines += ["## What happens", "", finding["evidence"], "", "```python", *finding["snippet"], "```", ""]
+    lines += ["prints", "", "```text", *finding["prints"], "```", "", "## What should happen", "", finding["should"], ""]
     lines += ["## Where", "", f"{finding['source']}.", "", "## A fix", "", *_diff(finding["fix"]), ""]
-    lines += ["## A test", "", *_test(finding), "", "## Elsewhere", "", f"Upstream: {upstream}", ""]
+    prints = ["prints", "", "```text", *finding["after"], "```"] if finding["after"] else ["raises nothing."]
+    lines += ["## A test", "", f"With the fix alone the snippet {prints[0]}", *prints[1:], ""]
+    lines += ["## Elsewhere", "", f"Upstream: {upstream}", ""]
     many = (
         "One case of posref fails for this reason"
         if len(failures) == 1
@@ -66,10 +68,6 @@ def _but(summary: Mapping[str, Any], failures: Sequence[Mapping[str, Any]]) -> s
     return f", except those that a convention changes too ({'; '.join(both)})" if both else ""
 
 
-def _python(lines: Sequence[str]) -> list[str]:
-    return ["```python", *lines, "```"]
-
-
 def _diff(fix: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the changes as a diff, without the lines that both sides begin and end with but for one."""
     lines = ["```diff"]
@@ -86,12 +84,6 @@ def _diff(fix: Iterable[Mapping[str, Any]]) -> list[str]:
         lines += [f"-{line}" for line in old[same : len(old) - kept]] + [f"+{line}" for line in new[same : len(new) - kept]]
         lines += [f" {line}" for line in old[len(old) - kept :][:1]]
     return [*lines, "```"]
-
-
-def _test(finding: Mapping[str, Any]) -> list[str]:
-    after = finding["after"]
-    wanted = ["prints", "", "```text", *after, "```"] if after else ["raises nothing."]
-    return ["With the fix alone the snippet " + wanted[0], *wanted[1:]]
 
 
 def patched(adapter: str) -> None:

@@ -45,13 +45,13 @@ def _array(name: str, axes: Axes) -> str:
 def _options(record: Encoding) -> str:
     """Return the options, with their defaults as in JSON."""
     parameters = inspect.signature(record.function).parameters
-    return ", ".join(f"{n}{_default(parameters[n].default)}" for n in record.domains)
 
+    def default(value: Any) -> str:
+        if value is inspect.Parameter.empty:
+            return ""
+        return f" ({json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)})"
 
-def _default(value: Any) -> str:
-    if value is inspect.Parameter.empty:
-        return ""
-    return f" ({json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)})"
+    return ", ".join(f"{n}{default(parameters[n].default)}" for n in record.domains)
 
 
 def _outputs(record: Encoding) -> str:

@@ -128,7 +128,7 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
     lines = [] if worst is None else [f"{worst['op']} {worst['dtype']}: {worst['meaning']['text']}"]
     for dtype in dict.fromkeys(op["dtype"] for op in document["operations"]):
         low = [op for op in document["operations"] if op["dtype"] == dtype and op["achieved"] == "low" and op.get("missed")]
-        by = [f"{op['op']} (error/bound {_brief(op['missed']['ratio'])})" for op in low[:NAMED]]
+        by = [f"{op['op']} (error/bound {float(op['missed']['ratio']):.2g})" for op in low[:NAMED]]
         more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
         if low:
             lines.append(f"{dtype}: class {low[0]['missed']['class']} is not reached by {', '.join(by)}{more}")
@@ -138,7 +138,3 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
             found = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
             lines.append(f"{found}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
     return lines
-
-
-def _brief(ratio: float | str) -> str:
-    return "inf" if isinstance(ratio, str) else f"{ratio:.2g}"

@@ -63,13 +63,17 @@ def render(document: Mapping[str, Any]) -> str:
         "lines": lambda text: Markup(Markup.escape(text)),
     }
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
+    digests = {name: hashlib.sha256(text.encode()).digest() for name, text in inline.items()}
+    hashes = {
+        name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()
+    }  # for the page's policy
     return environment.get_template("report.html.j2").render(
         process=process(document),
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
         shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
         scopes=scope_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
-        legend=figures.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
+        legend=figures.LEGEND, inline=inline, hashes=hashes,
     )  # fmt: skip
 
 
@@ -83,7 +87,9 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
     """Return an operation with its figures and its cases: failing ones first, the smallest plain call before the others."""
     bad = failing(cases)
     chosen = {id(c) for c in bad}
-    curve, heat = op.get("curve") or [], op.get("heat")
+    curve, heat, rows = op.get("curve") or [], op.get("heat"), op.get("coverage") or []
+    axes = [None, *(row["axis"] for row in rows)]  # an axis is named in its first row alone
+    coverage = [{**row, "axis": "" if row["axis"] == before else row["axis"]} for row, before in zip(rows, axes, strict=False)]
     whole = f"{target.get('reproduce', '')} --op {op['op']} --dtype {op['dtype']}".strip()
     return {
         **op,
@@ -92,7 +98,7 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "counts": _counts(op["counts"]),
         "classes": class_names(op["op"], op["achieved"], op["claim"]),
         "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
-        "coverage": _coverage(op.get("coverage") or []),
+        "coverage": coverage,
         "asked": sum(op["counts"].values()),
         "curve": figures.curve(curve, op["claim"], op["first_failing_position"]) if curve else "",
         "map": figures.heat(heat) if heat and len(heat["values"]) * len(heat["values"][0]) > 1 else "",
@@ -118,12 +124,6 @@ def _parts(bad: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
         for name, cases in parts
         if cases
     ]
-
-
-def _coverage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of coverage, with the name of an axis in its first row alone."""
-    axes = [None, *(row["axis"] for row in rows)]
-    return [{**row, "axis": "" if row["axis"] == before else row["axis"]} for row, before in zip(rows, axes, strict=False)]
 
 
 def _title(target: Mapping[str, Any]) -> str:
@@ -153,8 +153,3 @@ def _snippet(case: Mapping[str, Any], target: Mapping[str, Any]) -> str:
 def _short(value: float | str | None) -> str:
     """Return a number of a report's JSON in two digits, and nothing for null."""
     return "" if value is None else figures.plain(float(value))
-
-
-def _hash(text: str) -> str:
-    """Return the source expression that allows one inline text in a content security policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

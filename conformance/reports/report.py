@@ -133,13 +133,10 @@ def _operation(op: Operation) -> dict[str, Any]:
         "claim": op.claim,
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
-        "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),
+        "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning,
+        "missed": op.missed and {**op.missed, "ratio": number(op.missed["ratio"])},
         "coverage": op.coverage, "systematic": op.systematic, "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
-
-
-def _missed(missed: dict[str, Any] | None) -> dict[str, Any] | None:
-    return missed and {**missed, "ratio": number(missed["ratio"])}
 
 
 def _case(case: CaseResult) -> dict[str, Any]:

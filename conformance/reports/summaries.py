@@ -33,9 +33,10 @@ def markdown(document: Json) -> str:
     suite, target = document["suite"], document["target"]
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
     computed = f"; computed {process(document)}" if process(document) else ""
+    asked = f", asked: {_prose(document['part'])}" if document.get("part") else ""
     lines = [
         f"# posref: {_code(target['name'])}", "",
-        f"**{_prose(told(document))}**: {_tally(document['counts'])}{_part(document)}", "",
+        f"**{_prose(told(document))}**: {_tally(document['counts'])}{asked}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}{computed}.", "",
@@ -165,11 +166,6 @@ def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
         yield f"- and {len(bad) - SHOWN} more"
     if bad and bad[0].get("reproduce"):
         yield f"- Repeat: {_code(bad[0]['reproduce'])}"
-
-
-def _part(document: Json) -> str:
-    """Return what was asked, where it was not all."""
-    return f", asked: {_prose(document['part'])}" if document.get("part") else ""
 
 
 def _tally(counts: Mapping[str, int]) -> str:

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from ..calls import returns_reals
 from ..errors import printable
-from ..model import BAD, CaseResult, Operation, decides
+from ..model import BAD, Operation, decides
 from .document import class_names, meanings, plainness, scope_lines, told
 from .report import Report
 
@@ -107,11 +107,6 @@ def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
     return list(groups.values())
 
 
-def _first(position: float) -> str:
-    """Return what the failing position is that is nearest to 0."""
-    return "first failing position" if position >= 0 else "failing position nearest to 0"
-
-
 def _explain(operation: Operation, alike: Sequence[Operation], console: Console) -> None:
     """Print why an operation is not conformant, and in which other dtypes it fails alike."""
     console.print(f"\n[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
@@ -125,9 +120,10 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
         reals = operation.achieved_below and returns_reals(operation.op)
         nearer = "below it" if operation.first_failing_position >= 0 else "nearer to 0"
         below = f"; in class {operation.achieved_below} {nearer}" if reals else ""
-        console.print(f"  {_first(operation.first_failing_position)}: {operation.first_failing_position:g}{below}")
+        first = "first failing position" if operation.first_failing_position >= 0 else "failing position nearest to 0"
+        console.print(f"  {first}: {operation.first_failing_position:g}{below}")
     for case in bad[:SHOWN]:
-        console.print(f"  {_line(case)}")
+        console.print(f"  [red]{case.verdict}[/red] {case.id}: {plain(case.message)}")
         if case is bad[0] and case.call:
             console.print(f"    asked: {plain(case.call)}")
     if len(bad) > SHOWN:
@@ -136,7 +132,3 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
         console.print(f"  repeat: {plain(bad[0].reproduce)}")
     for other in alike:
         console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
-
-
-def _line(case: CaseResult) -> str:
-    return f"[red]{case.verdict}[/red] {case.id}: {plain(case.message)}"

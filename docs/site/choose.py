@@ -1,7 +1,7 @@
 """The page on which one chooses: encodings by model and by property, read from the registry and the table of models."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,22 @@ def page(families: str) -> str:
     for title, groups in PROPERTIES.items():
         lines += [f"## {title}", ""]
         for name, holds in groups.items():
-            lines += [name, f": {_links(op for op in whole() if holds(REGISTRY[op]))}", ""]
+            links = (f"[`{op}`](encodings/{op}.md)" for op in whole() if holds(REGISTRY[op]))
+            lines += [name, f": {', '.join(links)}", ""]
     lines += ["## What authors report about longer texts", "", "Each source, in short:", ""]
     lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
     lines += ["## What posref does not define", "", "Why not, and the model types of transformers that have it:", ""]
-    lines += [f"{name}\n: {_why(name)}. In {', '.join(f'`{kind}`' for kind in kinds)}.\n" for name, kinds in missing().items()]
+    lines += [
+        f"{name}\n: {_capital(why_not(name)['not defined'])}. In {', '.join(f'`{kind}`' for kind in kinds)}.\n"
+        for name, kinds in missing().items()
+    ]
     lines += ["## Not defined here, and why", "", "Encodings from papers and libraries, whole or in part:", ""]
-    lines += [_left_out(row) for row in inventory() if "operations" not in row or "lacks" in row]
+    for row in (row for row in inventory() if "operations" not in row or "lacks" in row):
+        named = (f"[`{op}`](encodings/{op}.md)" if op in REGISTRY else f"`posref.{op}`" for op in row.get("operations", ()))
+        why = f"{', '.join(named)}. Not in: {row['lacks']}" if "lacks" in row else row["reason"]
+        lines += [f"{row['encoding']}\n: {_capital(why)}. Found in: {row['found_in']}.\n"]
     return "\n".join(lines)
 
 
@@ -52,18 +59,8 @@ def inventory() -> list[dict[str, Any]]:
     return found
 
 
-def _why(name: str) -> str:
-    reason = why_not(name)["not defined"]
-    return reason[0].upper() + reason[1:]
-
-
-def _left_out(row: dict[str, Any]) -> str:
-    why = f"{_links_of(row)}. Not in: {row['lacks']}" if "lacks" in row else row["reason"]
-    return f"{row['encoding']}\n: {why[0].upper()}{why[1:]}. Found in: {row['found_in']}.\n"
-
-
-def _links_of(row: dict[str, Any]) -> str:
-    return ", ".join(f"[`{op}`](encodings/{op}.md)" if op in REGISTRY else f"`posref.{op}`" for op in row["operations"])
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def types() -> str:
@@ -83,7 +80,8 @@ def types() -> str:
 
 def whole() -> list[str]:
     """Return the operations that are encodings of their own, not parts of others."""
-    parts = {stage for op in REGISTRY for stage in stages(op)} - _used()
+    used = {row["operation"] for known in TABLE.values() for row in known.get("rows", ())}
+    parts = {stage for op in REGISTRY for stage in stages(op)} - used
     return [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and not record.tool]
 
 
@@ -94,10 +92,6 @@ def missing() -> dict[str, list[str]]:
         for op in sorted({op for ops in components.values() for op in ops if op not in REGISTRY} - {UNKNOWN}):
             found.setdefault(op, []).append(kind)
     return dict(sorted(found.items(), key=lambda row: row[0].lower()))
-
-
-def _used() -> set[str]:
-    return {row["operation"] for known in TABLE.values() for row in known.get("rows", ())}
 
 
 def _types() -> dict[str, dict[str, list[str]]]:
@@ -124,10 +118,6 @@ def _link(op: str, up: str = "") -> str:
     if op == UNKNOWN:
         return "that of the timm model inside"
     return f"[{ABOUT[op].title}]({up}encodings/{op}.md)" if op in REGISTRY else f"*{op}*"
-
-
-def _links(ops: Iterable[str]) -> str:
-    return ", ".join(f"[`{op}`](encodings/{op}.md)" for op in ops)
 
 
 def _is_relative(record: Encoding) -> bool:

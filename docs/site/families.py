@@ -62,14 +62,10 @@ def index() -> str:
 def page(family: str) -> str:
     """Return the page of one family: a section for each set of parameters."""
     lines = [f"# {family}", ""]
-    for _, same in groupby(families()[family], key=_parameters):
+    for _, same in groupby(families()[family], key=lambda p: str((p.rope, p.mrope, p.factors, p.verified, p.note))):
         members = list(same)
         lines += [f"## {', '.join(preset.name for preset in members)}", "", *_facts(members), *_code(members[0])]
     return "\n".join(lines)
-
-
-def _parameters(preset: Preset) -> str:
-    return str((preset.rope, preset.mrope, preset.factors, preset.verified, preset.note))
 
 
 def _facts(members: list[Preset]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import slim
 import ziamath
+from docutils.nodes import SkipNode
 
 SIZE = {"inline": 16, "block": 19}  # pixels
 
@@ -19,12 +20,12 @@ def svg(latex: str, kind: str) -> str:
 
 def _inline(page: Any, node: Any) -> None:
     page.body.append(f'<span class="math">{svg(node.astext(), "inline")}</span>')
-    raise _skip()
+    raise SkipNode
 
 
 def _block(page: Any, node: Any) -> None:
     page.body.append('<div class="math">' + "".join(f"<p>{svg(part, 'block')}</p>" for part in parts(node.astext())) + "</div>")
-    raise _skip()
+    raise SkipNode
 
 
 def parts(latex: str) -> list[str]:
@@ -34,12 +35,6 @@ def parts(latex: str) -> list[str]:
         latex = latex.replace("&&", "\\quad ").replace("&", "")  # marks of alignment
     cut = re.split(r"\\qquad|\\\\\s" if plain else r"\\qquad", latex)
     return [part.rstrip(", \n") for part in cut if part.strip()]
-
-
-def _skip() -> Exception:
-    from docutils.nodes import SkipNode
-
-    return SkipNode()
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -76,12 +76,9 @@ def write(folder: Path) -> None:
     for name in notebooks.NAMES:
         (folder / "notebooks" / f"{name}.md").write_text(notebooks.page(name), encoding="utf-8")
     _api(folder / "api")
-    titles = {path.relative_to(folder).with_suffix("").as_posix(): _title(path) for path in folder.rglob("*.md")}
+    firsts = {path: path.read_text(encoding="utf-8").splitlines()[0] for path in folder.rglob("*.md")}
+    titles = {path.relative_to(folder).with_suffix("").as_posix(): line.removeprefix("# ") for path, line in firsts.items()}
     (folder / "symptoms.md").write_text(symptoms.page(titles), encoding="utf-8")
-
-
-def _title(path: Path) -> str:
-    return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def _front() -> str:
@@ -232,10 +229,14 @@ def _findings(folder: Path) -> None:
 
 def _guides(folder: Path) -> None:
     """Copy the guides, with links to the operations that they name; what they link to outside docs is named."""
+
+    def linked(name: re.Match[str]) -> str:
+        return f"[{name[0]}](../encodings/{name[1]}.md)" if name[1] in REGISTRY else name[0]
+
     for path in (DOCS / "guides").glob("*.md"):
         text = re.sub(r"\[([^\]]+)\]\(\.\./\.\./[^)]+\)", r"`\1`", path.read_text(encoding="utf-8"))
         parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)  # prose, code, prose, ...
-        parts[::2] = [re.sub(r"(?<!\[)`(?:posref\.)?(\w+)`", _linked, part) for part in parts[::2]]
+        parts[::2] = [re.sub(r"(?<!\[)`(?:posref\.)?(\w+)`", linked, part) for part in parts[::2]]
         (folder / path.name).write_text("".join(parts), encoding="utf-8")
     (folder / "operations.md").write_text(_operations(), encoding="utf-8")
 
@@ -247,10 +248,6 @@ def _operations() -> str:
         models = f" Models: {', '.join(record.models)}." if record.models else ""
         lines += [f"[`{op}`](../encodings/{op}.md) ({record.family})", f": {ABOUT[op].title}.{models}", ""]
     return "\n".join(lines)
-
-
-def _linked(name: re.Match[str]) -> str:
-    return f"[{name[0]}](../encodings/{name[1]}.md)" if name[1] in REGISTRY else name[0]
 
 
 def _pictures(folder: Path) -> None:

@@ -24,19 +24,14 @@ def page() -> str:
     machine = ", ".join(f"{name} {value}" for name, value in found["machine"].items() if value is not None)
     lines = [HEAD, f"Measured with: {machine}.", ""]
     for theme, members in groupby(found["lines"], key=lambda line: line["theme"]):
-        lines += [
-            f"## {theme.capitalize()}",
-            "",
-            "| work | beside | goal | time | CPU time | memory |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [_row(line) for line in members] + [""]
+        lines += [f"## {theme.capitalize()}", "", COLUMNS, RULE, *(_row(line) for line in members), ""]
     return "\n".join(lines)
 
 
 def _row(line: dict[str, Any]) -> str:
     """Return a row of the table; goals of time and of memory stand in one column."""
-    goal = " ".join(found for found in (_number(line["goal"]), _goal_of_memory(line)) if found) or "-"
+    of_memory = f"(memory {_number(line['memory_goal'])})" if line["memory_goal"] is not None else ""
+    goal = " ".join(goal for goal in (_number(line["goal"]), of_memory) if goal) or "-"
     head = f"| {line['name']} | {line['peer']} | {goal} |"
     if "missing" in line:
         return f"{head} {line['missing']} | | |"
@@ -49,10 +44,6 @@ def _row(line: dict[str, Any]) -> str:
     missed = ratio is not None and line["goal"] is not None and ratio[1] > line["goal"]
     too_much = memory is not None and line["memory_goal"] is not None and memory > line["memory_goal"]
     return f"{head} {_spread(ratio)}{_mark(missed)} | {_spread(line.get('cpu_ratio'))} | {_number(memory)}{_mark(too_much)} |"
-
-
-def _goal_of_memory(line: dict[str, Any]) -> str:
-    return f"(memory {_number(line['memory_goal'])})" if line["memory_goal"] is not None else ""
 
 
 def _mark(missed: bool) -> str:
