@@ -60,18 +60,15 @@ QUALITY = """\
    failing case, and the expected values in every passing case. If several do, all are named: no case that was asked tells them
    apart.
 2. **One number**: an option that always has the same value, or a fixed relation to the value asked for; a field of a scaling; a
-   gain; where positions wrap or are clamped. It must explain at least two failing cases. A number that changes positions must
-   also explain several positions.
+   gain; an offset or a scale of positions, or where they wrap or are clamped. It must explain at least two failing cases. A
+   number that changes positions must also explain several positions.
 3. **Two or three deviations**, each in its own cases, and without effect on the cases of the others.
 4. **Two deviations at once**, in the same cases. If stages (operations that this one calls) failed too, the deviations found
-   there are tried first.
-5. **Phases**, if the operation rotates. The rotation angles of your output may show the layout, rotary_dim, gain, direction,
-   base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
-   cases.
-6. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
+   there are tried first. One of them may be a number.
+5. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
    cases of each. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
    begins with "unexplained (n of m failing cases)", and has no name and no hint.
-7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
+6. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
 Where exactly the failing cases share a trait, and one known mistake gives their values, the text says both before all this:
@@ -196,14 +193,8 @@ def run(command: str, text: str) -> str:
         shutil.copytree(ROOT / "examples", Path(scratch, "examples"))
         for name, content in FILE.findall(text):
             Path(scratch, name).write_text(content, encoding="utf-8")
-        call = [
-            sys.executable,
-            "-P",
-            "-m",
-            "posref",
-            *command.split(),
-            *(("--seed", "1") if command.startswith("check") else ()),
-        ]
+        seed = ["--seed", "1"] if command.startswith("check") else []
+        call = [sys.executable, "-P", "-m", "posref", *command.split(), *seed]
         done = subprocess.run(call, cwd=scratch, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
         raise RuntimeError(done.stderr)

@@ -30,6 +30,10 @@ def candidates(op: str) -> Iterator[Deviation]:
     places = _places(op)
     for text, change in _of_widths():
         yield Deviation("", text, on_positions(op, change))
+    for dtype in (*NARROW, "float32") if positions_of(op) else ():
+        held = narrowed(dtype)
+        changes = dict.fromkeys(positions_of(op), lambda p, held=held: held(p).astype(np.asarray(p).dtype))
+        yield Deviation("", f"positions are held in {dtype}", _changed(op, changes))
     if len(places) > 1:
         yield from _of_pairs(op, places)
     elif places:

@@ -21,8 +21,9 @@ from .. import judge
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
-from . import constants, extent, features, fit, phases, places, search
+from . import extent, features, numbers, places, search
 from .hypotheses import Budget, Hypothesis, Question, quiet
+from .rotations import as_rotation
 from .search import Group
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
+NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
     " Exactly the cases with ": " Besides the explained cases, exactly those with ",
@@ -158,9 +160,9 @@ def _rotations(gradients: Sequence[Judged], claim: str) -> list[Judged]:
     """Return answers whose gradient is a rotation as answers of that rotation, each with whether it fails itself."""
     found = []
     for answer, _ in gradients:
-        case = phases.as_rotation(answer.case)
+        case = as_rotation(answer.case)
         if case is not None and answer.outputs:
-            turned = replace(answer, case=case, outputs=[phases.as_output(answer.outputs[0])])
+            turned = replace(answer, case=case, outputs=[{"out": answer.outputs[0]["x"]}])
             failed = judge.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
             found.append((turned, failed))
     return found
@@ -220,15 +222,15 @@ def _in_other_dtypes(found: Explanation, op: str, known: _Known) -> str:
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
     with_trait = _with_trait(questions, claim, deviations_touching(op), known.budget)
-    numbers = constants.fitted(questions, known.budget)
-    found = _by_number(questions, claim, numbers)  # of all cases, it says more than a mistake in the cases with a trait
+    tried = numbers.tried(questions, known.budget)
+    found = _by_number(questions, claim, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = with_trait if with_trait and not (found and found.whole) else found
-    fits = [] if found else fit.numbers(questions, known.budget)
-    found = found or _by_number(questions, claim, fits)
+    solved = [] if found else numbers.solved(questions, known.budget)
+    found = found or _by_number(questions, claim, solved)
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
-    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, numbers, fits, known.budget)
+    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, tried, solved, known.budget)
 
 
 def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
@@ -276,17 +278,26 @@ def _several(
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
     budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
-    pairs = extent.holding(search.combined(questions, known.stages, budget), questions)
+    pairs = _with_number(questions, known.budget) or search.combined(questions, known.stages, budget)
+    pairs = extent.holding(pairs, questions)
     if not pairs:
         return None
     return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
 
 
-def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
+def _by_number(questions: Sequence[Question], claim: str, deviations: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
-    found = [(d,) for d in constants.whole(questions, numbers)]
+    found = [(d,) for d in numbers.whole(questions, deviations)]
     ties = extent.holding(found, questions)
     return Explanation(_equals(ties, claim), ties, whole=True) if ties else _of_a_part(questions, claim, found)
+
+
+def _with_number(questions: Sequence[Question], budget: Budget) -> list[Sequence[Deviation]]:
+    """Return known mistakes that explain all failures, each with a number beside it, if they are near by themselves."""
+    mistakes = [d for d in deviations_touching(questions[0].op) if not d.stateful]
+    nearest = search.nearest_first(mistakes, questions)[:NEAREST]
+    pairs = [(mistake, number) for mistake in nearest for number in numbers.solved(questions, budget, beside=mistake)]
+    return [pair for pair in pairs if numbers.whole(questions, [together(*pair)])]
 
 
 def _of_a_part(questions: Sequence[Question], claim: str, found: Sequence[Sequence[Deviation]]) -> Explanation | None:
@@ -304,8 +315,8 @@ def _without_name(
     questions: Sequence[Question],
     claim: str,
     parts: Sequence[Group],
-    numbers: Sequence[Deviation],
-    fits: Sequence[Deviation],
+    tried: Sequence[Deviation],
+    solved: Sequence[Deviation],
     budget: Budget,
 ) -> Explanation:
     """
@@ -313,24 +324,20 @@ def _without_name(
 
     A mistake that explains a minority of the failing cases, and only where they have some feature, fits them by chance.
     """
-    recovered = phases.recover(op, questions)
-    if recovered.deviation and not extent.holding([(recovered.deviation,)], recovered.questions):
-        recovered = phases.Recovered()
-    if recovered.whole:
-        return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.", whole=True)
-    found = _holding(search.grouped(questions, parts, numbers, budget), questions)
+    found = _holding(search.grouped(questions, parts, tried, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
         known = search.with_exceptions(questions, deviations_touching(op), budget)
         exception = _with_exception(questions, claim, known)
-        exception = exception or _with_trait(questions, claim, fits, budget, anything=True)
-        exception = exception or _with_trait(questions, claim, numbers, budget)
+        exception = exception or _with_trait(questions, claim, solved, budget, anything=True)
+        several = sum(q.failed for q in questions) >= MANY_FAIL
+        many = several and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
+        exception = exception or _with_trait(questions, claim, tried, budget, anything=many)
         if exception is not None:
             return exception
-        option = search.with_option(questions, numbers, budget)
+        option = search.with_option(questions, tried, budget)
         if option is not None and (held := _holding([option], questions)):
             return _of_groups(questions, claim, held)
-        several = sum(q.failed for q in questions) >= MANY_FAIL
-        exception = _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget) if several else None)
+        exception = _with_exception(questions, claim, search.with_exceptions(questions, tried, budget) if several else None)
         exception = exception or _at_times(questions, claim, known)
         if exception is not None:
             return exception
@@ -341,9 +348,7 @@ def _without_name(
         return _of_groups(questions, claim, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
     place, common = places.place(questions), places.common(questions)
-    if recovered.said:
-        lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
-    elif not (place or common):
+    if not (place or common):
         kept = [group for group in found if not group.where]
     if kept:
         left = sum(q.failed for q in search.remaining(questions, kept))

@@ -141,7 +141,7 @@ def combined(
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
-    all_of_them = _nearest_first(_hidden(deviations_touching(questions[0].op), questions, budget), questions)
+    all_of_them = nearest_first(_hidden(deviations_touching(questions[0].op), questions, budget), questions)
     named = {name for explanations in known.values() for names in explanations for name in names}
     places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
     pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
@@ -327,7 +327,7 @@ def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
     return hypothesis.fits()
 
 
-def _nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question]) -> list[Deviation]:
+def nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question]) -> list[Deviation]:
     """Return deviations in the order in which they leave least of the error of a few failing cases: a part of a pair does."""
     few = [q for q in questions if q.failed][:PROBED]
 
