@@ -78,7 +78,6 @@ begins with "failures depend on the calls before", and has no other name.
 
 Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives
 all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...".
-If an operation was asked in several dtypes, the text names a dtype in which the mistake would show and does not.
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
 operation that calls this stage has another diagnosis. If the first failing position is one that a dtype cannot hold (257,

@@ -1,4 +1,4 @@
-"""What a diagnosis names holds for everything that was judged: the whole of a large call, and the other dtypes."""
+"""What a diagnosis names holds for everything that was judged: the whole of a large call."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import posref
-from posref.conformance import check_call
 from posref.testing import assert_conforms
 
 OPTIONS = {"layout": "half", "base": 10_000.0}
@@ -68,21 +67,3 @@ def test_positions_that_are_ignored_are_said_where_heads_come_after_tokens() -> 
         text = said(posref.rope(x, used, **OPTIONS), x, np.asarray([0, 1, 2, 0, 1])[:, None])
         assert f"angle32, {words}" in text
         assert ("head axis" in text) == ("head axis" in words)
-
-
-def test_another_dtype_that_speaks_against_a_name_is_said() -> None:
-    import torch
-
-    def sinusoidal(positions: Any, dim: int, /, *, layout: str, base: float = 10_000.0, dtype: Any = None) -> Any:
-        used = 1000.0 if dtype == torch.float32 else base
-        return torch.from_numpy(posref.sinusoidal(positions.double().numpy(), dim, layout=layout, base=used)).to(dtype)
-
-    def everywhere(positions: Any, dim: int, /, *, layout: str, dtype: Any = None) -> Any:
-        return torch.from_numpy(posref.sinusoidal(positions.double().numpy(), dim, layout=layout, base=1000.0)).to(dtype)
-
-    for function, words in ((sinusoidal, True), (everywhere, False)):
-        function.dtypes = ("float32", "bfloat16")  # type: ignore[attr-defined]
-        found = check_call(function, op="sinusoidal", backend="torch").operations[0].diagnosis
-        assert found is not None
-        assert f"{EQUALS} base is 1000 " in found["text"]
-        assert ("In bfloat16 this would show in " in found["text"]) == words

@@ -143,15 +143,10 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         if count > 1 and budget.spent():
             operation.diagnosis = untried(operation.op)
             continue
-        others = [
-            (_compared(o, [a for a in found if a.part is None]), o.claim)
-            for o, found in operations
-            if o.op == operation.op and o is not operation
-        ]
         below = [s for s in stages(operation.op) if s in wrong]
         operation.diagnosis = diagnose(
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
-            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
+            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
             messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
             budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
         )  # fmt: skip

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ..model import Answer, LoadedCase
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
-Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
 AFTER_PAIRS = 4_000_000  # values, the work that is kept for groups of cases
 FAR = 1e12  # from here on how many times worse an explanation is says nothing more
@@ -70,7 +69,6 @@ class _Known:
 
     stages: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     first: float | None = None
-    others: Sequence[Others] = ()
     messages: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     earlier: list[Sequence[Deviation]] = field(default_factory=list)
@@ -84,7 +82,6 @@ def diagnose(
     *,
     known: Mapping[str, Sequence[Sequence[str]]] | None = None,
     first: float | None = None,
-    others: Sequence[Others] = (),
     messages: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     earlier: list[Sequence[Deviation]] | None = None,
@@ -95,14 +92,14 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, `messages` what is
-    said of failing cases, by id, and `budget` the work that it may do. `earlier` are the operation's explanations in other
-    dtypes, which are tried first; those of all cases are added to them.
+    of the stages that failed too, `first` the first failing position, `messages` what is said of failing cases, by id, and
+    `budget` the work that it may do. `earlier` are the operation's explanations in other dtypes, which are tried first; those
+    of all cases are added to them.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        told = _Known(known or {}, first, others, messages or {}, budget or Budget(), earlier if earlier is not None else [])
+        told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [])
         found = _diagnose(op, answers, claim, told)
     if all(e.dtype.kind != "f" for a, _ in answers for call in a.case.calls for e in call.expected.values()):
         found["text"] = found["text"].replace(f", within {claim},", "")  # integers and masks have no accuracy
@@ -188,10 +185,9 @@ def _explained(
             found = _beyond_one(op, questions, claim, known)
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
-    against = _in_other_dtypes(found, op, known)
     position = "" if found.explanations else _first_position(known.first, questions)
     position += OUT_OF_TIME if known.budget.short and not found.explanations else ""
-    text = found.text + against + position
+    text = found.text + position
     if silent and len(answers) - len(complete) > sum(failed for _, failed in complete):  # most failures have no values
         text = f"{silent} Of the others: {text}"
     elif silent:
@@ -202,21 +198,6 @@ def _explained(
     record["whole"] = found.whole
     record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
     return record
-
-
-def _in_other_dtypes(found: Explanation, op: str, known: _Known) -> str:
-    """Return in words in which other dtypes all cases pass, although what is named of all cases here would show there."""
-    if not found.whole or not found.explanations:
-        return ""
-    told = []
-    for answers, claim in known.others:
-        values = [a for a, failed in answers if a.case.kind in ("value", "sequence") and not failed]
-        complete = [a for a in values if len(a.outputs) == len(a.case.calls)]
-        questions = search.ordered([Question(op, a, known.budget.meter, failed=False, claim=claim) for a in complete])
-        count = extent.shown_in(found.explanations, questions)
-        if count:
-            told.append(f"In {complete[0].dtype} this would show in {_count(count)}, which pass{'es' * (count == 1)}.")
-    return "".join(f" {words}" for words in told)
 
 
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
@@ -278,8 +259,9 @@ def _several(
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
     budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
-    pairs = _with_number(questions, known.budget) or search.combined(questions, known.stages, budget)
-    pairs = extent.holding(pairs, questions)
+    numbered = _with_number(questions, known.budget)
+    near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
+    pairs = extent.holding(search.combined(questions, known.stages, budget, near=near) or numbered, questions)
     if not pairs:
         return None
     return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
@@ -292,7 +274,7 @@ def _by_number(questions: Sequence[Question], claim: str, deviations: Sequence[D
     return Explanation(_equals(ties, claim), ties, whole=True) if ties else _of_a_part(questions, claim, found)
 
 
-def _with_number(questions: Sequence[Question], budget: Budget) -> list[Sequence[Deviation]]:
+def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[Deviation, Deviation]]:
     """Return known mistakes that explain all failures, each with a number beside it, if they are near by themselves."""
     mistakes = [d for d in deviations_touching(questions[0].op) if not d.stateful]
     nearest = search.nearest_first(mistakes, questions)[:NEAREST]

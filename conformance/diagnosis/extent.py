@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..evidence.tools.deviation import Deviation, together
 from ..model import Answer
-from .hypotheses import Hypothesis, Outputs, Predict, Question, score
+from .hypotheses import Outputs, Predict, Question, score
 
 WHOLE_CALL = 1 << 20  # values of a call that is computed in one piece; of a larger one only the judged rows are
 Mask = npt.NDArray[np.bool_]
@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 def holding(names: Sequence[Sequence[Deviation]], questions: Sequence[Question]) -> list[Sequence[Deviation]]:
     """Return the explanations, each of one deviation or several at once, that hold for all that was judged."""
-    return [several for several in names if all(_holds(several, q) for q in questions if _is_cut(q))]
+    return [several for several in names if all(_holds(several, q) for q in questions if q.whole is not q)]
 
 
 def of_wrong_values(names: Sequence[Sequence[Deviation]], questions: Sequence[Question]) -> list[Sequence[Deviation]]:
@@ -33,24 +33,10 @@ def of_wrong_values(names: Sequence[Sequence[Deviation]], questions: Sequence[Qu
     return [several for several in names if all(_gives_wrong_values(several, q) for q in questions if q.failed)]
 
 
-def shown_in(names: Sequence[Sequence[Deviation]], passing: Sequence[Question]) -> int:
-    """Return in how many passing cases every one of the explanations would show: in the fewest of any."""
-    counts = [
-        sum(all(Hypothesis(one, [q]).shows(0) for one in _orders(several)) for q in passing)
-        for several in names
-        if not any(d.stateful for d in several)
-    ]
-    return min(counts, default=0)
-
-
 def counts_of_wrong(questions: Sequence[Question]) -> tuple[int, int]:
     """Return how many judged values of failing cases are wrong, and how many there are."""
     wrong = [o.wrong for q in questions if q.failed for o in q.whole.found]
     return sum(int(np.sum(w)) for w in wrong), sum(w.size for w in wrong)
-
-
-def _is_cut(question: Question) -> bool:
-    return question.whole is not question
 
 
 def _holds(several: Sequence[Deviation], question: Question) -> bool:

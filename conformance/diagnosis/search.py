@@ -8,7 +8,7 @@ in the same cases. Else each group of failing cases, told apart by an option or 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -130,25 +130,25 @@ def _covers(left: frozenset[str], sets: Sequence[frozenset[str]], count: int) ->
 
 
 def combined(
-    questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]], budget: Budget
+    questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]], budget: Budget, *, near: Set[str] = frozenset()
 ) -> list[Together]:  # fmt: skip
     """
     Return deviations that explain all cases together, none of them alone: ties, the best first.
 
     `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
-    one of them; then all pairs.
+    one of them; then all pairs. Where names are `near`, one of a pair is known to be among them, and no others are tried.
     """
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
     all_of_them = nearest_first(_hidden(deviations_touching(questions[0].op), questions, budget), questions)
-    named = {name for explanations in known.values() for names in explanations for name in names}
+    named = near or {name for explanations in known.values() for names in explanations for name in names}
     places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
     pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
     pairs = [pair for pair in pairs if not contradict(pair)]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
-    return _fitting(likely, questions, budget) or _fitting(others, questions, budget)
+    return _fitting(likely, questions, budget) or ([] if near else _fitting(others, questions, budget))
 
 
 def _hidden(deviations: Sequence[Deviation], questions: Sequence[Question], budget: Budget) -> list[Deviation]:
