@@ -211,7 +211,13 @@ def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Know
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
-    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, tried, solved, known.budget)
+    return (
+        _partition(questions, parts, claim)
+        or _with_trait(questions, claim, solved, known.budget, anything=True)
+        or _with_trait(questions, claim, tried, known.budget, anything=_are_many(questions))
+        or _several(questions, claim, known)
+        or _without_name(op, questions, claim, parts, tried, known.budget)
+    )
 
 
 def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
@@ -247,17 +253,22 @@ def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explana
     )
 
 
-def _several(
-    questions: Sequence[Question],
-    parts: Sequence[Group],
-    claim: str,
-    known: _Known,
-) -> Explanation | None:
-    """Return deviations that explain all cases, each some of them or several at once."""
+def _are_many(questions: Sequence[Question]) -> bool:
+    """Return whether so many cases fail, with so many wrong values, that no number without a name fits them by chance."""
+    return sum(q.failed for q in questions) >= MANY_FAIL and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
+
+
+def _partition(questions: Sequence[Question], parts: Sequence[Group], claim: str) -> Explanation | None:
+    """Return deviations that explain all cases, each some of them."""
     groups = _holding(search.partition(questions, parts), questions)
-    if groups and not any(q.failed for q in search.remaining(questions, groups)):
-        text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
-        return Explanation(text, list(product(*(group.ties for group in groups))), groups)
+    if not groups or any(q.failed for q in search.remaining(questions, groups)):
+        return None
+    text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
+    return Explanation(text, list(product(*(group.ties for group in groups))), groups)
+
+
+def _several(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
+    """Return several deviations at once that explain all cases."""
     budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
     numbered = _with_number(questions, known.budget)
     near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
@@ -298,7 +309,6 @@ def _without_name(
     claim: str,
     parts: Sequence[Group],
     tried: Sequence[Deviation],
-    solved: Sequence[Deviation],
     budget: Budget,
 ) -> Explanation:
     """
@@ -310,15 +320,12 @@ def _without_name(
     if any(q.failed for q in search.remaining(questions, found)):
         known = search.with_exceptions(questions, deviations_touching(op), budget)
         exception = _with_exception(questions, claim, known)
-        exception = exception or _with_trait(questions, claim, solved, budget, anything=True)
-        several = sum(q.failed for q in questions) >= MANY_FAIL
-        many = several and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
-        exception = exception or _with_trait(questions, claim, tried, budget, anything=many)
         if exception is not None:
             return exception
         option = search.with_option(questions, tried, budget)
         if option is not None and (held := _holding([option], questions)):
             return _of_groups(questions, claim, held)
+        several = sum(q.failed for q in questions) >= MANY_FAIL
         exception = _with_exception(questions, claim, search.with_exceptions(questions, tried, budget) if several else None)
         exception = exception or _at_times(questions, claim, known)
         if exception is not None:

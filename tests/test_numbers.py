@@ -1,6 +1,5 @@
 """A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
 
-import re
 from time import process_time
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 import posref
 from posref.conformance import check, check_call
-from posref.conformance.diagnosis import constants, hypotheses
+from posref.conformance.diagnosis import hypotheses, numbers
 from posref.conformance.diagnosis.hypotheses import Budget
 
 
@@ -19,37 +18,6 @@ def told(function: Any, op: str, **options: Any) -> str:
     found = check_call(function, op=op, **options).operations[0].diagnosis
     assert found is not None
     return str(found["text"])
-
-
-def test_a_real_option_is_fitted() -> None:
-    def timestep(timesteps: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
-        return posref.timestep(timesteps, dim, base=9876.5 if base == 10_000 else base, **options)
-
-    assert "if base is 9876.5 where 10000 is asked." in told(timestep, "timestep")
-
-
-def test_a_relation_to_several_values_is_fitted() -> None:
-    def sinusoidal(positions: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
-        return posref.sinusoidal(positions, dim, base=1.25 * base, **options)
-
-    assert "if base is 1.25 times what is asked." in told(sinusoidal, "sinusoidal")
-
-
-def test_a_constant_in_place_of_pi_is_said_for_the_cases_that_have_it() -> None:
-    def fourier(x: Any, bands: Any, /, *, unit: str, **options: Any) -> Any:
-        return posref.fourier(x, bands * (3.1416 / np.pi if unit == "turns" else 1), unit=unit, **options)
-
-    text = told(fourier, "fourier")
-    assert text.startswith("Exactly the cases with unit=turns fail. In these your output equals the definition")
-    assert re.search(r"bands is multiplied by 1\.000002\d, as where pi is 3\.1416\.", text)
-    assert "trig" not in text
-
-
-def test_positions_that_are_clamped_on_both_sides_are_told_with_both_ends() -> None:
-    def timestep(timesteps: Any, dim: int, /, **options: Any) -> Any:
-        return posref.timestep(np.clip(timesteps, 0, 999), dim, **options)
-
-    assert "if positions are clamped to 0 ... 999." in told(timestep, "timestep")
 
 
 def test_a_gain_within_what_rounding_may_do_is_not_said() -> None:
@@ -108,7 +76,7 @@ def test_a_report_without_time_says_that_not_every_mistake_was_tried(monkeypatch
 
 def test_a_relation_makes_no_whole_number_so_large_that_a_definition_makes_a_list_of_it() -> None:
     """The definition of `t5_buckets` makes a list of `max_distance` numbers."""
-    wrap = constants._changed("t5_buckets", "max_distance", lambda v: v * v)["t5_buckets"]
+    wrap = numbers._changed("t5_buckets", "max_distance", lambda v: v * v)["t5_buckets"]
     given = wrap(lambda *args, **options: options["max_distance"])
     assert given(np.arange(3), max_distance=128) == 128**2
     assert given(np.arange(3), max_distance=1000) == 1000
@@ -132,17 +100,3 @@ def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatc
     first, second = (o.diagnosis or {} for o in check(SimpleNamespace(**wrong), op=list(wrong)).operations)
     untried = "not tried, for want of time: other operations fail too. Check this one alone: --op "
     assert sum(str(d["text"]).startswith(untried) for d in (first, second)) == 1
-
-
-def test_a_number_that_is_no_other_than_zero_is_said_as_such() -> None:
-    def fire(*arrays: Any, eps: float = 1e-6) -> Any:
-        return posref.fire(*arrays, eps=1e-30)
-
-    assert "if eps is 0, or too small to show (asked: " in told(fire, "fire")
-
-
-def test_a_factor_near_one_is_no_division_by_one() -> None:
-    def fourier(x: Any, bands: Any, /, *, unit: str, **options: Any) -> Any:
-        return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
-
-    assert "if the argument bands is multiplied by 0.99999" in told(fourier, "fourier")
