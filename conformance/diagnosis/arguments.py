@@ -99,20 +99,17 @@ def _count(p: Array) -> Array:
 
 
 def _halves(p: Array) -> Array:
-    n = np.shape(p)[-1] if np.ndim(p) else 0
+    n = np.shape(p)[-1]
     return np.concatenate([p[..., : n // 2], p[..., : n - n // 2]], axis=-1) if n > 1 else p
 
 
-def _rolled(by: int) -> Change:
-    return lambda p: np.roll(p, by, axis=-1) if np.ndim(p) else p
-
-
-def _from_first(p: Array) -> Array:
-    return p[..., :1] + _count(p) if np.ndim(p) else p
+def _of_rows(change: Change) -> Change:
+    """Return a change of rows of positions; what has no token is left as it is."""
+    return lambda p: change(p) if np.size(p) and np.ndim(p) else p
 
 
 def _all(index: int) -> Change:
-    return lambda p: np.broadcast_to(np.take(p, [index], axis=-1), np.shape(p)) if np.ndim(p) and np.shape(p)[-1] else p
+    return _of_rows(lambda p: np.broadcast_to(np.take(p, [index], axis=-1), np.shape(p)))
 
 
 ORDERS: dict[str, Change] = {
@@ -122,13 +119,13 @@ ORDERS: dict[str, Change] = {
     "positions lose their sign": np.abs,
     "positions are truncated to integers": np.trunc,
     "0, 1, 2, ... is used in place of the positions": _count,
-    "positions count on from the first one": _from_first,
-    "the second half of the tokens has the positions of the first half": _halves,
-    "every token has the position of the token before it": _rolled(1),
-    "every token has the position of the token after it": _rolled(-1),
+    "positions count on from the first one": _of_rows(lambda p: p[..., :1] + _count(p)),
+    "the second half of the tokens has the positions of the first half": _of_rows(_halves),
+    "every token has the position of the token before it": _of_rows(lambda p: np.roll(p, 1, axis=-1)),
+    "every token has the position of the token after it": _of_rows(lambda p: np.roll(p, -1, axis=-1)),
     "every token has the first position": _all(0),
     "every token has the last position": _all(-1),
-    "positions are in reverse order": lambda p: p[..., ::-1] if np.ndim(p) else p,
+    "positions are in reverse order": _of_rows(lambda p: p[..., ::-1]),
     "all rows have the positions of the first row": lambda p: np.broadcast_to(p[:1], np.shape(p)) if np.ndim(p) > 1 else p,
 }
 

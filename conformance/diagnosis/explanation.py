@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from posref.spec import REGISTRY
+
 from .. import judge
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
@@ -196,7 +198,9 @@ def _explained(
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record["whole"] = found.whole
-    record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
+    groups = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found.groups]
+    left = [q.id for q in search.remaining(questions, found.groups) if q.failed] if groups else []
+    record["groups"] = groups + [{"cases": left, "names": [], "where": ""}] * bool(left)
     return record
 
 
@@ -214,17 +218,10 @@ def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Know
     return (
         _partition(questions, parts, claim)
         or _with_trait(questions, claim, solved, known.budget, anything=True)
-        or _with_trait(questions, claim, tried, known.budget, anything=_are_many(questions))
+        or _with_trait(questions, claim, tried, known.budget, anything=_are_many_reals(questions))
         or _several(questions, claim, known)
         or _without_name(op, questions, claim, parts, tried, known.budget)
     )
-
-
-def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
-    """Return groups for the record, with the cases that none explains as the last; nothing where there is but one group."""
-    left = [id_ for id_ in failing if not any(id_ in group.cases for group in found)]
-    record = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found]
-    return [*record, *([{"cases": left, "names": [], "where": ""}] if left else [])] if found else []
 
 
 def _as_earlier(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
@@ -253,9 +250,9 @@ def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explana
     )
 
 
-def _are_many(questions: Sequence[Question]) -> bool:
-    """Return whether so many cases fail, with so many wrong values, that no number without a name fits them by chance."""
-    return sum(q.failed for q in questions) >= MANY_FAIL and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
+def _are_many_reals(questions: Sequence[Question]) -> bool:
+    """Return whether so many reals are wrong that no number without a name gives them by chance."""
+    return REGISTRY[questions[0].op].returns == "real" and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
 
 
 def _partition(questions: Sequence[Question], parts: Sequence[Group], claim: str) -> Explanation | None:
@@ -333,7 +330,9 @@ def _without_name(
         most = search.majority(questions, deviations_touching(op), budget)
         larger = most is not None and len(most.cases) > max((len(group.cases) for group in found), default=0)
         found = _holding([most], questions) or found if most and larger else found
-    if found and not _are_few(questions, found):
+    left = sum(q.failed for q in search.remaining(questions, found))
+    half = sum(q.failed for q in questions) / 2
+    if found and (not left or max(len(group.cases) for group in found) >= half):  # else they may fit by chance
         return _of_groups(questions, claim, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
     place, common = places.place(questions), places.common(questions)
@@ -402,29 +401,17 @@ def _at_times(questions: Sequence[Question], claim: str, found: search.Exception
     return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{told}", ties)
 
 
-def _are_few(questions: Sequence[Question], found: Sequence[Group]) -> bool:
-    """Return whether groups leave cases over, and none of them has half of the failing cases: they may fit by chance."""
-    count = sum(q.failed for q in questions)
-    left = any(q.failed for q in search.remaining(questions, found))
-    return left and 2 * max(len(group.cases) for group in found) < count
-
-
 def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]) -> Explanation:
     """Return groups in words, and what can be said of the cases that are left over."""
     left = search.remaining(questions, found)
     failing = [q for q in left if q.failed]
     text = _in_groups([(group.ties, group.cases, group.where) for group in found], claim)
     if failing:
-        several = [q.id for q in failing]
-        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_of_the_rest(_where(left, questions))}"
+        where = _where(left, questions)
+        for start, instead in OF_THE_REST.items():
+            where = where.replace(start, instead, 1)
+        text += f" No known mistake gives the other {len(failing)} ({_ids([q.id for q in failing])}).{where}"
     return Explanation(text, list(islice(product(*(group.ties for group in found)), WAYS)), found)
-
-
-def _of_the_rest(where: str) -> str:
-    """Return what is said of cases and places where groups of failing cases are explained already: it is of the others."""
-    for start, instead in OF_THE_REST.items():
-        where = where.replace(start, instead, 1)
-    return where
 
 
 def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
@@ -447,13 +434,9 @@ def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[Loaded
 
 def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
     """Return ties in words, each of one deviation or of several at once."""
-    shown = [", and ".join(_named(d) for d in together) for together in explanations[:SHOWN]]
+    shown = [", and ".join(f"{d.text} ({d.name})" if d.name else d.text for d in together) for together in explanations[:SHOWN]]
     more = len(explanations) - SHOWN
     return " or: ".join(shown) + (f" (or {more} more)" if more > 0 else "")
-
-
-def _named(deviation: Deviation) -> str:
-    return f"{deviation.text} ({deviation.name})" if deviation.name else deviation.text
 
 
 def _equals(explanations: Sequence[Sequence[Deviation]], claim: str, where: str = "") -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,7 @@ STEPS = 12
 STEP = 2.0**-20  # of the difference quotient, relative
 CLOSE = 4.0  # tolerances that the values of a fit may be off, at most: it is judged on all cases afterwards
 NOTHING = "0, or too small to show"
+WHOLE = ("rotary_dim",)  # options whose None is a number: the whole head
 NEAR_ZERO = (0, 1, -1)  # what an option is that does not arrive, often
 RELATED: dict[str, Callable[[Any], Any]] = {
     "one more than asked": lambda v: v + 1,
@@ -159,16 +160,16 @@ def _list(values: Sequence[Any]) -> str:
     return f"asked: {', '.join(shown[:3])}{', ...' * (len(shown) > 3)}"
 
 
-def _changed(op: str, word: str, change: Callable[..., Any]) -> dict[str, Wrap]:
-    """Return a wrap that changes an option, also where it has its default."""
+def _changed(op: str, word: str, change: Callable[..., Any], *, none: bool = False) -> dict[str, Wrap]:
+    """Return a wrap that changes an option, also where it has its default, and even where it is None if `none`."""
     default = defaults(op).get(word)
 
     def changed(*args: Any, **options: Any) -> Any:
         value = options.get(word, default)
-        if value is None:
+        if value is None and not none:
             return args, options
         other = change(value)
-        large = isinstance(other, int) and other > max(value, LARGEST)  # some definitions make a list of so many
+        large = isinstance(other, int) and other > max(value or 0, LARGEST)  # some definitions make a list of so many
         return args, options | {word: value if large else other}
 
     return {op: before(changed)}
@@ -177,7 +178,7 @@ def _changed(op: str, word: str, change: Callable[..., Any]) -> dict[str, Wrap]:
 def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
     """Return the deviation in which an option has one value."""
     shown = repr(value) if isinstance(value, str | bool) else _short(value)
-    return Deviation("", f"{word} is {shown} ({_list(values)})", _changed(op, word, lambda v: value))
+    return Deviation("", f"{word} is {shown} ({_list(values)})", _changed(op, word, lambda v: value, none=word in WHOLE))
 
 
 def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
@@ -325,19 +326,19 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     }  # fmt: skip
     given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
     count = max((len(np.shape(x)) and len(x) for x in given), default=0)
+
+    def along(axis: int, words: str, row: Callable[[Any], Any]) -> Deviation:
+        """Return that one axis has other positions: `row` of all positions."""
+
+        def changed(p: Any) -> Any:
+            return np.stack([row(p) if k == axis else own for k, own in enumerate(p)])
+
+        return Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, changed)})
+
     for axis, other in permutations(range(min(count, 3)), 2):
-
-        def copied(p: Any, axis: int = axis, other: int = other) -> Any:
-            return np.stack([p[other] if k == axis and other < len(p) else row for k, row in enumerate(p)])
-
-        yield Deviation("", f"positions along axis {axis} are those of axis {other}", {op: argument(which, copied)})
-    for axis in range(3):
-        for words, way in ways.items():
-
-            def change(p: Any, axis: int = axis, way: Callable[[Any], Any] = way) -> Any:
-                return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
-
-            yield Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, change)})
+        yield along(axis, f"those of axis {other}", lambda p, axis=axis, other=other: p[other if other < len(p) else axis])
+    for axis, (words, way) in product(range(3), ways.items()):
+        yield along(axis, words, lambda p, axis=axis, way=way: way(p[axis]))
 
 
 # ---- numbers that are solved for --------------------------------------------------------------------------------------------

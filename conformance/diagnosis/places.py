@@ -308,7 +308,9 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
     """Return the places that hold all wrong values and little else, the fullest first."""
     failing = _with_places(questions)
     found = []
-    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: _rank(item[0]))):
+    named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
+    ranks = {kind: named.get(kind, 10 if "axis" in kind else 11 if "axes" in kind else 9) for kind in lines}
+    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
         best: tuple[tuple[float, int], Found] | None = None
@@ -324,23 +326,13 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
 
 
 def _with_places(questions: Sequence[Question]) -> set[str]:
-    """Return the failing cases that have places."""
-    return {q.id for q in questions if q.failed and any(_has_places(q, o) for o in q.found)}
-
-
-def _has_places(question: Question, observation: Observation) -> bool:
-    """Return whether an output has more than the channels of one token."""
-    words = axes_of(question.op, question.calls[observation.call], observation.name)
-    return any(word not in ("channel", "pair") for word in words)
+    """Return the failing cases that have places: whose outputs have more than the channels of one token."""
+    axes = ((q.id, axes_of(q.op, q.calls[o.call], o.name)) for q in questions if q.failed for o in q.found)
+    return {id_ for id_, words in axes if not {*words} <= {"channel", "pair"}}
 
 
 COUNTED = ("call", "batch row", "token", "query", "key", "head", "row", "column", "value")
-_RANK = {kind: k for k, kind in enumerate(("call", "token", "query", "key", "head", "position", "distance", "batch row"))}
-
-
-def _rank(kind: str) -> int:
-    """Return the rank of a kind of units: what has a name of its own comes first."""
-    return _RANK.get(kind, 10 if "axis" in kind else 11 if "axes" in kind else 9)
+NAMED = ("call", "token", "query", "key", "head", "position", "distance", "batch row")
 
 
 @dataclass(frozen=True)
@@ -371,15 +363,11 @@ def _judged(place: UnitPlace, units: _Units, cases: int) -> Found | None:
     wrong, outside, telling = int(np.sum(units.wrong)), int(np.sum(without[bad])), int(np.sum(without[bad] > 0))
     enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * int(np.sum(bad))
     count = int(np.sum(inside))
-    if place.rest and wrong < count and _surprise(units) < SURPRISE:
-        return None
+    if place.rest and wrong < count:  # the bits of saying which units are wrong, of outputs in which some are
+        counts = zip(np.bincount(units.lines), np.bincount(units.lines, units.wrong), strict=True)
+        if sum(math.log2(math.comb(int(n), int(k))) for n, k in counts) < SURPRISE:
+            return None
     return Found(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
-
-
-def _surprise(units: _Units) -> float:
-    """Return the bits of saying which units are wrong, of outputs in which some are."""
-    counts, wrong = np.bincount(units.lines), np.bincount(units.lines, units.wrong)
-    return sum(math.log2(math.comb(int(n), int(k))) for n, k in zip(counts, wrong, strict=True))
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:

@@ -44,8 +44,10 @@ def axes_of(op: str, call: Call, output: str) -> list[str]:
         words = ["value"]
     if len(shape) > 1 and axes[-2:-1] == axes[-1:]:
         words[-2:] = ["query", "key"] if REGISTRY[op].family == "bias" else ["row", "column"]
-    if words[-3:-1] == ["batch row", "token"] and _varies_by_rows(op, call, shape):
-        words[-3] = "head"
+    if words[-3:-1] == ["batch row", "token"]:  # frequencies of each head vary along the axis before the tokens
+        kinds = REGISTRY[op].arrays
+        others = (v for n, v in call.inputs.items() if kinds[n].kind == "wide" and "*R" in kinds[n].shape)
+        words[-3] = "head" if any(v.ndim > 3 and v.shape[-3] == shape[-3] > 1 for v in others) else words[-3]
     if words[-2:] == ["token", "channel"] and len(shape) > 2 and ("x" in call.inputs or "cos" in call.inputs):
         words = [*_before_channels(op, call, shape), "channel"]
     elif "W" in axes:
@@ -53,17 +55,15 @@ def axes_of(op: str, call: Call, output: str) -> list[str]:
     return words if len(words) == len(shape) else [f"index of axis {k}" for k in range(len(shape))]
 
 
-def _varies_by_rows(op: str, call: Call, shape: Sequence[int]) -> bool:
-    """Return whether an argument besides positions varies along the axis before the tokens: frequencies of each head do."""
-    arrays = REGISTRY[op].arrays
-    others = (v for n, v in call.inputs.items() if arrays[n].kind == "wide" and "*R" in arrays[n].shape)
-    return any(v.ndim > 3 and v.shape[-3] == shape[-3] > 1 for v in others)
-
-
 def _before_channels(op: str, call: Call, shape: Sequence[int]) -> list[str]:
     """Return the axes before the channels in words: tokens where positions vary last, heads beside them, rows of a batch."""
     rows, count = shape[:-1], len(shape) - 1
-    varying = [k for place in _places_of_rows(op, call) for k in _varying(place, rows)]
+    if "cos" in call.inputs:
+        place = call.inputs["cos"].shape[:-1]
+    else:  # without the axis of coordinates
+        place = np.shape(call.inputs["positions"])[has_coordinates(op) :] if "positions" in call.inputs else ()
+    first = len(rows) - len(place)
+    varying = [first + k for k, size in enumerate(place) if size > 1 and size == rows[first + k]]
     token = max(varying, default=count - 1)
     token = token if token >= count - 2 else count - 1
     words = ["batch row"] * count
@@ -72,21 +72,6 @@ def _before_channels(op: str, call: Call, shape: Sequence[int]) -> list[str]:
     if head not in varying or count > 2:
         words[head] = "head"
     return words
-
-
-def _places_of_rows(op: str, call: Call) -> list[tuple[int, ...]]:
-    """Return the shapes of positions, or of tables, in a call, without the axes of coordinates or of pairs."""
-    if "cos" in call.inputs:
-        return [call.inputs["cos"].shape[:-1]]
-    if "positions" not in call.inputs:
-        return []
-    return [np.shape(call.inputs["positions"])[has_coordinates(op) :]]
-
-
-def _varying(place: Sequence[int], rows: Sequence[int]) -> list[int]:
-    """Return the axes of rows along which positions of a shape vary."""
-    first = len(rows) - len(place)
-    return [first + k for k, size in enumerate(place) if size > 1 and size == rows[first + k]]
 
 
 def sizes(op: str, call: Call) -> dict[str, int]:
@@ -152,7 +137,7 @@ def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]
     own = {letter: word for company, words in IN_COMPANY if company <= set(axes) for letter, word in words.items()}
     own |= {"N": "row"} if "N" in axes[:-1] and "N" not in own else {}  # at the end N is of pairs
     own |= {"K": "channel"} if set(axes) <= {"c", "K"} else {}
-    found = [own.get(a) or _word(a) for a in axes]
+    found = [own.get(a) or _word(a.lstrip("~")) for a in axes]
     if star < 0:
         return found[-ndim:] if ndim else []
     rest = found[star + 1 :]
@@ -163,10 +148,7 @@ def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]
     return (["batch row"] * (many - 1) + [last] * (many > 0) + rest)[-ndim:] if ndim else []
 
 
-def _word(axis: str, other: str = "channel") -> str:
-    """Return one axis in a word; `other` where it has none of its own."""
-    axis = axis.lstrip("~")
-    if axis in WORDS:
-        return WORDS[axis]
+def _word(axis: str) -> str:
+    """Return one axis in a word: a channel where it has none of its own."""
     names = {name for name in WORDS if name.isidentifier() and "[" in axis and "*" not in axis and name in names_in(axis)}
-    return WORDS[min(names)] if names else other
+    return WORDS.get(axis) or WORDS[min(names, default="D")]
