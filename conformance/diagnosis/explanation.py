@@ -226,11 +226,8 @@ def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Know
 
 def _as_earlier(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
     """Return what explains all cases in another dtype, if it explains all in this one: it is no other mistake."""
-    fitting = []
-    for several in known.earlier:
-        one = together(*several) if len(several) > 1 else several[0]
-        if not one.stateful and Hypothesis(one, questions).fits():
-            fitting.append(several)
+    plain = [(several, search.orders(several)[0]) for several in known.earlier if not any(d.stateful for d in several)]
+    fitting = [several for several, one in plain if Hypothesis(one, questions).fits()]
     ties = extent.holding(fitting, questions)
     return Explanation(_equals(ties, claim) + _first_position(known.first, questions, ties), ties, whole=True) if ties else None
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..evidence.tools.deviation import Deviation, together
+from ..evidence.tools.deviation import Deviation
 from ..model import Answer
 from .hypotheses import Outputs, Predict, Question, score
+from .search import orders
 
 WHOLE_CALL = 1 << 20  # values of a call that is computed in one piece; of a larger one only the judged rows are
 Mask = npt.NDArray[np.bool_]
@@ -43,7 +44,7 @@ def _holds(several: Sequence[Deviation], question: Question) -> bool:
     if any(d.stateful for d in several):  # what it gives depends on the calls before
         return True
     whole = question.whole
-    return any(score(whole, whole.found, _predicted(one, whole)) <= 1 for one in _orders(several))
+    return any(score(whole, whole.found, _predicted(one, whole)) <= 1 for one in orders(several))
 
 
 def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> bool:
@@ -53,7 +54,7 @@ def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> boo
         replace(o, expected=o.expected[m], observed=o.observed[m], width=o.width[m])
         for o, m in zip(whole.found, masks, strict=True)
     ]
-    return any(score(whole, wrong, _masked(_predicted(one, whole), whole, masks)) <= 1 for one in _orders(several))
+    return any(score(whole, wrong, _masked(_predicted(one, whole), whole, masks)) <= 1 for one in orders(several))
 
 
 def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predict:
@@ -69,11 +70,6 @@ def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predi
         return kept
 
     return cache(masked)
-
-
-def _orders(several: Sequence[Deviation]) -> list[Deviation]:
-    """Return deviations at once as one, in either order of nesting."""
-    return [several[0]] if len(several) == 1 else [together(*several), together(*several[::-1])]
 
 
 def _predicted(deviation: Deviation, whole: Question) -> Predict:

@@ -141,7 +141,9 @@ def combined(
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
-    all_of_them = nearest_first(_hidden(deviations_touching(questions[0].op), questions, budget), questions)
+    passing = [q for q in questions if not q.failed][:LOOKED]  # what shows in these another would have to undo there
+    hidden = [d for d in budget.within(deviations_touching(questions[0].op)) if _leaves(d, passing)]
+    all_of_them = nearest_first(hidden, questions)
     named = near or {name for explanations in known.values() for names in explanations for name in names}
     places = sorted(combinations(range(len(all_of_them)), 2), key=sum)
     pairs = [(all_of_them[a], all_of_them[b]) for a, b in places]
@@ -149,12 +151,6 @@ def combined(
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
     return _fitting(likely, questions, budget) or ([] if near else _fitting(others, questions, budget))
-
-
-def _hidden(deviations: Sequence[Deviation], questions: Sequence[Question], budget: Budget) -> list[Deviation]:
-    """Return the deviations that show in no small passing case: another would have to undo them there."""
-    passing = [q for q in questions if not q.failed][:LOOKED]
-    return [d for d in budget.within(deviations) if _leaves(d, passing)]
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
@@ -173,16 +169,17 @@ def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budg
     """Return those of several deviations at once that explain all cases, in one order of nesting or the other."""
     scores: list[tuple[float, int]] = []
     for n, deviations in enumerate(budget.within(candidates)):
-        found = min(_worst(Hypothesis(together(*order), questions)) for order in _orders(deviations))
+        found = min(_worst(Hypothesis(both, questions)) for both in orders(deviations))
         if found <= 1:
             scores.append((found, n))
     return [candidates[n] for _, n in sorted(scores)]
 
 
-def _orders(deviations: Together) -> list[Together]:
-    """Return the orders in which deviations may be nested: one, unless two change the same operation."""
-    ops = [op for d in deviations for op in d.wraps]
-    return [deviations] if len(ops) == len(set(ops)) else [deviations, deviations[::-1]]
+def orders(several: Sequence[Deviation]) -> list[Deviation]:
+    """Return deviations at once as one, in each order of nesting: there is one, unless two change the same operation."""
+    ops = [op for d in several for op in d.wraps]
+    ways = [several] if len(ops) == len(set(ops)) else [several, several[::-1]]
+    return [together(*way) if len(way) > 1 else way[0] for way in ways]
 
 
 def _worst(hypothesis: Hypothesis) -> float:
