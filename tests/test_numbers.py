@@ -1,5 +1,6 @@
 """A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
 
+from collections.abc import Callable
 from time import process_time
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,9 @@ import posref
 from posref.conformance import check, check_call
 from posref.conformance.diagnosis import hypotheses, numbers
 from posref.conformance.diagnosis.hypotheses import Budget
+from posref.testing import assert_conforms
+
+Rope = Callable[..., Any]
 
 
 def told(function: Any, op: str, **options: Any) -> str:
@@ -100,3 +104,114 @@ def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatc
     first, second = (o.diagnosis or {} for o in check(SimpleNamespace(**wrong), op=list(wrong)).operations)
     untried = "not tried, for want of time: other operations fail too. Check this one alone: --op "
     assert sum(str(d["text"]).startswith(untried) for d in (first, second)) == 1
+
+
+# ---- rotations: a black box that is wrong in one number, or in one beside a known mistake ------------------------------------
+def turned(
+    x: Any, positions: Any, /, *, gain: float = 1.0, scale: float = 1.0, offset: float = 0.0, fixed: Any = None, **options: Any
+) -> Any:
+    """Rotate with positions ``scale (p + offset)``, a gain, and options that are fixed whatever is asked."""
+    options |= fixed or {}
+    kept = options.get("rotary_dim") or x.shape[-1]
+    out = np.array(posref.rope(x.astype(np.float64), scale * (positions + offset), **options))
+    out[..., :kept] *= gain
+    return out
+
+
+def black_box(**changes: Any) -> Rope:
+    """Return a rope in float32 that is wrong in some way."""
+
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float, rotary_dim: Any = None, inverse: bool = False) -> Any:
+        asked = {"layout": layout, "base": base, "rotary_dim": rotary_dim, "inverse": inverse}
+        return turned(x, positions, **asked, **changes).astype(x.dtype)
+
+    return rope
+
+
+SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
+    "base": ({"fixed": {"base": 123456.0}}, "base is 123456 (asked: 10000, "),
+    "base of Llama 3": ({"fixed": {"base": 5e5}}, "base is 500000 (asked: 10000, "),
+    "gain": ({"gain": 0.9}, "the gain is 0.9 times what it should be"),
+    "scale": ({"scale": 2.0}, "positions are multiplied by 2"),
+    "divided": ({"scale": 1 / 3}, "positions are divided by 3"),
+    "offset": ({"offset": 7.0}, "positions are offset by 7"),
+    "far offset": ({"offset": -1000.0}, "positions are offset by -1000"),
+    "half an offset": ({"offset": 0.5}, "positions are offset by 0.5"),
+    "other way, faster": ({"scale": -2.0}, "the argument positions is multiplied by -2"),
+    "partial": ({"fixed": {"rotary_dim": 6}}, "rotary_dim is 6 (asked: "),
+    "layout and base": (
+        {"fixed": {"layout": "interleaved_to_half", "base": 2e4}},
+        "layout is always 'interleaved_to_half' (layout-interleaved-to-half), and base is 20000 (asked: ",
+    ),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
+    """From float32 outputs; and nothing is said that was not changed."""
+    changes, words = SCENARIOS[name]
+    assert told(black_box(**changes), "rope").startswith(f"your output equals the definition, within angle32, if {words}")
+
+
+def test_a_number_is_found_beside_a_known_mistake() -> None:
+    def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False) -> Any:
+        out = np.array(posref.apply_rope(x, cos, -sin, layout=layout, inverse=inverse))
+        out[..., : 2 * cos.shape[-1]] *= np.float32(0.75)
+        return out
+
+    assert "(sign-flipped), and the gain is 0.75 times what it should be." in told(apply_rope, "apply_rope")
+
+
+def test_an_offset_is_found_in_a_single_call() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 24, 64)).astype(np.float32)
+    options = {"layout": "half", "base": 1e4}
+    with pytest.raises(AssertionError, match=r"if positions are offset by 5\."):
+        assert_conforms("rope", posref.rope(x, np.arange(24) + 5, **options), x, np.arange(24), **options)
+
+
+def roots(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    """Angles that no scale and offset give."""
+    return turned(x, np.sqrt(np.abs(positions)), layout="interleaved", base=base, gain=0.5).astype(x.dtype)
+
+
+def frequencies_of_no_base(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    scaling = posref.scaling.Llama3(factor=8, original_length=64)
+    return posref.rope(x, positions, layout=layout, base=base, scaling=scaling)
+
+
+def noise(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.random.default_rng(1).standard_normal(x.shape).astype(x.dtype)
+
+
+def nothing_finite(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.full_like(x, np.nan)
+
+
+def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    out = np.array(posref.rope(x, positions, layout=layout, base=base))
+    out[..., 0] *= 1.5
+    return out
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "function", [roots, frequencies_of_no_base, noise, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__
+)
+def test_nothing_is_said_of_what_no_number_gives(function: Rope) -> None:
+    text = told(function, "rope")
+    assert text.startswith("unexplained: no known mistake gives these values.")
+    assert "equals the definition" not in text
+
+
+@pytest.mark.thorough
+def test_frequencies_may_grow() -> None:
+    """The minus of the exponent is lost: the base is one over that asked for."""
+    assert "base is one over what is asked (asked: 10000, " in told(
+        lambda x, positions, /, *, layout, base: turned(x, positions, layout=layout, base=1 / base).astype(x.dtype), "rope"
+    )
+
+
+@pytest.mark.thorough
+def test_zeros_are_told_as_such() -> None:
+    assert "if x is taken for 0." in told(lambda x, positions, /, **options: 0 * x, "rope")

@@ -53,6 +53,7 @@ OFFSETS = (0.5, *range(2, 65), 100, 128, 256, 500, 512, 1000, 1024, 2000, 2048, 
 FITTED = 2  # small failing cases on which a number is solved for
 VALUES = 3  # values of a case of which a number says something
 GRID = np.append(2.0 ** (np.arange(-20, 21) / 4), (-2, -1, -0.5))  # factors from 1/32 to 32, and some of the other sign
+FARTHER = 8  # times as far as a case is another that gives more digits
 LIKELY = 2.0**-12  # a factor below it, or above its inverse, is none
 STEPS = 12
 STEP = 2.0**-20  # of the difference quotient, relative
@@ -357,6 +358,9 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
     for question in budget.within(_easiest(failing)):
         for family in budget.within(_families(question, questions)):
             value, error = _solved(family, question, beside)
+            for farther in _farther(question, failing) if value is not None else ():
+                better = _solved(family, farther, beside, start=value / family.asked)
+                value, error = better if better[0] is not None and better[1] < error else (value, error)
             if value is not None and value != family.asked:
                 deviation = family.change(value)
                 if abs(value) <= error:
@@ -367,14 +371,25 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
 
 def _easiest(failing: Sequence[Question]) -> list[Question]:
     """Return the smallest cases, and the one whose positions are smallest: there angles are small, and steps lead to a base."""
-
-    def farthest(question: Question) -> float:
-        places = positions_of(question.op)
-        return max(float(np.max(np.abs(x), initial=0)) for c in question.calls for n, x in c.inputs.items() if n in places)
-
     smallest = sorted(failing, key=lambda q: q.size)[:FITTED]
-    near = [min(failing, key=farthest)] if failing and positions_of(failing[0].op) else []
+    near = [min(failing, key=_farthest)] if failing and positions_of(failing[0].op) else []
     return [*near, *(q for q in smallest if q not in near)]
+
+
+def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
+    """Return cases of farther positions, which give more digits of a number, none too far for the digits that are known."""
+    found = [question]
+    for other in sorted(failing, key=_farthest):
+        if FARTHER <= _farthest(other) / max(_farthest(found[-1]), 1.0) <= FARTHER**3:
+            found.append(other)
+    return found[1:]
+
+
+def _farthest(question: Question) -> float:
+    """Return the size of the largest position of a case."""
+    places = positions_of(question.op)
+    every = (x for call in question.calls for name, x in call.inputs.items() if name in places)
+    return max((float(np.max(np.abs(x), initial=0)) for x in every), default=0.0)
 
 
 # ---- the families ------------------------------------------------------------------------------------------------------------
@@ -453,7 +468,9 @@ def _of_record(op: str, scaling: Scaling) -> Iterator[Family]:
 
 
 # ---- the number ------------------------------------------------------------------------------------------------------------
-def _solved(family: Family, question: Question, beside: Deviation | None) -> tuple[float | None, float]:
+def _solved(
+    family: Family, question: Question, beside: Deviation | None, start: float = 1.0
+) -> tuple[float | None, float]:  # fmt: skip
     """Return the shortest number with which a family gives the values of a case, and its error; None if there is none."""
     observed = np.concatenate([np.ravel(o.observed).astype(np.float64) for o in question.found])
     expected = np.concatenate([np.ravel(o.expected).astype(np.float64) for o in question.found])
@@ -474,7 +491,7 @@ def _solved(family: Family, question: Question, beside: Deviation | None) -> tup
 
     if np.sum(usable) < VALUES:
         return None, 0.0
-    found = _refined(off, 1.0) or _refined(off, _best(off))
+    found = _refined(off, start) or (_refined(off, _best(off)) if start == 1 else None)
     if found is None:
         return None, 0.0
     value, error = found[0] * family.asked, 3 * found[1] * abs(family.asked)
