@@ -36,7 +36,7 @@ def of_wrong_values(names: Sequence[Sequence[Deviation]], questions: Sequence[Qu
 
 def counts_of_wrong(questions: Sequence[Question]) -> tuple[int, int]:
     """Return how many judged values of failing cases are wrong, and how many there are."""
-    wrong = [o.wrong for q in questions if q.failed for o in q.whole.found]
+    wrong = [o.wrong for q in questions if q.failed for o in q.whole.observations]
     return sum(int(np.sum(w)) for w in wrong), sum(w.size for w in wrong)
 
 
@@ -44,15 +44,15 @@ def _holds(several: Sequence[Deviation], question: Question) -> bool:
     if any(d.stateful for d in several):  # what it gives depends on the calls before
         return True
     whole = question.whole
-    return any(score(whole, whole.found, _predicted(one, whole)) <= 1 for one in orders(several))
+    return any(score(whole, whole.observations, _predicted(one, whole)) <= 1 for one in orders(several))
 
 
 def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> bool:
     whole = question.whole
-    masks = [o.wrong for o in whole.found]
+    masks = [o.wrong for o in whole.observations]
     wrong = [
         replace(o, expected=o.expected[m], observed=o.observed[m], width=o.width[m])
-        for o, m in zip(whole.found, masks, strict=True)
+        for o, m in zip(whole.observations, masks, strict=True)
     ]
     return any(score(whole, wrong, _masked(_predicted(one, whole), whole, masks)) <= 1 for one in orders(several))
 
@@ -63,7 +63,7 @@ def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predi
     def masked(jitter: float) -> Outputs:
         found = predicted(jitter)
         kept: Outputs = [{} for _ in found]
-        for observation, mask in zip(whole.found, masks, strict=True):
+        for observation, mask in zip(whole.observations, masks, strict=True):
             value = found[observation.call].get(observation.name)
             if value is not None and value.shape == mask.shape:
                 kept[observation.call][observation.name] = value[mask]

@@ -134,12 +134,12 @@ class Question:
         return Question(self.op, answer, self.meter, failed=self.failed, claim=self.claim, turn=self.turn)
 
     @cached_property
-    def found(self) -> list[Observation]:
+    def observations(self) -> list[Observation]:
         """What the implementation gave, and where the case passed what the definition gives."""
         return self._observations(failed=self.failed)
 
     @cached_property
-    def true(self) -> list[Observation]:
+    def expectations(self) -> list[Observation]:
         """What the definition gives."""
         return self._observations(failed=False)
 
@@ -217,7 +217,7 @@ class Hypothesis:
         """Return the distance, in tolerances, from what was found in one case."""
         if self.deviation.exact and self.questions[n].failed:
             return 0.0 if _equal(self.questions[n], self.predicted(n)(0.0)) else np.inf
-        return score(self.questions[n], self.questions[n].found, self.predicted(n))
+        return score(self.questions[n], self.questions[n].observations, self.predicted(n))
 
     def fits(self) -> bool:
         """Return whether it gives what was found in every case."""
@@ -225,7 +225,7 @@ class Hypothesis:
 
     def shows(self, n: int) -> bool:
         """Return whether it gives other values than the right ones in one case."""
-        return score(self.questions[n], self.questions[n].true, self.predicted(n)) > 1
+        return score(self.questions[n], self.questions[n].expectations, self.predicted(n)) > 1
 
 
 class StatefulHypothesis(Hypothesis):
@@ -233,19 +233,19 @@ class StatefulHypothesis(Hypothesis):
 
     def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
         super().__init__(deviation, questions)
-        self.found: dict[float, dict[int, Outputs]] = {}
+        self.predictions: dict[float, dict[int, Outputs]] = {}
 
     def _predicted(self, n: int, jitter: float) -> Outputs:
-        if jitter not in self.found:
+        if jitter not in self.predictions:
             function = self.deviation.operations(jitter)[self.questions[n].op]
             in_order = sorted(self.questions, key=lambda q: q.turn)
-            self.found[jitter] = {q.turn: q.outputs(function) for q in in_order}
-        return self.found[jitter][self.questions[n].turn]
+            self.predictions[jitter] = {q.turn: q.outputs(function) for q in in_order}
+        return self.predictions[jitter][self.questions[n].turn]
 
 
 def _equal(question: Question, predicted: Outputs) -> bool:
     """Return whether nearly all observed values are what is predicted, rounded once more to the dtype of the case."""
-    for observation in question.found:
+    for observation in question.observations:
         value = predicted[observation.call].get(observation.name)
         if value is None or np.shape(value) != observation.observed.shape:
             return False
@@ -276,7 +276,7 @@ def score(question: Question, observations: list[Observation], predict: Predict)
 def plausible(question: Question, predict: Predict) -> bool:
     """Return whether at least half of the wrong values are predicted without any jitter: a quick look."""
     near, count = 0, 0
-    for observation in question.found:
+    for observation in question.observations:
         wrong = observation.wrong
         ratios = _ratios(question, observation, [predict(0.0)[observation.call].get(observation.name)])
         near, count = near + int(np.sum(ratios[wrong] <= 1)), count + int(np.sum(wrong))
@@ -286,7 +286,7 @@ def plausible(question: Question, predict: Predict) -> bool:
 def left_over(question: Question, predict: Predict) -> float:
     """Return which part of a case's error a mistake leaves, in the root mean square; infinite if it gives another shape."""
     squares = np.zeros(2)
-    for observation in question.found:
+    for observation in question.observations:
         value = predict(0.0)[observation.call].get(observation.name)
         if value is None or np.shape(value) != observation.observed.shape:
             return np.inf

@@ -109,8 +109,8 @@ def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> lis
 
 def _has_many(question: Question) -> bool:
     """Return whether a case has so many different wrong values that a number explains them by itself."""
-    wrong = [o.observed[o.wrong] for o in question.found]
-    reals = all(o.expected.dtype.kind == "f" for o in question.found)
+    wrong = [o.observed[o.wrong] for o in question.observations]
+    reals = all(o.expected.dtype.kind == "f" for o in question.observations)
     return len(np.unique(np.concatenate(wrong))) >= (MANY_REALS if reals else MANY)
 
 
@@ -291,7 +291,7 @@ def _positions_seen(op: str, questions: Sequence[Question]) -> tuple[npt.NDArray
     """Return the positions of all values, with their sign, and which of them have a wrong value."""
     seen: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
     for question in (q.whole for q in questions):
-        for observation in question.found:
+        for observation in question.observations:
             where = signed_places(op, question.calls[observation.call], observation.name)
             if where is not None and where.shape == observation.expected.shape and where.size:
                 values, index = np.unique(where, return_inverse=True)
@@ -472,9 +472,9 @@ def _solved(
     family: Family, question: Question, beside: Deviation | None, start: float = 1.0
 ) -> tuple[float | None, float]:  # fmt: skip
     """Return the shortest number with which a family gives the values of a case, and its error; None if there is none."""
-    observed = np.concatenate([np.ravel(o.observed).astype(np.float64) for o in question.found])
-    expected = np.concatenate([np.ravel(o.expected).astype(np.float64) for o in question.found])
-    width = np.concatenate([np.ravel(o.width) for o in question.found]) + UNITS[question.dtype] * np.abs(expected)
+    observed = np.concatenate([np.ravel(o.observed).astype(np.float64) for o in question.observations])
+    expected = np.concatenate([np.ravel(o.expected).astype(np.float64) for o in question.observations])
+    width = np.concatenate([np.ravel(o.width) for o in question.observations]) + UNITS[question.dtype] * np.abs(expected)
     usable = np.isfinite(observed) & (width > 0)
 
     def off(factor: float) -> Values | None:
@@ -482,8 +482,8 @@ def _solved(
         deviation = family.change(factor * family.asked)
         deviation = together(beside, deviation) if beside else deviation
         outputs = Hypothesis(deviation, [question]).predicted(0)(0.0)
-        values = [outputs[o.call].get(o.name, np.zeros(0)) for o in question.found]
-        if any(v.shape != o.expected.shape for v, o in zip(values, question.found, strict=True)):
+        values = [outputs[o.call].get(o.name, np.zeros(0)) for o in question.observations]
+        if any(v.shape != o.expected.shape for v, o in zip(values, question.observations, strict=True)):
             return None
         with np.errstate(all="ignore"):
             found = (np.concatenate([np.ravel(v) for v in values]) - observed) / width

@@ -66,7 +66,7 @@ class UnitPlace:
 
 
 @dataclass(frozen=True)
-class Found:
+class WrongPlace:
     """A place that holds all wrong values: how many of its units are wrong, and how many there are."""
 
     words: str
@@ -119,7 +119,7 @@ def common(questions: Sequence[Question]) -> str:
     """Return what all wrong values have in common: NaN, zero, infinite, True, or what stands there in the input."""
     pairs = []
     for question in (q for q in questions if q.failed):
-        for observation in question.found:
+        for observation in question.observations:
             wrong = observation.wrong
             x = question.calls[observation.call].inputs.get("x", np.zeros(()))
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
@@ -195,7 +195,7 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
     found: dict[str, list[UnitCounts]] = {}
     for question in (q.whole for q in questions):
         wrong_calls = np.zeros(len(question.calls), dtype=bool)
-        for observation in question.found:
+        for observation in question.observations:
             wrong = observation.wrong & np.full(observation.expected.shape, question.failed)
             call = question.calls[observation.call]
             told, mask = wrong | ~_trivial(call, observation), REGISTRY[question.op].returns == "mask"
@@ -304,7 +304,7 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
         return None
 
 
-def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> list[Found]:
+def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> list[WrongPlace]:
     """Return the places that hold all wrong values and little else, the fullest first."""
     failing = _with_places(questions)
     found = []
@@ -313,7 +313,7 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
     for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
-        best: tuple[tuple[float, int], Found] | None = None
+        best: tuple[tuple[float, int], WrongPlace] | None = None
         units = _Units.of(own)
         for place in _places(kind, own):
             judged = _judged(place, units, len(failing))
@@ -327,7 +327,7 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
 
 def _with_places(questions: Sequence[Question]) -> set[str]:
     """Return the failing cases that have places: whose outputs have more than the channels of one token."""
-    axes = ((q.id, axes_of(q.op, q.calls[o.call], o.name)) for q in questions if q.failed for o in q.found)
+    axes = ((q.id, axes_of(q.op, q.calls[o.call], o.name)) for q in questions if q.failed for o in q.observations)
     return {id_ for id_, words in axes if not {*words} <= {"channel", "pair"}}
 
 
@@ -353,7 +353,7 @@ class _Units:
         return cls(values, sizes, wrong.astype(bool), np.repeat(np.arange(len(lines)), counts))
 
 
-def _judged(place: UnitPlace, units: _Units, cases: int) -> Found | None:
+def _judged(place: UnitPlace, units: _Units, cases: int) -> WrongPlace | None:
     """Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside."""
     inside = np.asarray(place.holds(units.values, units.sizes))
     if np.any(units.wrong & ~inside):
@@ -367,7 +367,7 @@ def _judged(place: UnitPlace, units: _Units, cases: int) -> Found | None:
         counts = zip(np.bincount(units.lines), np.bincount(units.lines, units.wrong), strict=True)
         if sum(math.log2(math.comb(int(n), int(k))) for n, k in counts) < SURPRISE:
             return None
-    return Found(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
+    return WrongPlace(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
@@ -433,7 +433,7 @@ def _from(first: float, good: Array) -> str:
     return f"{first:.9g} on{power}" + (f" ({below:.9g} is right)" if 0 <= below < first - 1 else "")
 
 
-def _said(places: Sequence[Found]) -> str:
+def _said(places: Sequence[WrongPlace]) -> str:
     """Return the fullest place, and one more that is as full, in words."""
     best = places[0]
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"

@@ -112,7 +112,7 @@ def _explained(hypothesis: Hypothesis) -> frozenset[str]:
     for n, question in enumerate(hypothesis.questions):
         if not hypothesis.shows(n):
             continue
-        if not question.failed or score(question, question.found, hypothesis.predicted(n)) > 1:
+        if not question.failed or score(question, question.observations, hypothesis.predicted(n)) > 1:
             return frozenset()
         mine.append(question.id)
     return frozenset(mine)
@@ -255,7 +255,7 @@ def _most(hypothesis: Hypothesis) -> frozenset[str]:
     missed = 0
     for n, question in enumerate(failing):
         predict = hypothesis.predicted(n)
-        if plausible(question, predict) and score(question, question.found, predict) <= 1:
+        if plausible(question, predict) and score(question, question.observations, predict) <= 1:
             mine.append(question.id)
         else:
             missed += 1
