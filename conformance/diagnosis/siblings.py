@@ -8,7 +8,7 @@ option of it that the call lacks, and that has no default, takes each word that 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, islice, product
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..traits import has_coordinates
 
 WAYS = 24  # ways to call one sibling that are tried
 NUMBERS = (int, float)
+ValueOf = Callable[[Mapping[str, Any]], Any]  # what an option is, of the options of a call
 
 
 def candidates(op: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
@@ -46,36 +47,28 @@ def _alike(op: str, other: str) -> bool:
 
 def _sibling(op: str, other: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
     """Yield the ways to compute a sibling with the options of a call."""
-    own = parameters_of(REGISTRY[other].function)
-    here = parameters_of(REGISTRY[op].function)
-    choices: dict[str, list[tuple[str, Any]]] = {}
+    required = parameters_of(REGISTRY[other].function)
+    numbers = [n for n, v in options.items() if isinstance(v, NUMBERS) and not isinstance(v, bool)]
+    choices: dict[str, list[tuple[str, ValueOf]]] = {}
     for word, domain in REGISTRY[other].domains.items():
-        if word in here or own[word].default is not inspect.Parameter.empty:
+        if word in parameters_of(REGISTRY[op].function) or required[word].default is not inspect.Parameter.empty:
             continue
         if isinstance(domain, OneOf):
-            choices[word] = [(f"{word}={value!r}", value) for value in domain.words]
+            choices[word] = [(f"{word}={value!r}", lambda options, value=value: value) for value in domain.words]
         else:
-            numbers = [n for n, v in options.items() if isinstance(v, NUMBERS) and not isinstance(v, bool)]
-            choices[word] = [(f"{word} is the {n}", _Option(n)) for n in numbers]
+            choices[word] = [(f"{word} is the {n}", lambda options, n=n: options[n]) for n in numbers]
     for chosen in product(*choices.values()):
-        given = {word: value for word, (_, value) in zip(choices, chosen, strict=True)}
-        told = ", ".join(text for text, _ in chosen)
-        yield Deviation("", f"{other} is computed in its place{told and f' ({told})'}", {op: _calls(other, given)})
+        values = {word: value for word, (_, value) in zip(choices, chosen, strict=True)}
+        words = ", ".join(text for text, _ in chosen)
+        yield Deviation("", f"{other} is computed in its place{words and f' ({words})'}", {op: _calls(other, values)})
 
 
-class _Option:
-    """A number that is the value of one of the call's options."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def _calls(other: str, given: Mapping[str, Any]) -> Any:
+def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
     """Return a wrap that calls another operation, with those of the call's options that it has, and more."""
     function, own = REGISTRY[other].function, parameters_of(REGISTRY[other].function)
 
     def deviating(*args: Any, **options: Any) -> Any:
-        more = {word: options[value.name] if isinstance(value, _Option) else value for word, value in given.items()}
+        more = {word: value(options) for word, value in values.items()}
         kept = {word: value for word, value in options.items() if word in own and (word != "dtype" or takes_dtype(other))}
         return function(*args, **(kept | more))
 
