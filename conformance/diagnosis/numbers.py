@@ -30,13 +30,12 @@ from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before,
 from ..suite.axes import signed_places
 from ..traits import defaults, has_coordinates
 from . import arguments, siblings
-from .hypotheses import UNITS, Budget, Hypothesis, Question, plausible
+from .hypotheses import JITTER, UNITS, Budget, Hypothesis, Question, plausible
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
-RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls
-    "base": (2, 1e7), "original_length": (64, 2**21), "length": (64, 2**21), "factor": (1, 128), "beta_fast": (2, 128),
-    "beta_slow": (1, 16), "max_distance": (8, 1024), "max_bias": (1, 64), "scale_base": (1, 4096), "low_freq_factor": (1, 16),
-    "high_freq_factor": (1, 16), "window": (1, 64), "rotary_dim": (2, 256),
+RANGES = {  # of round numbers that are tried, by option or field; others are solved for, or those of the calls
+    "base": (2, 1e7), "original_length": (64, 2**21), "length": (64, 2**21), "max_distance": (8, 1024), "max_bias": (1, 64),
+    "scale_base": (1, 4096), "window": (1, 64), "rotary_dim": (2, 256),
 }  # fmt: skip
 MANY_REALS = 8  # different wrong reals of one case that no number gives by chance
 MANY = 32  # different wrong values of one case that do as well
@@ -49,7 +48,7 @@ ROUND = (
     100000, 131072, 150000, 160000, 200000, 262144, 500000, 524288, 1000000, 1048576, 2000000, 5000000, 8000000, 10000000,
 )  # fmt: skip
 SCALES = (2, 3, 4, 8, 10, 100, 1000)
-OFFSETS = (0.5, *range(2, 65), 100, 128, 256, 500, 512, 1000, 1024, 2000, 2048, 4096, 8192)  # 1 is one of `arguments`
+OFFSETS = (0.5, *range(2, 33), 50, 64, 100, 128, 256, 500, 512, 1000, 1024, 2048, 4096)  # 1 is one of `arguments`
 FITTED = 2  # small failing cases on which a number is solved for
 VALUES = 3  # values of a case of which a number says something
 GRID = np.append(2.0 ** (np.arange(-20, 21) / 4), (-2, -1, -0.5))  # factors from 1/32 to 32, and some of the other sign
@@ -277,12 +276,15 @@ def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]
 
 def _shifts_and_scales() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     """Yield what may become of all positions, in words and as a function."""
+
+    def linear(scale: float, offset: float = 0.0) -> Callable[[Any], Any]:
+        return lambda p: scale * p + offset
+
     for scale in SCALES:
-        yield f"positions are multiplied by {scale}", lambda p, scale=scale: p * scale
-        yield f"positions are divided by {scale}", lambda p, scale=scale: p / scale
-    for offset in OFFSETS:
-        yield f"positions are offset by {offset:g}", lambda p, offset=offset: p + offset
-        yield f"positions are offset by {-offset:g}", lambda p, offset=offset: p - offset
+        yield f"positions are multiplied by {scale}", linear(scale)
+        yield f"positions are divided by {scale}", linear(1 / scale)
+    for offset in (signed for size in OFFSETS for signed in (size, -size)):
+        yield f"positions are offset by {offset:g}", linear(1.0, offset)
     yield "every position is taken for 0", lambda p: 0 * p
     yield "every position is the largest of the call", lambda p: np.full_like(p, np.max(p)) if np.size(p) else p
 
@@ -328,18 +330,18 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
     count = max((len(np.shape(x)) and len(x) for x in given), default=0)
 
-    def along(axis: int, words: str, row: Callable[[Any], Any]) -> Deviation:
-        """Return that one axis has other positions: `row` of all positions."""
+    def along(axis: int, words: str, other: int, way: Callable[[Any], Any]) -> Deviation:
+        """Return that one axis has the positions of another or of itself, changed in some way."""
 
         def changed(p: Any) -> Any:
-            return np.stack([row(p) if k == axis else own for k, own in enumerate(p)])
+            return np.stack([way(p[other if other < len(p) else axis]) if k == axis else own for k, own in enumerate(p)])
 
         return Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, changed)})
 
     for axis, other in permutations(range(min(count, 3)), 2):
-        yield along(axis, f"those of axis {other}", lambda p, axis=axis, other=other: p[other if other < len(p) else axis])
+        yield along(axis, f"those of axis {other}", other, lambda row: row)
     for axis, (words, way) in product(range(3), ways.items()):
-        yield along(axis, words, lambda p, axis=axis, way=way: way(p[axis]))
+        yield along(axis, words, axis, way)
 
 
 # ---- numbers that are solved for --------------------------------------------------------------------------------------------
@@ -355,13 +357,15 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
     """Return mistakes of one number each that explain a small failing case, alone or `beside` a known mistake."""
     failing = [q for q in questions if q.failed and q.size >= VALUES]
     found: dict[str, Deviation] = {}
-    for question in budget.within(_easiest(failing)):
+    for question in budget.within(_easiest(failing)[: 1 if beside else None]):  # there are several mistakes to be beside
         for family in budget.within(_families(question, questions)):
             value, error = _solved(family, question, beside)
-            for farther in _farther(question, failing) if value is not None else ():
-                better = _solved(family, farther, beside, start=value / family.asked)
-                value, error = better if better[0] is not None and better[1] < error else (value, error)
-            if value is not None and value != family.asked:
+            if value is None or value == family.asked:
+                continue
+            for farther in _farther(question, failing):
+                better, smaller = _solved(family, farther, beside, start=value / family.asked)
+                value, error = (better, smaller) if better is not None and smaller < error else (value, error)
+            if value != family.asked:
                 deviation = family.change(value)
                 if abs(value) <= error:
                     deviation = replace(deviation, text=deviation.text.replace(f" is {_short(value)} ", f" is {NOTHING} ", 1))
@@ -373,7 +377,7 @@ def _easiest(failing: Sequence[Question]) -> list[Question]:
     """Return the smallest cases, and the one whose positions are smallest: there angles are small, and steps lead to a base."""
     smallest = sorted(failing, key=lambda q: q.size)[:FITTED]
     near = [min(failing, key=_farthest)] if failing and positions_of(failing[0].op) else []
-    return [*near, *(q for q in smallest if q not in near)]
+    return [*near, *(q for q in smallest if q not in near)][:FITTED]
 
 
 def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
@@ -495,6 +499,7 @@ def _solved(
     if found is None:
         return None, 0.0
     value, error = found[0] * family.asked, 3 * found[1] * abs(family.asked)
+    error = error if start == 1 else max(error, JITTER[question.dtype] * abs(value))  # at far positions angles are rounded
     if abs(value) <= error:  # no other than 0, at which a definition may refuse it
         return float(f"{min(error / 8, LIKELY * abs(family.asked)):.0e}"), error
     if not LIKELY <= abs(found[0]) <= 1 / LIKELY:

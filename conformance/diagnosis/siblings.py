@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import combinations, islice, product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -54,13 +56,18 @@ def _sibling(op: str, other: str, options: Mapping[str, Any]) -> Iterator[Deviat
         if word in parameters_of(REGISTRY[op].function) or required[word].default is not inspect.Parameter.empty:
             continue
         if isinstance(domain, OneOf):
-            choices[word] = [(f"{word}={value!r}", lambda options, value=value: value) for value in domain.words]
+            choices[word] = [(f"{word}={value!r}", partial(_value, value)) for value in domain.words]
         else:
-            choices[word] = [(f"{word} is the {n}", lambda options, n=n: options[n]) for n in numbers]
+            choices[word] = [(f"{word} is the {n}", itemgetter(n)) for n in numbers]
     for chosen in product(*choices.values()):
         values = {word: value for word, (_, value) in zip(choices, chosen, strict=True)}
         words = ", ".join(text for text, _ in chosen)
         yield Deviation("", f"{other} is computed in its place{words and f' ({words})'}", {op: _calls(other, values)})
+
+
+def _value(value: Any, options: Mapping[str, Any]) -> Any:
+    """Return a value whatever the options of a call are."""
+    return value
 
 
 def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:

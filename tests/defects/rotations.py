@@ -204,7 +204,7 @@ def exponent_without_minus():
     return rope
 
 
-@planted("layout fixed at interleaved, and base fixed at 500000", names=())
+@planted("layout fixed at interleaved, and base fixed at 500000", names=("layout-interleaved",))
 def interleaved_and_base_500000():
     """One layout and one base for everybody, the base not the usual one: a port of one model's inference code."""
 
