@@ -518,9 +518,9 @@ def reals_of_a_narrower_dtype_are_told(increments: Any, start: Any, /, **options
     return round_to(np.asarray(out) * (1 + np.arange(out.shape[-2])[:, None] % 2), "bfloat16").astype(start.dtype)
 
 
-@wrong("timestep", "if max_period is 9876.5 where 10000 is asked.")
-def a_real_option_is_fitted(timesteps: Any, dim: int, /, *, max_period: float = 10_000.0, **options: Any) -> Any:
-    return posref.timestep(timesteps, dim, max_period=9876.5 if max_period == 10_000 else max_period, **options)
+@wrong("timestep", "if base is 9876.5 where 10000 is asked.")
+def a_real_option_is_fitted(timesteps: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+    return posref.timestep(timesteps, dim, base=9876.5 if base == 10_000 else base, **options)
 
 
 @wrong("sinusoidal", "if base is 1.25 times what is asked.")
