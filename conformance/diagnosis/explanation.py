@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 UNEXPLAINED = "unexplained: no known mistake gives these values."
-AFTER_PAIRS = 4_000_000  # values, the work that is kept for groups of cases
+AFTER_PAIRS = 8_000_000  # values, the work that is kept for groups of cases
 FAR = 1e12  # from here on how many times worse an explanation is says nothing more
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
