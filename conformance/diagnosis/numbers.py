@@ -347,10 +347,15 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 # ---- numbers that are solved for --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Family:
-    """Mistakes with one number: `change` makes one of a number that is `asked` where nothing is wrong."""
+    """
+    Mistakes with one number: `change` makes one of a number that is `asked` where nothing is wrong.
+
+    Where `others` are asked in other cases, the number that a case asks for may be the one that all of them get.
+    """
 
     change: Callable[[float], Deviation]
     asked: float = 1.0
+    others: bool = False
 
 
 def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | None = None) -> list[Deviation]:
@@ -360,12 +365,12 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
     for question in budget.within(_easiest(failing)[: 1 if beside else None]):  # there are several mistakes to be beside
         for family in budget.within(_families(question, questions)):
             value, error = _solved(family, question, beside)
-            if value is None or value == family.asked:
+            if value is None or (value == family.asked and not family.others):
                 continue
             for farther in _farther(question, failing):
                 better, smaller = _solved(family, farther, beside, start=value / family.asked)
                 value, error = (better, smaller) if better is not None and smaller < error else (value, error)
-            if value != family.asked:
+            if value != family.asked or family.others:
                 deviation = family.change(value)
                 if abs(value) <= error:
                     deviation = replace(deviation, text=deviation.text.replace(f" is {_short(value)} ", f" is {NOTHING} ", 1))
@@ -449,10 +454,12 @@ def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviati
 def _of_option(op: str, word: str, asked: float, every: Sequence[float]) -> Iterator[Family]:
     """Yield that an option is one number; where several are asked for, that it is one in place of one, or a multiple."""
 
-    def family(text: str, change: Callable[[float, float], float], asked: float) -> Family:
-        return Family(lambda c: Deviation("", text.format(_short(c)), _changed(op, word, lambda v: change(c, v))), asked)
+    def family(text: str, change: Callable[[float, float], float], asked: float, *, others: bool = False) -> Family:
+        return Family(
+            lambda c: Deviation("", text.format(_short(c)), _changed(op, word, lambda v: change(c, v))), asked, others
+        )
 
-    yield family(f"{word} is {{}} ({_list(every)})", lambda c, v: c, asked)
+    yield family(f"{word} is {{}} ({_list(every)})", lambda c, v: c, asked, others=len(every) > 1)
     if len(every) > 1:
         yield family(f"{word} is {{}} where {_short(asked)} is asked", lambda c, v: c if v == asked else v, asked)
         yield family(f"{word} is {{}} times what is asked", lambda k, v: k * v, 1.0)
