@@ -135,6 +135,11 @@ def test_a_worker_that_dies_is_an_error_that_names_the_task() -> None:
         called(signal.raise_signal, (signal.SIGKILL,))
 
 
+def test_an_error_of_a_pipe_or_file_is_no_loss_of_the_worker() -> None:
+    with pytest.raises(FileNotFoundError):
+        called(os.stat, ("/no/such/file",))
+
+
 def test_what_cannot_be_sent_is_an_error() -> None:
     with pytest.raises(Exception, match="pickle"):
         called(lambda: None, ())

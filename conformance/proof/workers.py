@@ -15,9 +15,9 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO
 
@@ -27,7 +27,6 @@ from . import proof_cache
 CASES, CASES_BESIDE = 100, 20  # for each worker: fewer take less time than it takes to start, or to start beside another one
 Function = Callable[..., Any]
 Tasks = Mapping[str, tuple[Any, ...]]
-Answer = tuple[str | None, bool, Any]
 LOST = (OSError, EOFError, pickle.UnpicklingError)
 
 
@@ -49,16 +48,6 @@ def fitting(jobs: int | None, cases: int, *, here: bool = True) -> int:
     return max(count, 1) if not here else count if count > 1 else 0
 
 
-@dataclass
-class Work:
-    """What is to be called, with what, and what it gave; an answer without a name is the loss of a worker."""
-
-    function: Function
-    identity: dict[str, Any]
-    left: SimpleQueue[tuple[str, tuple[Any, ...]]] = field(default_factory=SimpleQueue)
-    answers: SimpleQueue[Answer] = field(default_factory=SimpleQueue)
-
-
 @contextmanager
 def each(function: Function, tasks: Tasks, count: int) -> Iterator[Iterator[Any]]:
     """
@@ -71,79 +60,67 @@ def each(function: Function, tasks: Tasks, count: int) -> Iterator[Iterator[Any]
     if not count:
         yield (function(*arguments) for arguments in tasks.values())
         return
-    work = Work(function, proof_cache.identity())
-    for task in tasks.items():
-        work.left.put(task)
     crew: list[Worker] = []
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    pool = ThreadPoolExecutor(min(count, max(len(tasks), 1)))
+
+    def asked(name: str, arguments: tuple[Any, ...]) -> Any:
+        worker = idle.get()
+        try:
+            return worker.ask(name, function, arguments)
+        finally:
+            idle.put(worker)
+
     try:
         for _ in range(min(count, len(tasks))):
             crew.append(Worker())
-            crew[-1].begin(work)
-        yield _in_order(tasks, work.answers)
+            idle.put(crew[-1])
+        results = [pool.submit(asked, *task) for task in tasks.items()]
+        yield (result.result() for result in results)
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)
         for worker in crew:
-            worker.end()
-
-
-def _in_order(tasks: Tasks, answers: SimpleQueue[Answer]) -> Iterator[Any]:
-    """Yield answers in the order of tasks, and raise in that order what was raised; the loss of a worker at once."""
-    ready: dict[str | None, tuple[bool, Any]] = {}
-    for name in tasks:
-        while name not in ready:
-            of, done, found = answers.get()
-            if of is None:
-                raise found
-            ready[of] = done, found
-        done, found = ready.pop(name)
-        if not done:
-            raise found
-        yield found
+            worker.process.kill()
+        pool.shutdown()
+        for worker in crew:
+            worker.close()
 
 
 class Worker:
-    """A process that is asked, by a thread of this one."""
+    """A process that answers one request at a time."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", "-m", __name__]  # -P: a folder named posref here is not this package
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        self.thread: Thread | None = None
+        self._known = False  # to run the same code as this process
 
-    def begin(self, work: Work) -> None:
-        """Ask for what is left of the work, one task after the other."""
-        self.thread = Thread(target=self._ask_all, args=(work,), daemon=True)
-        self.thread.start()
+    def ask(self, name: str, function: Function, arguments: tuple[Any, ...]) -> Any:
+        """Return what the function returns there, or raise what it raises."""
+        try:
+            if not self._known and self._asked(proof_cache.identity) != (True, proof_cache.identity()):
+                msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
+                raise PosrefError(msg)
+            self._known = True
+            done, found = self._asked(function, *arguments)
+        except LOST as error:
+            code = self.process.wait()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            when = f"while it proved {name}" if self._known else "at its start"
+            msg = f"a worker ended {when} ({how}); --jobs 1 takes the least memory."
+            raise PosrefError(msg) from error
+        if not done:
+            raise found
+        return found
 
-    def end(self) -> None:
-        """Kill the process."""
-        self.process.kill()
-        if self.thread is not None:
-            self.thread.join()
+    def close(self) -> None:
+        """Close the pipes of the process, which was killed."""
         for pipe in (self.process.stdin, self.process.stdout):
             with suppress(OSError):  # what was not yet sent
                 pipe.close()  # type: ignore[union-attr]
         self.process.wait()
 
-    def _ask_all(self, work: Work) -> None:
-        name = ""
-        try:
-            same = self._ask(proof_cache.identity) == (True, work.identity)
-            while same:
-                name, arguments = work.left.get_nowait()
-                work.answers.put((name, *self._ask(work.function, *arguments)))
-            msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
-            work.answers.put((None, False, PosrefError(msg)))
-        except Empty:
-            return
-        except LOST:
-            code = self.process.wait()
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            when = f"while it proved {name}" if name else "at its start"
-            work.answers.put((None, False, PosrefError(f"a worker ended {when} ({how}); --jobs 1 takes the least memory.")))
-        except Exception as error:  # whatever it is, this thread must not end without an answer
-            work.answers.put((None, False, error))
-
-    def _ask(self, function: Function, *arguments: Any) -> tuple[bool, Any]:
-        """Return whether the function returned, and what it returned or raised."""
+    def _asked(self, function: Function, *arguments: Any) -> tuple[bool, Any]:
+        """Return whether the function returned there, and what it returned or raised."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         pickle.dump(pickle.dumps((function, arguments)), self.process.stdin)
