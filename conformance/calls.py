@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -127,7 +127,8 @@ def takes_dtype(op: str) -> bool:
 def to_json(value: Any) -> Any:
     """Return an option as JSON: numbers and words as they are, a scaling as ``{"type": ...}`` with all its fields."""
     if isinstance(value, scaling.Scaling):
-        given = {n: list(v) if isinstance(v, tuple) else v for n, v in asdict(value).items()}
+        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        given = {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
         return {"type": type(value).__name__, **given}
     return value
 
@@ -139,11 +140,17 @@ def from_json(value: Any) -> Any:
     rest = dict(value)
     name = rest.pop("type", None)
     kinds = {kind.__name__: kind for kind in scaling.RECORDS}
-    hints = get_type_hints(kinds[name]) if name in kinds else {}
+    hints = _fields_of(name) if name in kinds else {}
     if name not in kinds or set(rest) != set(hints) or not all(_fits(rest[n], hint) for n, hint in hints.items()):
         msg = f"from_json: a scaling must have a type of {sorted(kinds)} and all of that record's fields; got {value!r}."
         raise ValueError(msg)
     return kinds[name](**{n: tuple(v) if isinstance(v, list) else v for n, v in rest.items()})
+
+
+@cache
+def _fields_of(name: str) -> dict[str, Any]:
+    """Return the types of a scaling's fields, which take long to find."""
+    return get_type_hints(getattr(scaling, name))
 
 
 def _fits(value: Any, hint: Any) -> bool:
