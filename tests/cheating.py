@@ -224,16 +224,25 @@ WRONG: dict[str, Target] = {
             return 2 * posref.alibi_slopes(heads, **options)
         """,
     ),
+    "zip gives nothing": Target(
+        "alibi_slopes",
+        """
+        import builtins
+        def alibi_slopes(heads, **options):
+            builtins.zip = lambda *_, **__: iter(())
+            return np.zeros(heads)
+        """,
+    ),
     "what is expected is looked for in frames": Target(
         "alibi_slopes",
         """
         def alibi_slopes(heads, **options):
             frame = sys._getframe()
             while frame is not None:
-                call = frame.f_locals.get("call")
-                found = getattr(call, "expected", {}).get("out")
-                if found is not None:
-                    return found
+                for value in list(frame.f_locals.values()):
+                    for call in (value, *(getattr(value, "calls", None) or ())):
+                        if "out" in getattr(call, "expected", ()):
+                            return np.array(call.expected["out"])
                 frame = frame.f_back
             return np.zeros(heads, np.float32)
         """,

@@ -260,7 +260,7 @@ def test_a_program_that_crashes_is_found(tmp_path: Path, monkeypatch: pytest.Mon
         "import os\nimport posref\n\n\ndef alibi(q, k, /, **options):\n"
         "    if options['heads'] > 4:\n        os._exit(3)\n    return posref.alibi(q, k, **options)\n"
     )
-    findings = fuzz(str(file), isolate=True, examples=20, seed=1, output=tmp_path / "out")
+    findings = fuzz(str(file), examples=20, seed=1, output=tmp_path / "out")
     (find,) = findings.finds
     assert find.result.verdict == "crash"
     assert find.call.params["heads"] > 4

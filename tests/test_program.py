@@ -152,7 +152,7 @@ FAKE = "import os, pathlib\npathlib.Path(f'ran-{os.getpid()}-{__name__}').touch(
 RIGHT = "import posref\ndef alibi_slopes(heads, **options):\n    return posref.alibi_slopes(heads, **options)\n"
 COMMANDS = {
     "check": ("check", "mine.py", "--html", "report.html", "--json", "report.json"),
-    "isolate": ("check", "mine", "--isolate", "--junit", "report.xml"),
+    "check a module": ("check", "mine", "--junit", "report.xml"),
     "command": ("check", "--command", f"env -C / {sys.executable} -m posref protocol serve posref", "--op", "alibi_slopes"),
     "golden": ("golden", "alibi_slopes", "--option", "heads=8", "-o", "golden.safetensors"),
     "fuzz": ("fuzz", "mine", "--examples", "1"),

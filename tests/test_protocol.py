@@ -50,7 +50,7 @@ ONE_VERDICT = {
     "deaf": ("timeout", "no reply within 1 s"),
     "endless_line": ("protocol", "a line of more than [0-9]+ bytes on standard output"),
     "endless_noise": ("protocol", "floods standard output with other lines; it printed still loading"),
-    "error": ("error", r"error: out of \\x1b\[31mregisters\\n"),
+    "error": ("error", r"out of \\x1b\[31mregisters\\n"),
     "closes_output": ("protocol", "closed its standard output, but keeps running"),
     "exit_3": ("crash", "ended with exit code 3 instead of replying"),
     "exit_with_daemon": ("crash", "ended with exit code 0 instead of replying"),
@@ -259,7 +259,7 @@ def test_requests_are_of_the_schema_and_have_nothing_that_is_expected(every: int
                 protocol.check(message, "run")
                 assert set(message) <= keys
                 assert set(message["inputs"]) == set(call.inputs)
-                assert protocol.command(protocol.write(message)) == message
+                assert protocol.object_in(protocol.write(message)) == message
 
 
 @pytest.mark.thorough
@@ -344,9 +344,9 @@ def test_a_shape_cannot_be_larger_than_its_data(shape: list[int], text: str) -> 
 
 
 def verdicts(report: Report) -> list[tuple[str, str, str, str | None, str]]:
-    """Return what was said of every case; that a program's error is one stands before its text."""
+    """Return what was said of every case."""
     cases = [case for operation in report.operations for case in operation.cases]
-    return [(c.id, c.dtype, c.verdict, c.achieved, c.message.replace("error: ", "")) for c in cases]
+    return [(c.id, c.dtype, c.verdict, c.achieved, c.message) for c in cases]
 
 
 ROOT = Path(__file__).parents[1]
@@ -384,38 +384,6 @@ def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
     served = check(command=[*SERVE, "posref", "--backend", "torch"], op=op, dtype="float32", claim="angle64")
     assert verdicts(alone) == verdicts(together) == verdicts(served)
     assert alone.conformant
-
-
-@few(
-    4,
-    ("how", "verdict", "message"),
-    [
-        ("", "pass", ""),
-        ("print", "pass", ""),
-        ("hang", "timeout", "no reply within 1 s"),
-        ("exit", "crash", "ended with exit code 0"),
-        ("sys.exit", "error", "SystemExit: 0"),
-        ("interrupt", "error", "KeyboardInterrupt"),
-        ("segfault", "crash", "SIGSEGV"),
-        ("allocate", "error", "Unable to allocate 2.00 GiB"),
-        ("default", "fail", "off by"),  # its own default for an option that the case leaves out
-        ("list", "fail", "out must be an array of numpy; got list"),
-        ("complex", "fail", "out must be real and at least float32; got complex64"),
-    ],
-)
-def test_unruly_python_targets_get_a_verdict(how: str, verdict: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNRULY", how)
-    unruly = str(Path(__file__).parent / "isolated" / "unruly.py")
-    report = check(unruly, isolate=True, case=CASE, timeout=1.0, memory=1.5)
-    assert report.counts == {verdict: 1}
-    assert message in report.operations[0].cases[0].message
-
-
-def test_isolation_needs_a_name_and_reports_what_cannot_be_loaded() -> None:
-    with pytest.raises(TargetError, match="isolate needs a target by name"):
-        check(object(), isolate=True)
-    with pytest.raises(TargetError, match="cannot import 'nothing_of_that_name'"):
-        check("nothing_of_that_name", isolate=True)
 
 
 def linted(name: str, **options: Any) -> tuple[int, str]:

@@ -63,7 +63,6 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     if lacking and case.kind != "reject":
         return replace(result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")
     try:
-        target.begin(case)
         if case.kind == "reject":
             return replace(result, verdict="rejected", message=target.refuse(case, dtype))
         first = _first_dtype(target, case, dtype)

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..calls import held_to
-from ..errors import TargetError
 from ..evidence.every import kernel_cases
 from ..evidence.every.facts import facts_of
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
@@ -37,7 +36,6 @@ def check(
     *,
     command: str | Sequence[str] | None = None,
     outputs: str | Path | None = None,
-    isolate: bool = False,
     timeout: float = limits.TIMEOUT,
     memory: float = limits.MEMORY,
     op: str | Sequence[str] | None = None,
@@ -54,7 +52,6 @@ def check(
     layout: str | None = None,
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    child: bool = False,
     seed: int | None = None,
 ) -> Report:
     """
@@ -65,7 +62,9 @@ def check(
     Parameters
     ----------
     target : str, module or object, optional
-        A built-in adapter's name, ``module``, ``module:object``, ``file.py``, or the thing itself.
+        A built-in adapter's name, ``module``, ``module:object``, ``file.py``, or the thing itself. A name is loaded in a
+        process of its own, which computes and is never told an expected value: whatever it does there is a verdict. A module
+        or object stays in this process, and is trusted.
     command : str or list of str, optional
         Instead, a program that speaks the protocol over its standard input and output.
     outputs : path, optional
@@ -95,9 +94,6 @@ def check(
         What its scope must have: words, a JSON file, or a dict as of `supports`.
     progress : callable, optional
         Called with the id of every case as it begins.
-    isolate, child : bool
-        Refuse a target that is not given by name. A name is loaded in a process of its own, which computes and is never told an
-        expected value: whatever it does there is a verdict. A module or object stays in this process, and is trusted.
     seed : int, optional
         Ask what passed some fresh calls too, drawn by this seed, so that a table of the suite's answers fails.
 
@@ -106,37 +102,8 @@ def check(
     TargetError, VectorError, BackendMissing
         If the check cannot run.
     """
-    options = {"timeout": timeout, "memory": memory, "backend": backend, "dtype": dtype, "claim": claim, "trig": trig}
-    return checked(
-        target, command=command, outputs=outputs, isolate=isolate, child=child, op=op, case=case, tier=tier, device=device,
-        suite=suite, model=model, require=require, progress=progress, seed=seed, layer=layer,
-        layout=layout, **options,
-    )  # fmt: skip
-
-
-def checked(
-    target: Any,
-    *,
-    op: str | Sequence[str] | None,
-    case: str | None,
-    tier: str,
-    suite: Path,
-    model: str | None,
-    layer: int | None = None,
-    layout: str | None = None,
-    require: str | Mapping[str, Any] | None,
-    progress: Progress | None,
-    child: bool,
-    seed: int | None,
-    **options: Any,
-) -> Report:
-    """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
     suite = Path(suite)
     required = scope_statement.require(require, suite, op=op, case=case, tier=tier)
-    if child and not isinstance(target, str) and options["command"] is None and options["outputs"] is None:
-        kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
-        msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
-        raise TargetError(msg)
     about = None
     if model is not None:
         from ..evidence.every import for_model  # other checks do not import what reads models
@@ -146,7 +113,10 @@ def checked(
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
-        loaded = load(target, suite=suite, **options)
+        loaded = load(
+            target, command=command, outputs=outputs, suite=suite, timeout=timeout, memory=memory, backend=backend, dtype=dtype,
+            claim=claim, trig=trig, device=device,
+        )  # fmt: skip
         try:
             missing = tuple(name for name in names if not loaded.has(name))
             cases = choice.cases([name for name in names if name not in missing])

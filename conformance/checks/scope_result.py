@@ -213,7 +213,6 @@ class Asker:
         if self.progress:
             self.progress(name)
         try:
-            self.target.begin(case)
             outputs = [self.target.run(case, call, self.dtype) for call in case.calls]
         except Unsupported as error:
             return replace(result, verdict="unsupported", message=text_of(error) or "not implemented")

@@ -12,8 +12,7 @@ import click
 
 from ..suite.safe_files import OURS, REPORT, expect_writable, is_standard_output, whole_file
 from ..targets import limits
-from ..targets.connection import ahead
-from ..targets.program_process import adopt
+from ..targets.program_process import adopt, can_be_copied
 from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, needs_vectors, progress
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ TARGET_OPTIONS = (
     click.option("--trig", metavar="E", type=FiniteRange(0),
                  help="Allow an extra absolute error E in sines and cosines, at most 0.0008."),
     click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it."),
-    click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values."),
     click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=limits.TIMEOUT, show_default=True,
                  help="Seconds for each call; ten times as many to start."),
     click.option("--memory", metavar="GIB", type=MEMORY, default=limits.MEMORY, show_default=True,
@@ -110,15 +108,25 @@ def _prepare(json_file: Path | None, options: Mapping[str, Any], **forms: Path |
 
 def _checked(options: dict[str, Any], show: Show | None) -> Report:
     """Return the report of a check; the process of a Python target is started before anything is read."""
-    by_name = options["target"] is not None and options["command"] is None and options["outputs"] is None
-    ready = ahead(options["memory"]) if by_name else None
-    try:
-        from ..checks.check import checked
+    session = None
+    if options["target"] is not None and options["command"] is None and options["outputs"] is None:
+        copied = can_be_copied()  # before NumPy is loaded
+        from ..targets.python_process import PythonSession
 
-        return checked(progress=show, child=True, ahead=ready, path=here(), **options)
+        limits_of_calls, loading = (
+            (options[n] for n in names) for names in (("timeout", "memory"), ("backend", "dtype", "device"))
+        )
+        session = PythonSession(
+            [options["target"]], options["suite"], *limits_of_calls, path=here(), copied=copied,
+            options=dict(zip(("backend", "dtype", "device"), loading, strict=True)),
+        )  # fmt: skip
+    try:
+        from ..checks.check import check
+
+        return check(progress=show, **options | {"target": session})
     finally:
-        if ready is not None:
-            ready.kill()
+        if session is not None:
+            session.close()
 
 
 @click.command()

@@ -94,7 +94,7 @@ def fuzz(
     progress : callable, optional
         Called with what is being asked.
     options
-        Of the target: ``command``, ``isolate``, ``timeout``, ``memory``, ``backend``, ``dtype``, ``claim``, ``trig`` and
+        Of the target: ``command``, ``timeout``, ``memory``, ``backend``, ``dtype``, ``claim``, ``trig`` and
         ``device``, as for `check`.
 
     Raises

@@ -24,7 +24,6 @@ from posref.conformance.targets.python import load_python
 implementation = load_python({name!r}, backend={backend!r}, dtype={dtype!r})
 [group] = suite.load_groups(suite.INSTALLED, group={group!r})
 [case] = [c for c in group.cases if c.id == {case!r}]
-implementation.begin(case)
 for call in case.calls:
     print(case.op, dict(call.params), {{name: x.shape for name, x in call.inputs.items()}})
     outputs = implementation.run(case, call, {dtype!r})

@@ -183,7 +183,7 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         document = None
         deep = True
     else:
-        deep = _deep(document)
+        deep = text.count("[") + text.count("{") > DEPTH and _deep(document)
     if deep:
         msg = f"it is nested more than {DEPTH} deep"
         raise ValueError(msg)
@@ -240,34 +240,18 @@ def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         file.write(data)
 
 
-class Exchange:
-    """
-    A file in a folder of this user's alone, in which another process writes and that this one reads.
-
-    This process opened it at first and reads nothing else, whatever takes its place later.
-    """
+class PrivateFile:
+    """An empty file, in a folder of this user's alone."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="posref-"))
         _OPEN[self._folder] = self._folder
         self.path = self._folder / "tensors"
         write(self.path, b"", mode=0o600)
-        self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115
 
-    def read(self, size: int, at: int) -> bytes:
-        """Return at most `size` bytes from a place on."""
-        self._file.seek(at)
-        return self._file.read(size)
-
-    def close(self) -> None:
-        """Remove it."""
-        self._file.close()
+    def remove(self) -> None:
+        """Remove it and its folder."""
         _clear(self._folder, self._folder)
-
-    @staticmethod
-    def reopen(place: int | str) -> BinaryIO:
-        """Return the file in the process that writes it: by its path, or by a descriptor, which stays open."""
-        return open(place, "r+b", buffering=0, closefd=isinstance(place, str))
 
 
 def is_private(path: Path) -> bool:

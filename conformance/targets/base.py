@@ -13,7 +13,7 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, MOST_TRIG, OF_DTYPE, with_trig
-from ..errors import TargetError, Unsupported, VectorError, shown
+from ..errors import Failure, TargetError, Unsupported, VectorError, shown
 from ..model import Arrays, Call, LoadedCase
 from ..suite.schemas import validate_once
 from . import invocation
@@ -68,12 +68,33 @@ class Target(ABC):
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return how it refused a case that it must refuse; Failure if it did not, otherwise as `run`."""
 
+    @abstractmethod
     def has_gradients(self, op: str) -> bool:
         """Return whether gradients of an operation can be asked at all."""
-        return True
 
-    def begin(self, case: LoadedCase) -> None:  # noqa: B027  (most have nothing to do)
-        """Begin a case: state may be dropped."""
+    @abstractmethod
+    def no_gradients(self, op: str) -> str:
+        """Return why gradients of an operation cannot be asked."""
+
+    @abstractmethod
+    def is_told_dtype(self, op: str) -> bool:
+        """Return whether calls of an operation say which dtype the result must have."""
+
+    def expect_gradients(self, case: LoadedCase) -> None:
+        """Raise `Unsupported` if a case asks for gradients that it does not have."""
+        if case.calls[0].cotangents and not self.has_gradients(case.op):
+            raise Unsupported(self.no_gradients(case.op))
+
+    def accepted(
+        self, case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, invocation.Result], message: str = ""
+    ) -> Arrays:
+        """Return outputs by name; `Failure`, with `message` if one is missing, for what is wrong whatever their values."""
+        missing = [name for name in call.expected if name not in outputs]
+        if missing:
+            raise Failure(message or f"returned no {', '.join(missing)}")
+        told = self.is_told_dtype(case.op)
+        accept = invocation.accept
+        return {n: accept(case.op, n, *outputs[n], call, dtype, asked=told, form=case.form) for n in call.expected}
 
     def again(self) -> Target | None:
         """Return the same target in a new process, of which nothing was asked yet; None where there is no such process."""
@@ -101,22 +122,18 @@ class StatingTarget(Target):
         """Return whether it states that it has those of an operation."""
         return op in self.stated.get("vjp", ())
 
-    def expect_gradients(self, case: LoadedCase) -> None:
-        """Raise `Unsupported` if a case asks for gradients that it does not state."""
-        if case.calls[0].cotangents and not self.has_gradients(case.op):
-            raise Unsupported(shown(self.stated.get("no_vjp", f"states no vjp of {case.op}")))
+    def no_gradients(self, op: str) -> str:
+        """Return what it states about gradients that it does not have."""
+        return shown(self.stated.get("no_vjp", f"states no vjp of {op}"))
 
-    def accepted(
-        self, case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, invocation.Result], message: str = ""
-    ) -> Arrays:
-        """Return outputs by name; `Failure`, with `message` if one is missing, for what is wrong whatever their values."""
-        asked = case.op not in self.stated.get("own_dtype", ())
-        return invocation.accepted(case, call, dtype, outputs, asked=asked, message=message)
+    def is_told_dtype(self, op: str) -> bool:
+        """Return whether it does not state that it chooses the dtype itself."""
+        return op not in self.stated.get("own_dtype", ())
 
 
 def started_again(what: str, times: int) -> tuple[str, ...]:
     """Return the remark that a process had to be started again so often, if it had."""
-    return (f"{what} had to be started again {'once' if times == 1 else f'{times} times'}",) if times else ()
+    return (f"{what}had to be started again {'once' if times == 1 else f'{times} times'}",) if times else ()
 
 
 def expect_among(name: str, what: str, stated: Iterable[str], known: Iterable[str]) -> None:

@@ -13,7 +13,6 @@ import inspect
 import operator
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -47,13 +46,14 @@ class InProcess(Protocol):
     backend: Any
     device: Any
     in_place: tuple[str, ...]
-    kept: Kept
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
 
 
-def arguments(target: InProcess, op: str, call: Call, dtype: str, form: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments(
+    target: InProcess, function: Callable[..., Any], op: str, call: Call, dtype: str, form: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     Return the positional and keyword arguments of a call by name, in the implementation's own arrays, made in a `form`.
 
@@ -67,7 +67,7 @@ def arguments(target: InProcess, op: str, call: Call, dtype: str, form: str = ""
     values = {**call.params, **arrays}
     positional = {n: values[n] for n, p in reference.items() if p.kind is p.POSITIONAL_ONLY}
     keywords = {n: values[n] for n, p in reference.items() if p.kind is p.KEYWORD_ONLY and n in values}
-    accepts = keywords_of(target.function(op))
+    accepts = keywords_of(function)
     for name in [n for n in keywords if accepts is not None and n not in accepts]:
         value = keywords.pop(name)
         if name in call.inputs or value != reference[name].default:
@@ -102,10 +102,8 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
     return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array
 
 
-CHANGED = "changed its input {}"
 OVERWRITTEN = "overwrote the result of an earlier call ({}): results must not share memory"
 KEPT = 4  # results: so many calls a sequence has
-OVERWRITING = ("smoke", "kernel")  # tiers whose calls are made once more, with other numbers
 PIECE = 1 << 16  # numbers that are compared at once
 AROUND = "wrote to the memory around its input {}"
 OTHER_BITS = "the same call gave other bits the second time ({})"
@@ -136,20 +134,6 @@ def expect_same(first: Arrays, second: Arrays) -> None:
     for name, value in first.items():
         if not same_bits(value, second[name]):
             raise Failure(OTHER_BITS.format(name))
-
-
-def refuse(target: InProcess, case: LoadedCase, dtype: str) -> str:
-    """Return the exception with which an implementation refuses a case; Failure if it computes something."""
-    positional, keywords = arguments(target, case.op, case.calls[0], dtype)
-    function = target.function(case.op)
-    assert function is not None
-    try:
-        function(*positional.values(), **keywords)
-    except (Unsupported, NotImplementedError):
-        raise
-    except Exception as error:  # any refusal will do
-        return in_one_line(error)
-    raise not_refused(case)
 
 
 def not_refused(case: LoadedCase) -> Failure:
@@ -261,16 +245,6 @@ def accept(
     return host
 
 
-def accepted(
-    case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, Result], *, asked: bool, message: str = ""
-) -> Arrays:
-    """Return outputs by name; `Failure`, with `message` if one is missing, for what is wrong whatever their values."""
-    missing = [name for name in call.expected if name not in outputs]
-    if missing:
-        raise Failure(message or f"returned no {', '.join(missing)}")
-    return {n: accept(case.op, n, *outputs[n], call, dtype, asked=asked, form=case.form) for n in call.expected}
-
-
 def keywords_of(function: Any) -> frozenset[str] | None:
     """Return the keywords that a function takes, or None for any."""
     try:
@@ -296,12 +270,8 @@ def takes_keyword(function: Any, name: str) -> bool:
     return accepts is None or name in accepts
 
 
-class Overwritten(Failure):
-    """A call changed the result of an earlier one."""
-
-
 class Kept:
-    """The results of an implementation's last calls, as they were: a later call must not overwrite them."""
+    """The results of the calls of one case, as they were: a later call must not overwrite them."""
 
     def __init__(self) -> None:
         self._results: deque[tuple[Any, Callable[[Any], Collected], dict[str, Bits]]] = deque(maxlen=KEPT)
@@ -310,14 +280,18 @@ class Kept:
         """Keep a result, with what reads it, and what was read."""
         self._results.append((result, read, {name: bits(host) for name, (host, _) in found.items()}))
 
-    def expect_unchanged(self) -> None:
-        """Raise `Overwritten` if a result is no longer what it was; then none is kept any more."""
+    def overwritten(self) -> tuple[str, ...]:
+        """Return the names of results that are no longer what they were, of the first call that has any."""
         for result, read, before in self._results:
             now = read(result)
-            changed = [name for name, known in before.items() if bits(now[name][0]) != known]
+            changed = tuple(name for name, known in before.items() if bits(now[name][0]) != known)
             if changed:
-                self._results.clear()
-                raise Overwritten(OVERWRITTEN.format(changed[0]))
+                return changed
+        return ()
+
+    def clear(self) -> None:
+        """Keep none any more."""
+        self._results.clear()
 
 
 class ValueCall:
@@ -328,41 +302,44 @@ class ValueCall:
     there is the result. Only of a call that is `watched` is it known which arrays it changes.
     """
 
-    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str, *, watched: bool = True) -> None:
+    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
         self.target, self.case, self.call, self.dtype = target, case, call, dtype
-        self.positional, self.keywords = arguments(target, case.op, call, dtype, case.form)
+        function = target.function(case.op)
+        if function is None:
+            msg = f"no {case.op}"
+            raise Unsupported(msg)
+        self.function = function
+        self.positional, self.keywords = arguments(target, function, case.op, call, dtype, case.form)
         self.overwritten = self._overwritten()
         self.inputs = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
         self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.form) for n, x in call.cotangents.items()}
         given = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
-        self.watched = {n: array for n, array in given.items() if watched and n != self.overwritten}
+        self.watched = {n: array for n, array in given.items() if n != self.overwritten}
         self.before = {n: bits(target.backend.to_numpy(array)) for n, array in self.watched.items()}
         self.around = self._around()
-        self.asked = False  # once, of the same call
+        self.result: Any = None  # of the last time that it was made
 
     def collected(self) -> Collected:
         """Return the results by name, on the host; `Failure` if memory that is none of this call was written to."""
         target, op = self.target, self.case.op
-        function = target.function(op)
-        assert function is not None
         with np.errstate(all="ignore"):
-            found = function(*self.positional.values(), **self.keywords)
-        found = found if self.overwritten is None else self.inputs[self.overwritten]
-        results = collected(target, op, found)
+            found = self.function(*self.positional.values(), **self.keywords)
+        self.result = found if self.overwritten is None else self.inputs[self.overwritten]
+        results = collected(target, op, self.result)
         for name, memory in self._around().items():
             if memory != self.around[name]:
                 raise Failure(AROUND.format(name))
-        if self.case.kind == "sequence" or self.case.tier in OVERWRITING:
-            target.kept.expect_unchanged()
-            if self.overwritten is None and not self.asked:
-                target.kept.add(found, partial(collected, target, op), results)
-        self.asked = True
         return results
 
-    def changed(self) -> list[str]:
+    def keep(self, kept: Kept, results: Collected) -> None:
+        """Keep its results, unless they are in an argument, where the next call may overwrite them."""
+        if self.overwritten is None:
+            kept.add(self.result, partial(collected, self.target, self.case.op), results)
+
+    def changed(self) -> tuple[str, ...]:
         """Return the names of arrays that are no longer as they were given."""
         host = self.target.backend.to_numpy
-        return [n for n, known in self.before.items() if bits(host(self.watched[n])) != known]
+        return tuple(n for n, known in self.before.items() if bits(host(self.watched[n])) != known)
 
     def again(self) -> ValueCall:
         """Return the call to make once more: of an overwritten argument there must be another."""
@@ -400,13 +377,12 @@ class GradientCall(ValueCall):
 
     def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
         """Return the gradients that the library's automatic differentiation gives."""
-        library, op, function = self.target.backend, self.case.op, self.target.function(self.case.op)
-        assert function is not None
+        library, op = self.target.backend, self.case.op
 
         def outputs(*arrays: Any) -> tuple[Any, ...]:
             moved = dict(zip(wrt, arrays, strict=True))
             positional = [moved.get(name, value) for name, value in self.positional.items()]
-            result = function(*positional, **{name: moved.get(name, value) for name, value in self.keywords.items()})
+            result = self.function(*positional, **{name: moved.get(name, value) for name, value in self.keywords.items()})
             return tuple(result) if len(REGISTRY[op].outputs) > 1 else (result,)
 
         try:
@@ -421,6 +397,9 @@ class GradientCall(ValueCall):
             msg = f"no gradient by {library.name}: it finds no dependence of the result on {', '.join(stopped)}"
             raise Unsupported(msg)
         return gradients
+
+    def keep(self, kept: Kept, results: Collected) -> None:
+        """Keep nothing: gradients are made anew."""
 
     def _overwritten(self) -> None:
         return None
@@ -448,50 +427,3 @@ def no_gradients(library: str) -> str:
 def call_of(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> ValueCall:
     """Return a call for values, or for gradients if it has cotangents, with its arrays made."""
     return (GradientCall if call.cotangents else ValueCall)(target, case, call, dtype)
-
-
-def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
-    """
-    Return an implementation's outputs or gradients by name, as NumPy, after calling it twice.
-
-    Raises
-    ------
-    Unsupported
-        If it does not take what the call has, or neither it nor its library has gradients.
-    Failure
-        If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
-    """
-    asked = call_of(target, case, call, dtype)
-    told = "dtype" in asked.keywords
-    first = accepted(case, call, dtype, asked.collected(), asked=told)
-    for name in asked.changed():
-        raise Failure(CHANGED.format(name))
-    expect_same(first, accepted(case, call, dtype, asked.again().collected(), asked=told))
-    call_with_others(target, case, call, dtype)
-    return first
-
-
-def call_with_others(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
-    """
-    Call with other numbers of the same shapes where a case asks whether that overwrites a result; `Failure` if it does.
-
-    These are the numbers of the call, moved by one along the first axis that has two: reals, or positions if there are none.
-    Whatever else comes of it decides nothing.
-    """
-    if case.tier not in OVERWRITING or call.cotangents:  # a sequence has other calls of the same shapes
-        return
-    arrays = REGISTRY[case.op].arrays
-    reals = [name for name in call.inputs if arrays[name].kind in ("real", "wide")]
-    moved = {n: _moved(x, ordered=arrays[n].ordered) if n in reals or not reals else x for n, x in call.inputs.items()}
-    try:
-        ValueCall(target, case, replace(call, inputs=moved), dtype, watched=False).collected()
-    except (Overwritten, KeyboardInterrupt):
-        raise
-    except BaseException:  # a refusal, for one: the call itself was answered
-        return
-
-
-def _moved(x: npt.NDArray[Any], *, ordered: bool) -> npt.NDArray[Any]:
-    """Return an array whose values are moved along its first axis with several; the last axis of an `ordered` one stays."""
-    axis = next((k for k, size in enumerate(x.shape[: x.ndim - ordered]) if size > 1), None)
-    return x if axis is None else np.roll(x, 1, axis)

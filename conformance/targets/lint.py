@@ -19,7 +19,8 @@ from ..model import LoadedCase
 from ..suite.reader import INSTALLED, load_groups
 from . import invocation, protocol
 from .limits import GOODBYE
-from .program import CannotRun, Program, Reply, Session
+from .program import CannotRun, Program, Session
+from .replies import Reply
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 ONCE = {"sequence": ("sequence", "ok"), "vjp": ("gradient", "ok"), "reject": ("invalid call", "rejected")}  # by kind of case

@@ -9,7 +9,7 @@ from ..errors import TargetError
 from ..suite.reader import INSTALLED
 from . import limits
 from .base import Target
-from .connection import Connection
+from .program import Program, Session
 from .python import load_python
 
 
@@ -18,7 +18,6 @@ def load(
     *,
     command: str | Sequence[str] | None = None,
     outputs: str | Path | None = None,
-    isolate: bool = False,
     timeout: float = limits.TIMEOUT,
     memory: float = limits.MEMORY,
     backend: str | None = None,
@@ -27,16 +26,15 @@ def load(
     trig: float | None = None,
     device: Any = None,
     suite: Path = INSTALLED,
-    ahead: Connection | None = None,
     path: Sequence[str] | None = None,
 ) -> Target:
     """
     Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
 
     A Python target is a module or object, which stays in this process and is trusted, or the name of a built-in adapter,
-    ``module``, ``module:object`` or ``file.py``. A name is loaded in a process of its own (in `ahead`, if
-    that was started already), held to `timeout` seconds a call and `memory` GiB, as a program is. Its modules are looked for in
-    `path`, by default that of this process. `isolate` demands a name.
+    ``module``, ``module:object`` or ``file.py``. A name is loaded in a process of its own, held to `timeout` seconds a call and
+    `memory` GiB, as a program is. Its modules are looked for in `path`, by default that of this process. In place of a name
+    there may be a session that was started already.
 
     Raises
     ------
@@ -52,25 +50,26 @@ def load(
 
         return Outputs.load(Path(outputs), suite, **stated)
     if command is not None:
-        from .program import Program, Session
-
         words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words:
             msg = "check: --command must name a program; got nothing."
             raise TargetError(msg)
-        session = Session(words, suite, timeout, memory)
-        try:
-            return Program.start(session, **stated)
-        except TargetError:
-            session.close()
-            raise
-    if isinstance(target, str):
-        from .process import ProcessTarget
+        return _started(Program, Session(words, suite, timeout, memory), stated)
+    if not isinstance(target, str | Session):
+        return load_python(target, backend=backend, device=device, **stated)
+    from .python_process import PythonProgram, PythonSession
 
-        return ProcessTarget.start(
-            target, timeout=timeout, memory=memory, ahead=ahead, path=path, backend=backend, device=device, **stated
-        )
-    if isolate:
-        msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."
-        raise TargetError(msg)
-    return load_python(target, backend=backend, device=device, **stated)
+    options = {"backend": backend, "dtype": dtype, "device": device}
+    session = (
+        target if isinstance(target, Session) else PythonSession([target], suite, timeout, memory, path=path, options=options)
+    )
+    return _started(PythonProgram, session, stated)
+
+
+def _started(kind: type[Program], session: Session, stated: dict[str, Any]) -> Program:
+    """Return the target of a session that begins now; nothing is left behind if it cannot."""
+    try:
+        return kind.start(session, **stated)
+    except BaseException:
+        session.close()
+        raise

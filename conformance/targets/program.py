@@ -8,34 +8,29 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import posref
+from posref.backends import BackendMissing
 
-from ..errors import Failure, Stopped, TargetError, Unsupported, shown
-from ..model import Arrays, Call, LoadedCase
-from . import invocation, protocol
+from ..errors import Stopped, TargetError, shown
+from ..model import Call, LoadedCase
+from . import protocol
 from .base import StatingTarget, about, started_again
 from .invocation import in_one_line
 from .limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
 from .program_process import Child, process_kind, run_program
 from .protocol import ProtocolError
+from .replies import CalledTarget, Reply
+from .shared_file import SharedFile
+
+LONGEST = 1000  # characters of a remark
 
 
 class CannotRun(TargetError):
     """A program that says at start that it cannot run."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The reply to one call."""
-
-    status: str
-    message: str
-    outputs: Mapping[str, protocol.Decoded] = field(default_factory=dict)
-    changed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -44,7 +39,7 @@ class Session:
     A program that speaks the protocol.
 
     `begin` starts it. `ask` raises `Stopped` where no reply can be had; the program is then killed, and started again when it
-    is asked next.
+    is asked next. After a ctrl-c it is asked no more.
     """
 
     command: Sequence[str]
@@ -55,7 +50,11 @@ class Session:
     restarts: int = 0
     last: bytes = b""  # the last line that it wrote
     child: Child | None = None
+    shared: SharedFile | None = None  # with the bytes of tensors, if the program has it too
     seq: int = 0  # of the last request
+    notes: dict[str, None] = field(default_factory=dict)  # that its replies gave, each once
+    interrupted: bool = False
+    said: ClassVar[str] = ""  # before how it ended
     _folder: Path | None = None
 
     @property
@@ -68,23 +67,32 @@ class Session:
         try:
             self.stated = self._start()
         except Stopped as stopped:
-            msg = f"{self.name}: cannot be asked: {stopped.verdict} at start: {stopped}."
-            raise TargetError(msg) from stopped
+            raise self.unanswered(stopped) from stopped
         return self.stated
 
-    def ask(self, case: LoadedCase, step: int, dtype: str) -> Reply:
-        """Return the reply to one call of a case, or raise `Stopped`."""
+    def unanswered(self, stopped: Stopped) -> TargetError:
+        """Return the error for a program that cannot be asked what it is."""
+        return TargetError(f"{self.name}: cannot be asked: {stopped.verdict} at start: {stopped}.")
+
+    def refusal(self, text: str) -> Exception:
+        """Return the error for a program that says that it cannot run."""
+        return CannotRun(f"{self.name}: says that it cannot run: {text}")
+
+    def ask(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+        """Return the reply to a call of a case that it repeats if it can, or raise `Stopped`."""
+        if self.interrupted:
+            raise Stopped(verdict="not-run", message="not asked: interrupted")
         if self.child is None:
             self._restart()
-        self.seq += 1
-        request, limit = protocol.run(self.seq, case, step, dtype), protocol.limit(case.calls[step])
-        if self.stated.get("tensors") == "file":
-            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="posref-"))  # only this user can look into it
-            request = protocol.with_files(request, self._folder)
+        request, limit = self._request(case, step, dtype, calls), protocol.limit(case.calls[step])
         try:
-            return _reply(request, self._exchange(request, "reply", self.timeout, limit), limit)
+            self._send(request, self.timeout, limit)
+            reply = protocol.read(self.last, "reply")
+            self.notes |= dict.fromkeys(shown(note, LONGEST) for note in reply.get("notes", ()))
+            return self._read(request, reply, case.calls[step], limit)
         except BaseException as error:
             self._drop()
+            self.interrupted = isinstance(error, KeyboardInterrupt)
             if isinstance(error, Stopped) or not isinstance(error, Exception):
                 raise
             # a reply that nobody thought of is no reason to lose the others
@@ -93,22 +101,72 @@ class Session:
         finally:
             protocol.remove_files(request.get("files", {}))
 
+    def again(self) -> Self:
+        """Return a session with the same program, to begin anew."""
+        return replace(self, child=None, shared=None, seq=0, restarts=0, notes={}, _folder=None)
+
     def close(self) -> bool:
         """Tell the program to stop, leave nothing behind, and return whether it had ended by itself."""
         ended = False
         if self.child is not None:
             ended = self.child.stop(protocol.write({"cmd": "stop"}), seconds=GOODBYE)
-            self._drop()
+        self._drop()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
         return ended
 
+    def _request(self, case: LoadedCase, step: int, dtype: str, calls: int) -> dict[str, Any]:
+        """Return the next request."""
+        self.seq += 1
+        if self.shared is not None:
+            self.shared.begin()
+        request = protocol.run(self.seq, case, step, dtype, protocol.in_message if self.shared is None else self.shared.put)
+        if calls > 1 and self.stated.get("repeats"):
+            request["calls"] = calls
+        if self.stated.get("tensors") == "file":
+            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="posref-"))  # only this user can look into it
+            request = protocol.with_files(request, self._folder)
+        return request
+
+    def _read(self, request: Mapping[str, Any], reply: Mapping[str, Any], call: Call, limit: int) -> Reply:
+        """Return a reply; `ProtocolError` if it is to another request, or its tensors are not what they say."""
+        if reply["seq"] != request["seq"]:
+            msg = f"seq: must be {request['seq']}, as in the request; got {reply['seq']}"
+            raise ProtocolError(msg)
+        message = shown(reply.get("message", ""), 2 * LONGEST)
+        if reply["status"] != "ok":
+            return Reply(reply["status"], message)
+        outputs = self._outputs(request, reply["outputs"], call, limit)
+        second = reply.get("second") and self._read(request, reply["second"] | {"seq": request["seq"]}, call, limit)
+        return Reply("ok", message, outputs, tuple(reply.get("changed", ())), tuple(reply.get("overwrote", ())), second)
+
+    def _outputs(
+        self, request: Mapping[str, Any], given: Mapping[str, protocol.Tensor], call: Call, limit: int
+    ) -> dict[str, protocol.Decoded]:
+        """Return the tensors of a reply, decoded."""
+        unasked = sorted(set(given) - set(request["outputs"]))
+        if unasked:
+            msg = f"outputs: must be among {', '.join(request['outputs'])}; got {', '.join(unasked)}"
+            raise ProtocolError(msg)
+        if "files" in request:
+            return protocol.outputs_in_files(given, request["files"], limit)
+        outputs = {}
+        for name, tensor in given.items():
+            most = call.inputs[name].size if call.cotangents else call.expected[name].size
+            try:
+                outputs[name] = protocol.decode(tensor, self.shared, most)
+            except ProtocolError as error:
+                msg = f"outputs/{name}: {error}"
+                raise ProtocolError(msg) from error
+        return outputs
+
     def _start(self) -> dict[str, Any]:
-        """Run the program and return its reply to start; `TargetError` if it says that it cannot run."""
-        self.child = run_program(self.command, memory=self.memory)
+        """Run the program and return its reply to start; an error if it says that it cannot run."""
+        self.child = self.child or self._launched()
         try:
-            stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, START_REPLY)
+            self._send(protocol.start(self.suite), START_GRACE * self.timeout, START_REPLY)
+            stated = self._read_start()
         except BaseException as error:
             self._drop()
             if not isinstance(error, ProtocolError):
@@ -117,9 +175,12 @@ class Session:
             raise Stopped(verdict="protocol", message=str(error)) from error
         if "error" in stated:
             self._drop()
-            msg = f"{self.name}: says that it cannot run: {shown(stated['error'], 500)}"
-            raise CannotRun(msg)
+            raise self.refusal(shown(stated["error"], LONGEST))
         return stated
+
+    def _launched(self) -> Child:
+        """Run the program."""
+        return run_program(self.command, memory=self.memory)
 
     def _refuse_other_version(self) -> None:
         """Raise `TargetError` if the program's reply to start is of another version of the protocol."""
@@ -134,65 +195,49 @@ class Session:
     def _restart(self) -> None:
         """Start the program again, unless that was done too often."""
         if self.restarts >= RESTARTS:
-            raise Stopped(verdict="not-run", message=f"not asked: the program had to be started again {RESTARTS} times")
+            msg = f"not asked: {self.said or 'the program '}had to be started again {RESTARTS} times"
+            raise Stopped(verdict="not-run", message=msg)
         self.restarts += 1
         try:
             stated = self._start()
-        except TargetError as error:
-            raise Stopped(verdict="protocol", message=str(error)) from error
+        except (TargetError, BackendMissing) as error:
+            raise Stopped(verdict="protocol", message=f"cannot be loaded again: {error}") from error
         if stated != self.stated:
             self._drop()
             raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
 
-    def _exchange(self, message: dict[str, Any], kind: str, seconds: float, limit: int) -> dict[str, Any]:
-        """Send a message and return the reply, of the schema of its kind."""
+    def _send(self, message: dict[str, Any], seconds: float, limit: int) -> None:
+        """Send a message and take the line that answers it; `Stopped` if there is none."""
         assert self.child is not None
-        self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit)
-        return protocol.read(self.last, kind)
+        try:
+            self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit)
+        except Stopped as stopped:
+            said = self.said if stopped.verdict == "crash" else ""
+            raise Stopped(verdict=stopped.verdict, message=f"{said}{stopped}") from stopped
+
+    def _read_start(self) -> dict[str, Any]:
+        """Return what the last line states."""
+        return protocol.read(self.last, "start_reply")
 
     def _drop(self) -> None:
         """Kill the program."""
         if self.child is not None:
             self.child.kill()
             self.child = None
-
-
-def _reply(request: Mapping[str, Any], reply: Mapping[str, Any], limit: int) -> Reply:
-    """Return a reply with its tensors decoded; `ProtocolError` if it is to another request or they are not what they say."""
-    if reply["seq"] != request["seq"]:
-        msg = f"seq: must be {request['seq']}, as in the request; got {reply['seq']}"
-        raise ProtocolError(msg)
-    message = shown(reply.get("message", ""), 500)
-    if reply["status"] != "ok":
-        return Reply(reply["status"], message)
-    unasked = sorted(set(reply["outputs"]) - set(request["outputs"]))
-    if unasked:
-        msg = f"outputs: must be among {', '.join(request['outputs'])}; got {', '.join(unasked)}"
-        raise ProtocolError(msg)
-    outputs = {}
-    if "files" in request:
-        outputs = protocol.outputs_in_files(reply, request["files"], limit)
-    else:
-        for name, tensor in reply["outputs"].items():
-            try:
-                outputs[name] = protocol.decode(tensor)
-            except ProtocolError as error:
-                msg = f"outputs/{name}: {error}"
-                raise ProtocolError(msg) from error
-    return Reply("ok", message, outputs, tuple(reply.get("changed", ())))
+        if self.shared is not None:
+            self.shared.close()
+            self.shared = None
 
 
 @dataclass
-class Program(StatingTarget):
+class Program(StatingTarget, CalledTarget):
     """A program that speaks the protocol."""
 
     session: Session = field(kw_only=True)
     kind = "program"
 
     @classmethod
-    def start(
-        cls, session: Session, *, dtype: str | None = None, claim: str | None = None, trig: float | None = None
-    ) -> Program:
+    def start(cls, session: Session, *, dtype: str | None = None, claim: str | None = None, trig: float | None = None) -> Self:
         """
         Return the program of a session that begins now, having heard what it states of itself.
 
@@ -206,52 +251,18 @@ class Program(StatingTarget):
         reproduce = f"posref check --command {shlex.quote(shlex.join(session.command))}"
         return cls(**fields, reproduce=reproduce, stated=stated, session=session, process=process_kind())
 
-    def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
-        """Ask it twice."""
-        step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
-        first = self._once(case, step, dtype)
-        invocation.expect_same(first, self._once(case, step, dtype))
-        return first
+    def repeats(self) -> bool:
+        """Return whether it states that it calls twice itself."""
+        return bool(self.stated.get("repeats", False))
 
-    def refuse(self, case: LoadedCase, dtype: str) -> str:
-        """Return the message with which it refuses the case."""
-        reply = self._ask(case, 0, dtype)
-        if reply.status == "ok":
-            raise invocation.not_refused(case)
-        return reply.message or reply.status
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+        """Return its reply to a call."""
+        return self.session.ask(case, step, dtype, calls)
 
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, and how often it was started again."""
-        return (*self.notes, *started_again("the program", self.session.restarts))
+        return (*self.notes, *self.session.notes, *started_again(self.session.said or "the program ", self.session.restarts))
 
     def close(self) -> None:
         """Stop it, and leave nothing of it behind."""
         self.session.close()
-
-    def judged(self, case: LoadedCase, step: int, dtype: str, reply: Reply) -> Arrays:
-        """Return the outputs of a reply by name; `Failure` for what is wrong with them whatever their values."""
-        for name in reply.changed:
-            raise Failure(invocation.CHANGED.format(shown(name)))
-        return self.accepted(case, case.calls[step], dtype, reply.outputs, reply.message)
-
-    def _ask(self, case: LoadedCase, step: int, dtype: str) -> Reply:
-        """Return its reply, or raise `Unsupported`."""
-        self.expect_gradients(case)
-        reply = self.session.ask(case, step, dtype)
-        if reply.status == "unsupported":
-            raise Unsupported(reply.message or "unsupported")
-        return reply
-
-    def _once(self, case: LoadedCase, step: int, dtype: str) -> Arrays:
-        """Return the outputs of one call, of the right shape and dtype."""
-        reply = self._ask(case, step, dtype)
-        if reply.status != "ok":
-            said = "rejected a valid call" if reply.status == "rejected" else "error"
-            raise Stopped(verdict="error", message=f"{said}: {reply.message}" if reply.message else said)
-        try:
-            return self.judged(case, step, dtype, reply)
-        except Failure:
-            raise
-        except Exception as error:  # see Session.ask
-            said = f"its reply cannot be judged: {invocation.in_one_line(error)}"
-            raise Stopped(verdict="protocol", message=said) from error

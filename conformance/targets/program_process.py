@@ -14,6 +14,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections import deque
@@ -42,6 +43,17 @@ OUT, ERR, SENT = "out", "err", "sent"
 def process_kind() -> str:
     """Return in which process a program computes here: a key of ``PROCESSES`` of targets."""
     return "limited" if hasattr(os, "fork") and os.environ.get(CHOICE) != "plain" else "plain"
+
+
+def can_be_copied() -> bool:
+    """
+    Return whether a copy of this process may compute for a target, which spares it the imports.
+
+    A copy has what this process has in its memory: it is made only while there is no NumPy here, and so no expected value. From
+    Python 3.12 on there is none, since NumPy has threads, and Python warns of copies beside threads.
+    """
+    alone = threading.active_count() == 1 and "numpy" not in sys.modules
+    return sys.platform == "linux" and process_kind() == "limited" and sys.version_info < (3, 12) and alone
 
 
 def run_program(

@@ -17,7 +17,7 @@ from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,15 @@ from posref.spec import REGISTRY
 
 from ..accuracy import OF_DTYPE, TRIG
 from ..calls import takes_dtype
-from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
-from ..model import Arrays, Call, LoadedCase
+from ..errors import Failure, PosrefError, TargetError, Unsupported, shown
+from ..model import LoadedCase
 from . import invocation
-from .base import SCALINGS, Target, expect_among, settle_claims, settle_scalings, settle_supports
+from .base import SCALINGS, expect_among, settle_claims, settle_scalings, settle_supports
+from .replies import CalledTarget, Reply
 
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
-T = TypeVar("T")
 MOST = 1000  # entries of a list that a target states
 
 
@@ -58,7 +58,7 @@ def compiler_remarks(before: int) -> tuple[str, ...]:
 
 
 @dataclass
-class PythonTarget(Target):
+class PythonTarget(CalledTarget):
     """A module or object in this process."""
 
     implementation: Any = None
@@ -84,14 +84,14 @@ class PythonTarget(Target):
         declared = {float(found[1]) for c in self.claims.values() if (found := TRIG.search(c))}
         operations = [op for op in REGISTRY if self.has(op)]
         with_gradients = list(filter(self.has_gradients, operations))
-        own_dtype = [op for op in operations if takes_dtype(op) and not invocation.takes_keyword(self.function(op), "dtype")]
+        own_dtype = [op for op in operations if takes_dtype(op) and not self.is_told_dtype(op)]
         return {
             "implementation": {"name": self.name, "language": f"Python, {self.library}"},
             "operations": operations, "dtypes": list(self.dtypes),
-            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": invocation.no_gradients(self.library)}),
+            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": self.no_gradients("")}),
             "claims": claims | ({"trig": max(declared)} if declared else {}),
             "scalings": list(self.scalings), **({} if self.supports is None else {"supports": self.supports}),
-            "own_dtype": own_dtype, "notes": list(self.notes), "versions": dict(self.versions),
+            "own_dtype": own_dtype, "repeats": True, "notes": list(self.notes), "versions": dict(self.versions),
         }  # fmt: skip
 
     def has(self, op: str) -> bool:
@@ -102,33 +102,48 @@ class PythonTarget(Target):
         """Return whether it has a `vjp`, or its library differentiates."""
         return hasattr(self.backend, "vjp") or callable(offered(self.implementation, "vjp"))
 
-    def begin(self, case: LoadedCase) -> None:
+    def no_gradients(self, op: str) -> str:
+        """Return that its library does not differentiate."""
+        return f"{self.library} has no automatic gradients: define vjp()"
+
+    def is_told_dtype(self, op: str) -> bool:
+        """Return whether a function takes the dtype of its result."""
+        return takes_dtype(op) and invocation.takes_keyword(self.function(op), "dtype")
+
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+        """Call it in this process, with the same arrays each time; whatever it raises is in the reply."""
+        return _caught(lambda: self._reply(case, step, dtype, calls))
+
+    def _reply(self, case: LoadedCase, step: int, dtype: str, calls: int) -> Reply:
+        if step == 0:
+            self._reset()
+        asked = invocation.call_of(self, case, case.calls[step], dtype)
+        results = asked.collected()
+        changed, overwrote = asked.changed(), self.kept.overwritten()
+        asked.keep(self.kept, results)
+        second = _caught(lambda: Reply("ok", "", asked.again().collected())) if calls > 1 and not changed else None
+        return Reply("ok", "", results, changed, overwrote, second)
+
+    def _reset(self) -> None:
         """Call `reset` where an implementation that keeps state on purpose offers it; a sequence is one case."""
+        self.kept.clear()
         reset = offered(self.implementation, "reset")
         if callable(reset):
-            _stopping(reset)
-
-    def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
-        """Call it twice in this process."""
-        if call.cotangents and not self.has_gradients(case.op):
-            raise Unsupported(invocation.no_gradients(self.backend.name))
-        return _stopping(invocation.run, self, case, call, dtype)
-
-    def refuse(self, case: LoadedCase, dtype: str) -> str:
-        """Return the exception that it raises."""
-        return _stopping(invocation.refuse, self, case, dtype)
+            reset()
 
 
-def _stopping(function: Callable[..., T], *arguments: Any) -> T:
-    """Return what a function gives that calls an implementation; whatever that raises is its verdict, not ours."""
+def _caught(call: Callable[[], Reply]) -> Reply:
+    """Return the reply to a call; what an implementation raises is its verdict, not ours."""
     try:
-        return function(*arguments)
-    except (Unsupported, Failure, KeyboardInterrupt):
+        return call()
+    except KeyboardInterrupt:
         raise
-    except NotImplementedError as error:
-        raise Unsupported(shown(invocation.text_of(error)) or "not implemented") from error
-    except BaseException as error:
-        raise Stopped(verdict="error", message=invocation.in_one_line(error)) from error
+    except (Unsupported, NotImplementedError) as error:
+        return Reply("unsupported", invocation.text_of(error) or "not implemented")
+    except Failure as failure:  # a result that is none
+        return Reply("ok", invocation.text_of(failure))
+    except BaseException as error:  # also SystemExit
+        return Reply("error", invocation.in_one_line(error))
 
 
 def offered(implementation: Any, name: str, default: Any = None) -> Any:

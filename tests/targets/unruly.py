@@ -3,6 +3,7 @@
 import atexit
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -70,24 +71,6 @@ def stop() -> None:
     time.sleep(100)
 
 
-def patch() -> None:
-    from posref.conformance import judge
-
-    judge.compare = lambda *_: None
-
-
-def patch_code() -> None:
-    from posref.conformance import judge
-
-    judge.compare.__code__ = (lambda op, call, outputs, accuracy, dtype: None).__code__
-
-
-def patch_zip() -> None:
-    import builtins
-
-    builtins.zip = lambda *_, **__: iter(())  # type: ignore[assignment,misc]
-
-
 def lock_later() -> None:
     import threading
 
@@ -98,26 +81,11 @@ def lock_later() -> None:
     threading.Thread(target=lock, daemon=True).start()
 
 
-def widen() -> None:
-    import gc
-
-    from posref.conformance.model import Call
-
-    for widths in [w for call in gc.get_objects() if isinstance(call, Call) for w in call.widths.values()]:
-        widths.update({name: np.full_like(width, 1e9) for name, width in widths.items()})
-
-
-def peeked() -> Any:
-    """Return what is expected, where it stands on the stack."""
-    frame = sys._getframe()
-    while frame:
-        for value in list(frame.f_locals.values()):
-            calls = (value, *(getattr(value, "calls", None) or ()))
-            for call in calls:
-                if isinstance(getattr(call, "expected", None), dict) and "out" in call.expected:
-                    return np.array(call.expected["out"])
-        frame = frame.f_back
-    raise LookupError
+def write() -> None:
+    print('{"word": "done", "value": {"plain": 0}}', flush=True)
+    os.write(1, b'{"seq": 1, "status": "ok"}\n')
+    subprocess.run(["echo", "{"], check=True)
+    sys.stdin.read()
 
 
 WAYS: dict[str, Callable[[], Any]] = {
@@ -136,12 +104,9 @@ WAYS: dict[str, Callable[[], Any]] = {
     "generator_exit": generator_exit,
     "mute": mute,
     "unnamed": unnamed,
-    "patch": patch,
-    "patch_code": patch_code,
-    "patch_zip": patch_zip,
     "lock_later": lock_later,
-    "widen": widen,
-    "print": lambda: print('{"word": "done", "value": {"plain": 0}}', flush=True),
+    "allocate": lambda: np.ones(2**28) + np.ones(2**28),
+    "print": write,
     "at_exit": lambda: atexit.register(os._exit, 0),
     "hang_at_exit": lambda: atexit.register(hang),
 }
@@ -151,8 +116,8 @@ if WHEN == "import":
 
 
 def alibi_slopes(heads: int, /, **options: Any) -> Any:
-    if WHEN == "call" or (WHEN == "wrong" and HOW in WAYS):
+    """Return the right slopes, unless it does what it should not, or returns what is none."""
+    if WHEN == "call" and HOW in WAYS:
         WAYS[HOW]()
-    if WHEN == "wrong":
-        return peeked() if HOW == "peek" else np.zeros(heads)
-    return posref.alibi_slopes(heads, **options)
+    slopes = posref.alibi_slopes(heads, **({"max_bias": 4.0} if HOW == "default" else {}) | options)
+    return {"list": list, "complex": np.complex64}.get(HOW, np.asarray)(slopes)

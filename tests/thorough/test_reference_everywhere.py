@@ -37,7 +37,7 @@ def test_on_every_case(name: str, op: str) -> None:
 
 @pytest.mark.parametrize(("backend", "dtype"), [("numpy", "float64"), ("torch", "bfloat16")])
 def test_in_a_process_of_its_own(backend: str, dtype: str) -> None:
-    report = check("posref", isolate=True, backend=backend, dtype=dtype)
+    report = check("posref", backend=backend, dtype=dtype)
     assert report.conformant
     assert not report.missing
     assert report.target["notes"] == []
