@@ -113,12 +113,9 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
         copied = can_be_copied()  # before NumPy is loaded
         from ..targets.python_process import PythonSession
 
-        limits_of_calls, loading = (
-            (options[n] for n in names) for names in (("timeout", "memory"), ("backend", "dtype", "device"))
-        )
         session = PythonSession(
-            [options["target"]], options["suite"], *limits_of_calls, path=here(), copied=copied,
-            options=dict(zip(("backend", "dtype", "device"), loading, strict=True)),
+            [options["target"]], options["suite"], options["timeout"], options["memory"], path=here(), copied=copied,
+            options={name: options[name] for name in ("backend", "dtype", "device")},
         )  # fmt: skip
     try:
         from ..checks.check import check
