@@ -1,6 +1,7 @@
 """Invariants of any operation that names them, on its stored cases: nothing here knows an operation."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from posref.conformance.suite.axes import alternatives, names_in, value_of
 from posref.spec import REGISTRY
 
 Arrays = dict[str, np.ndarray]
-SHIFT = 1000  # tokens
+SHIFT = 2**16 + 7  # tokens: beyond what int16, float16 and most tables hold
+OF_ROLES = 1000  # where scales of queries overflow by that shift
 SUMS = ("sum", "matmul", "skew_exponential")  # of a number system: libraries add in an order that depends on the shape
 
 
@@ -28,13 +30,17 @@ def ways(op: str, name: str) -> list[list[str]]:
     return [[token.lstrip("~") for token in way.split()] for way in REGISTRY[op].arrays[name].shape.split("|")]
 
 
-def tokens(op: str, call: Call) -> int | None:
-    """Return how many tokens a call has, None for less than two; a first axis may be that of coordinates: A in A T."""
-    name = positions(call)
+def of_coordinates(op: str, name: str) -> bool:
+    """Return whether the first axis of positions is that of coordinates: A in A T."""
     first = {way[0] if way else None for way in ways(op, name)}
     named = {token for token in first if token and not token.startswith("*")}
-    coordinates = len(named) == len(first) == 1 and max(map(len, ways(op, name))) > 1
-    shape = call.inputs[name].shape[1 if coordinates else 0 :]
+    return len(named) == len(first) == 1 and max(map(len, ways(op, name))) > 1
+
+
+def tokens(op: str, call: Call) -> int | None:
+    """Return how many tokens a call has, None for less than two."""
+    name = positions(call)
+    shape = call.inputs[name].shape[1 if of_coordinates(op, name) else 0 :]
     return next((n for n in reversed(shape) if n > 1), None)
 
 
@@ -114,6 +120,21 @@ def fixed(op: str, call: Call) -> bool:
     return any(value_of(axis, dict.fromkeys(names_in(axis), 2) | dict(call.params)) == 1 for axis in axes)
 
 
+def shifted(op: str) -> Iterator[tuple[str, Call, Arrays]]:
+    """Yield the sampled calls, and their inputs with positions that are all later; on a grid, by more on each axis."""
+    for case in sample(op):
+        (call,) = case.calls
+        later, exact = dict(call.inputs), True
+        for name in positions_of(op):
+            now, shift = call.inputs[name], OF_ROLES if "role" in call.params else SHIFT
+            if of_coordinates(op, name):
+                shift = shift * np.arange(1, len(now) + 1).reshape(-1, *[1] * (now.ndim - 1))
+            later[name] = now + shift
+            exact &= np.array_equal(later[name] - shift, now)  # else fractions are rounded
+        if exact:
+            yield case.id, call, later
+
+
 def shift_invariant(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     Assert that positions that are all later by as much give the same.
@@ -121,20 +142,55 @@ def shift_invariant(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Bit for bit where nothing is added up; otherwise both are within their own bounds of the same truth.
     """
     count = 0
-    for case in sample(op):
-        (call,) = case.calls
-        names = positions_of(op)
-        if fixed(op, call) or any(call.inputs[name].dtype.kind == "f" for name in names):
+    for name, call, later in shifted(op):
+        if fixed(op, call):
             continue
-        later = {**call.inputs, **{name: call.inputs[name] + SHIFT for name in names}}
         of_later, added = errors(op, later, call, monkeypatch)
         of_now, _ = errors(op, call.inputs, call, monkeypatch)
         parts = zip(results(op, later, call), results(op, call.inputs, call), of_later, of_now, strict=True)
         for got, now, error, other in parts:
             apart = np.abs(np.subtract(got, now, dtype=np.float64))
-            assert np.all(apart <= (error + other if added else 0)), f"{case.id}: shifted positions give another result"
+            assert np.all(apart <= (error + other if added else 0)), f"{name}: shifted positions give another result"
             count += got.size > 0
-    assert count, f"{op}: no sampled case has integer positions; add one"
+    assert count, f"{op}: no sampled case has positions that a shift leaves exact; add one"
 
 
-GENERIC: dict[str, Callable[[str, pytest.MonkeyPatch], None]] = {"decode": decode, "shift invariant": shift_invariant}
+def logits(op: str, inputs: Arrays, call: Call, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return the products of all rotated tokens, of queries and keys where there are roles, and their errors by rounding."""
+    roles = [{"role": role} for role in ("query", "key")] if "role" in call.params else [{}, {}]
+    calls = [replace(call, params={**call.params, **role}) for role in roles]
+    q, k = (results(op, inputs, of_role)[0] for of_role in calls)
+    (of_q,), (of_k,) = (errors(op, inputs, of_role, monkeypatch)[0] for of_role in calls)
+    k, of_k = np.swapaxes(k, -1, -2), np.swapaxes(of_k, -1, -2)
+    summed = q.shape[-1] * 2.0**-53 * np.abs(q) @ np.abs(k)
+    return q @ k, np.abs(q) @ of_k + of_q @ np.abs(k) + of_q @ of_k + summed
+
+
+def relative(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Assert <R(p)x, R(q)y> == <R(p+s)x, R(q+s)y>, or that a result of both positions depends on their difference alone.
+
+    Within the bounds of both sides. Calls are left out whose tokens have frequencies of their own, or are not side by side.
+    """
+    if "q_positions" in REGISTRY[op].arrays:
+        shift_invariant(op, monkeypatch)
+        return
+    count = 0
+    for name, call, later in shifted(op):
+        n = tokens(op, call)
+        first = cut(op, call, n, 0) if n else None
+        if first is None or first["x"].shape[-2] != 1:
+            continue
+        if any(first[key].size < call.inputs[key].size for key in first.keys() - {"x", "positions"}):
+            continue
+        (now, error), (then, other) = (logits(op, inputs, call, monkeypatch) for inputs in (call.inputs, later))
+        assert np.all(np.abs(then - now) <= error + other), f"{name}: shifted positions give other logits"
+        count += now.shape[-1] > 1
+    assert count, f"{op}: no sampled case has two tokens; add one"
+
+
+GENERIC: dict[str, Callable[[str, pytest.MonkeyPatch], None]] = {
+    "decode": decode,
+    "shift invariant": shift_invariant,
+    "relative": relative,
+}
