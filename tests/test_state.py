@@ -77,22 +77,15 @@ def test_a_key_with_the_kind_of_a_scaling_alone_is_found() -> None:
     assert {f"rope/alone/scaling-{name}" for name, *_ in state_cases.RECORDS} <= failing
 
 
-def test_cases_of_state_are_asked_in_the_most_precise_dtype_alone() -> None:
-    target = load_python(SimpleNamespace(rope=posref.rope, backend="torch", dtypes=("bfloat16", "float32")))
-    asked = {dtype: {case.id for case in cases_in(target, stored("rope"), dtype)} for dtype in target.dtypes}
-    own = {case.id for case in alone("rope")}
+@pytest.mark.parametrize(("op", "dtypes"), [("rope", ("bfloat16", "float32")), ("rope_frequencies", ("bfloat16",))])
+def test_cases_of_state_are_asked_in_the_most_precise_dtype_alone(op: str, dtypes: tuple[str, ...]) -> None:
+    """Constants of half precision in float32: it is no dtype of the target, but the one in which its constants are asked."""
+    target = load_python(SimpleNamespace(**{op: REGISTRY[op].function}, backend="torch", dtypes=dtypes))
+    asked = {dtype: {case.id for case in cases_in(target, stored(op), dtype)} for dtype in asked_dtypes(target, op)}
+    own = {case.id for case in alone(op)}
     assert own
-    assert own <= asked["float32"]
-    assert not own & asked["bfloat16"]
-
-
-def test_constants_of_half_precision_are_asked_cases_of_state_in_float32() -> None:
-    """It is no dtype of the target, but the one in which its constants are asked."""
-    target = load_python(SimpleNamespace(rope_frequencies=posref.rope_frequencies, backend="torch", dtypes=("bfloat16",)))
-    assert asked_dtypes(target, "rope_frequencies") == ("float32",)
-    own = {case.id for case in alone("rope_frequencies")}
-    assert own
-    assert own <= {case.id for case in cases_in(target, stored("rope_frequencies"), "float32")}
+    assert own <= asked.pop("float32")
+    assert all(not own & others for others in asked.values())
 
 
 # ---- results that share memory --------------------------------------------------------------------------------------------
