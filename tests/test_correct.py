@@ -9,7 +9,8 @@ from posref.conformance import Report, check
 from posref.conformance.targets.python import load_python
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
-FEW = ("numpy_alibi_bloom", "numpy_exp_log", "numpy_fused_tiles", "torch_t5")  # thorough/test_bounds.py asks all
+# thorough/test_bounds.py asks all
+FEW = ("numpy_alibi_bloom", "numpy_complex", "numpy_exp_log", "numpy_fused_tiles", "torch_t5")
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.stem in FEW], ids=lambda file: file.stem)

@@ -37,11 +37,10 @@ def by_exp2(xp: Any) -> dict[str, Any]:
         positions: Any, /, *, form: str, beta: float, original_length: int, offset: int, dtype: Any = None
     ) -> Any:
         places = xp.clip(positions + offset, 0, None)
-        steps, smooth = (
-            places // original_length + 1.0,
-            xp.clip(xp.asarray(places, dtype=xp.float64) / original_length, 1.0, None),
-        )
-        found = 1 + beta * (LN2 * xp.log2(xp.asarray(steps if form == "steps" else smooth, dtype=xp.float32)))
+        grown = places // original_length + 1.0
+        if form != "steps":
+            grown = xp.clip(xp.asarray(places, dtype=xp.float64) / original_length, 1.0, None)
+        found = 1 + beta * (LN2 * xp.log2(xp.asarray(grown, dtype=xp.float32)))
         return xp.asarray(found, dtype=dtype)
 
     return {f.__name__: f for f in (rope_frequencies, alibi_slopes, xpos_scales, attention_temperature)}
@@ -72,60 +71,36 @@ def online_attention(block: int) -> Any:
     return attention
 
 
-def by_complex(xp: Any) -> dict[str, Any]:
-    """Return rotations by complex numbers, with the angle in float32."""
-
-    def turned(x: Any, angles: Any, layout: str) -> Any:
-        if layout == "interleaved_to_half":
-            raise NotImplementedError
-        d = 2 * angles.shape[-1]
-        head = (
-            x[..., :d].reshape(*x.shape[:-1], 2, d // 2) if layout == "half" else x[..., :d].reshape(*x.shape[:-1], d // 2, 2)
-        )
-        a, b = (head[..., 0, :], head[..., 1, :]) if layout == "half" else (head[..., 0], head[..., 1])
-        z = (a + 1j * b) * xp.exp(1j * angles)
-        pair = xp.stack([z.real, z.imag], -2 if layout == "half" else -1)
-        return xp.concatenate([pair.reshape(*x.shape[:-1], d), x[..., d:]], -1)
-
-    def rope(x: Any, positions: Any, /, *, layout: str, base: float, rotary_dim: int | None = None) -> Any:
-        d = rotary_dim or x.shape[-1]
-        inv_freq = xp.exp(xp.arange(0, d, 2, dtype=xp.float32) * float(-math.log(base) / d))
-        return turned(x, xp.asarray(positions, dtype=xp.float32)[..., None] * inv_freq, layout)
-
-    def mixed_rope(x: Any, positions: Any, frequencies: Any, /, *, layout: str) -> Any:
-        if frequencies.ndim > 2 or positions.ndim != 2:
-            raise NotImplementedError
-        angles = xp.einsum("at,af->tf", xp.asarray(positions, dtype=xp.float32), xp.asarray(frequencies, dtype=xp.float32))
-        return turned(x, angles, layout)
-
-    return {"rope": rope, "mixed_rope": mixed_rope}
+def mixed_by_complex(x: Any, positions: Any, frequencies: Any, /, *, layout: str) -> Any:
+    """Return the rotation by complex numbers, with the angle in float32."""
+    if layout == "interleaved_to_half" or frequencies.ndim > 2 or positions.ndim != 2:
+        raise NotImplementedError
+    angles = np.einsum("at,af->tf", positions.astype(np.float32), frequencies)
+    pairs, axis = angles.shape[-1], -2 if layout == "half" else -1
+    head = x[..., : 2 * pairs].reshape(*x.shape[:-1], *((2, pairs) if layout == "half" else (pairs, 2)))
+    z = (np.take(head, 0, axis) + 1j * np.take(head, 1, axis)) * np.exp(1j * angles)
+    return np.concatenate([np.stack([z.real, z.imag], axis).reshape(*x.shape[:-1], 2 * pairs), x[..., 2 * pairs :]], -1)
 
 
-def by_tables(xp: Any) -> dict[str, Any]:
-    """Return encodings that are looked up in tables, by index or by a product with ones and zeros."""
-
-    def one_hot(index: Any, rows: int, dtype: Any) -> Any:
-        return xp.asarray(index[..., None] == xp.arange(rows), dtype=dtype)
+def learned_by_one_hot(xp: Any) -> Any:
+    """Return the rows of a table by a product with ones and zeros."""
 
     def learned(positions: Any, rows: Any, /, *, offset: int = 0) -> Any:
-        return one_hot(positions + offset, rows.shape[0], rows.dtype) @ rows
+        ones = xp.asarray((positions + offset)[..., None] == xp.arange(rows.shape[0]), dtype=rows.dtype)
+        return ones @ rows
 
-    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
-        if (
-            layout != "half"
-            or bool((positions < 0).any())
-            or bool((positions > 5000).any())
-            or positions.dtype.is_floating_point
-        ):
-            raise NotImplementedError
-        inv_freq = 1.0 / base ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])
-        angles = torch.outer(torch.arange(5001).float(), inv_freq)
-        table = torch.cat([angles.cos(), angles.sin()], -1)
-        cos, sin = table[positions].chunk(2, -1)
-        a, b = x.float().chunk(2, -1)
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
+    return learned
 
-    return {"learned": learned, "rope": rope} if xp is torch else {"learned": learned}
+
+def rope_by_table(x: torch.Tensor, positions: torch.Tensor, /, *, layout: str, base: float) -> Any:
+    """Return the rotation by cosines and sines that are looked up by position."""
+    if layout != "half" or positions.dtype.is_floating_point or bool(((positions < 0) | (positions > 5000)).any()):
+        raise NotImplementedError
+    inv_freq = 1.0 / base ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])
+    angles = torch.outer(torch.arange(5001).float(), inv_freq)
+    cos, sin = torch.cat([angles.cos(), angles.sin()], -1)[positions].chunk(2, -1)
+    a, b = x.float().chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
 
 
 def circulant_by_fft(x: Any, positions: Any, coefficients: Any, /, *, inverse: bool = False) -> Any:
@@ -159,9 +134,8 @@ def linear_by_state(
         raise NotImplementedError
 
     def rotated(x: Any, positions: Any) -> Any:
-        angles = positions[:, None].astype(np.float32) * np.float32(base) ** (
-            -np.arange(0, x.shape[-1], 2, np.float32) / x.shape[-1]
-        )
+        exponents = -np.arange(0, x.shape[-1], 2, np.float32) / x.shape[-1]
+        angles = positions[:, None].astype(np.float32) * np.float32(base) ** exponents
         a, b = np.split(x, 2, -1)
         return np.concatenate([a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles)], -1)
 
@@ -190,9 +164,9 @@ WAYS: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     "exp2 torch": (by_exp2(torch), "torch", ("float32",)),
     "online softmax, 4 keys": ({"attention": online_attention(4)}, "torch", HALF),
     "online softmax, 1 key": ({"attention": online_attention(1)}, "torch", HALF),
-    "complex numpy": (by_complex(np), "numpy", ("float32",)),
-    "tables torch": (by_tables(torch), "torch", HALF),
-    "tables numpy": (by_tables(np), "numpy", ("float32", "float64")),
+    "complex numpy": ({"mixed_rope": mixed_by_complex}, "numpy", ("float32",)),
+    "tables torch": ({"learned": learned_by_one_hot(torch), "rope": rope_by_table}, "torch", HALF),
+    "tables numpy": ({"learned": learned_by_one_hot(np)}, "numpy", ("float32", "float64")),
     "FFT": ({"circulant_string": circulant_by_fft}, "numpy", ("float32", "float64")),
     "eigenvectors": ({"liere_rotations": liere_by_eigenvectors}, "numpy", ("float32", "float64")),
     "state": ({"rotary_linear_attention": linear_by_state}, "numpy", ("float32",)),
