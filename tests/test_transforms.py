@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -55,21 +54,29 @@ def arrays(library: Library, dtype: str = "float32") -> tuple[Any, ...]:
 # ---- compilers ---------------------------------------------------------
 
 
-@pytest.mark.thorough
-def test_torch_compile_with_dynamic_shapes() -> None:
-    """One graph for every length, and a gradient through it."""
-    torch.compiler.reset()
-    graphs = []
+class Graphs(list[Any]):
+    """A compiler that lists the graphs that it is given."""
 
-    def count(graph: Any, _: Any) -> Callable[..., Any]:
-        graphs.append(graph)
-        return graph.forward
+    def __call__(self, graph: Any, _: Any) -> Callable[..., Any]:
+        self.append(graph)
+        return graph.forward  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def graphs() -> Graphs:
+    torch.compiler.reset()
+    return Graphs()
+
+
+@pytest.mark.thorough
+def test_torch_compile_with_dynamic_shapes(graphs: Graphs) -> None:
+    """One graph for every length, and a gradient through it."""
 
     def function(x: Any, p: Any) -> Any:
         return posref.rope(x, p, layout="half", base=10000.0, rotary_dim=4, scaling=YaRN(4.0, 64))
 
     function(torch.ones(1, 8), torch.arange(1))  # the namespace of a library is looked up once, in a call before
-    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=count)
+    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=graphs)
     for length in (5, 6, 9):
         x = torch.randn(2, 3, length, 8)
         p = torch.arange(length)
@@ -102,14 +109,8 @@ def test_torch_compile_in_half_precision(name: str) -> None:
     assert torch.equal(torch.compile(function, fullgraph=True, backend="eager")(q, k, p, t), expected)
 
 
-def test_a_length_may_be_an_array() -> None:
+def test_a_length_may_be_an_array(graphs: Graphs) -> None:
     """One graph serves every length, in both libraries, and balls and bounds know it too."""
-    torch.compiler.reset()
-    graphs = []
-
-    def count(graph: Any, _: Any) -> Callable[..., Any]:
-        graphs.append(graph)
-        return graph.forward
 
     def function(x: Any, p: Any, length: Any) -> Any:
         return posref.rope(x, p, layout="half", base=10000.0, scaling=DynamicNTK(4.0, 64), length=length)
@@ -117,7 +118,7 @@ def test_a_length_may_be_an_array() -> None:
     q, _, p, _ = arrays(TORCH)
     of_jax = [JAX.array(TORCH.host(a), dtype) for a, dtype in ((q, "float32"), (p, None))]
     function(q, p, torch.tensor(1))
-    compiled, jitted = torch.compile(function, fullgraph=True, backend=count), jax.jit(function)
+    compiled, jitted = torch.compile(function, fullgraph=True, backend=graphs), jax.jit(function)
     balls = [exact.asarray(TORCH.host(a), dtype=dtype) for a, dtype in ((q, exact.float64), (p, exact.int64))]
     lengths = (3, 64, 65, 5000)
     results = {length: compiled(q, p, torch.tensor(length)) for length in lengths}
@@ -236,71 +237,53 @@ def test_torch_gradcheck(name: str) -> None:
     )
 
 
-def test_torch_gradcheck_of_shaw_and_frequencies() -> None:
-    rng = np.random.default_rng(1)
-    q, k, v, table, weights = (
-        torch.tensor(rng.standard_normal(shape), requires_grad=True) for shape in ((3, 4), (5, 4), (5, 4), (6, 4), (3, 5))
-    )
-    at = torch.tensor([1, 5, 2]), torch.arange(5)
-    options = {"left": 3, "right": 2, "order": "query_minus_key"}
-    assert torch.autograd.gradcheck(lambda *a: posref.shaw_scores(*a, *at, **options), (q, k, table))
-    assert torch.autograd.gradcheck(lambda *a: posref.shaw_values(*a, *at, **options), (weights, v, table))
+def test_torch_gradcheck_of_positions_and_frequencies() -> None:
     frequencies = torch.tensor(FREQUENCIES, requires_grad=True)
     positions = torch.tensor([0.0, 1.0, 2.5, -3.0], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda p, f: posref.rope_table(p, f, attention_factor=1.5), (positions, frequencies))
     assert torch.autograd.gradcheck(lambda p: posref.sinusoidal(p, 6, layout="sin_cos"), (positions,))
 
 
-@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+def gradients_of(library: Library, function: Callable[..., Any], *arrays: Any) -> list[np.ndarray]:
+    """Return the gradients of a sum in all of its arrays."""
+    if library is JAX:
+        found = jax.jit(jax.grad(function, argnums=tuple(range(len(arrays)))))(*arrays)
+    else:
+        leaves = [array.requires_grad_() for array in arrays]
+        found = torch.autograd.grad(function(*leaves), leaves)
+    return [library.host(gradient) for gradient in found]
+
+
+libraries = pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+
+
+@libraries
 def test_learned_frequencies_get_their_gradient(library: Library) -> None:
     """d/df of the sum of sin(p f) is the sum of p cos(p f)."""
     positions, given_frequencies = np.asarray([0, 1, 2, 5]), np.asarray([1.0, 0.25, 0.0625])
     p, f = library.array(positions), library.array(given_frequencies, "float32")
-    if library is TORCH:
-        f.requires_grad_()
-        posref.rope_table(p, f)[1].sum().backward()
-        gradient = library.host(f.grad)
-    else:
-        gradient = library.host(jax.jit(jax.grad(lambda f: jnp.sum(posref.rope_table(p, f)[1])))(f))
+    (gradient,) = gradients_of(library, lambda f: posref.rope_table(p, f)[1].sum(), f)
     expected = np.sum(positions[:, None] * np.cos(positions[:, None] * given_frequencies), axis=0)
     # sum of |p| is 8; each cosine within 4 roundoffs and that of an exact angle; each product and each of 3 sums
     # rounded
     assert np.all(np.abs(gradient - expected) <= 8 * (4 + 1 + 3) * 2.0**-24)
 
 
-@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+@libraries
 def test_the_gradient_of_a_table_counts_its_rows(library: Library) -> None:
     p = library.array(np.asarray([0, 1, 2, 4, 60]))
     buckets = library.host(posref.t5_buckets(p[None, :] - p[:, None], bidirectional=True, num_buckets=8))
     expected = np.broadcast_to(np.bincount(buckets.ravel(), minlength=8)[:, None], (8, 3))
-
-    def total(table: Any) -> Any:
-        return posref.t5_bias(p, p, table, bidirectional=True).sum()
-
     table = library.array(np.ones((8, 3)), "float32")
-    if library is TORCH:
-        total(table.requires_grad_()).backward()
-        gradient = table.grad
-    else:
-        gradient = jax.grad(total)(table)
-    np.testing.assert_array_equal(library.host(gradient), expected)
+    (gradient,) = gradients_of(library, lambda table: posref.t5_bias(p, p, table, bidirectional=True).sum(), table)
+    np.testing.assert_array_equal(gradient, expected)
 
 
-@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+@libraries
 def test_a_masked_row_has_a_gradient_of_zero_and_no_nan(library: Library) -> None:
     q, k, p, _ = arrays(library)
     mask = p[:, None] > p  # the first query may attend to nothing
-
-    def total(q: Any, k: Any) -> Any:
-        return posref.attention(q, k, k, mask=mask).sum()
-
-    if library is TORCH:
-        q.requires_grad_(), k.requires_grad_()
-        total(q, k).backward()
-        gradients = q.grad, k.grad
-    else:
-        gradients = jax.jit(jax.grad(total, argnums=(0, 1)))(q, k)
-    of_q, of_k = (library.host(g) for g in gradients)
+    of_q, of_k = gradients_of(library, lambda q, k: posref.attention(q, k, k, mask=mask).sum(), q, k)
     assert np.all(np.isfinite(of_q))
     assert np.all(np.isfinite(of_k))
     assert np.all(of_q[..., 0, :] == 0)  # attends to nothing
