@@ -126,7 +126,8 @@ def shifted(op: str) -> Iterator[tuple[str, Call, Arrays]]:
         (call,) = case.calls
         later, exact = dict(call.inputs), True
         for name in positions_of(op):
-            now, shift = call.inputs[name], OF_ROLES if "role" in call.params else SHIFT
+            now = call.inputs[name]
+            shift: Any = OF_ROLES if "role" in call.params else SHIFT
             if of_coordinates(op, name):
                 shift = shift * np.arange(1, len(now) + 1).reshape(-1, *[1] * (now.ndim - 1))
             later[name] = now + shift
