@@ -67,7 +67,7 @@ def xpos_scales(
 ) -> Tensor:
     """RotaryEmbedding.get_scale, of as many positions at once as put the middle at the centre."""
     module = _xpos_module(dim, 1e4, scale_base, gamma)
-    found = torch.cat([_scale(module, part, centre, role) for part in _parts(positions.reshape(-1), centre)])
+    found = torch.cat([_scale(module, part, centre, role) for part in positions.reshape(-1).split(2 * centre + 1)])
     return found[:, ::2].reshape(*positions.shape, dim // 2)
 
 
@@ -121,11 +121,6 @@ def _xpos_module(dim: int, base: float, scale_base: float, gamma: float) -> Rota
     if dim == 2:
         lacks("no RotaryEmbedding(2), which raises a ZeroDivisionError")
     return RotaryEmbedding(dim, theta=base, use_xpos=True, xpos_scale_base=scale_base)
-
-
-def _parts(rows: Tensor, centre: int) -> tuple[Tensor, ...]:
-    """Return rows in parts that are no longer than twice the centre, and one."""
-    return tuple(rows.split(2 * centre + 1))
 
 
 def _scale(module: RotaryEmbedding, positions: Tensor, centre: int, role: str) -> Tensor:

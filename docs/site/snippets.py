@@ -33,7 +33,7 @@ def code(op: str, library: str) -> list[str]:
     lines = [line, "import posref", ""] if inputs or library != "NumPy" else ["import posref", ""]
     for name in parameters_of(record.function):
         lines += _array(name, inputs[name], xp) if name in inputs else []
-    written = {name: _text(value) for name, value in call.params.items()}
+    written = {name: f'"{value}"' if isinstance(value, str) else repr(value) for name, value in call.params.items()}
     positional, keywords = bind(op, {name: name for name in inputs}, written)
     words = [*positional, *(f"{name}={value}" for name, value in keywords.items())]
     if not inputs and library != "NumPy":
@@ -46,11 +46,6 @@ def code(op: str, library: str) -> list[str]:
 def shape(op: str) -> tuple[int, ...]:
     """Return the shape of the first result."""
     return first_case(op).expected[REGISTRY[op].outputs[0]].shape
-
-
-def _text(value: Any) -> str:
-    """Return a value in code; strings have double quotes."""
-    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _call(head: str, words: list[str]) -> list[str]:

@@ -152,7 +152,7 @@ def _joined(
     size = max(SEEN, SEEN * CACHE // max(1, *(f.nbytes for f in found)))
     if rows.size < BLOCKS * size or any(f.shape[f.ndim - 1 - rows.from_the_right] != SEEN for f in found):
         return function(*arrays, **options)  # it is small, or the result is not divided as the arguments are
-    results = [over] if over is not None and _fits(over, found, rows) else [_empty(f, rows) for f in found]
+    results = [over] if over is not None and _fits(over, found, rows) else [empty(_whole(f, rows), f) for f in found]
     starts = range(0, rows.size - 1, size)  # the last block takes a single index that is left
     for start, stop in zip(starts, (*starts[1:], rows.size), strict=True):
         block = of_block(start, stop)
@@ -172,11 +172,6 @@ def _taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
 def _fits(over: Array, found: tuple[Array, ...], rows: Rows) -> bool:
     """Return whether the whole of the only result has the shape and dtype of an array."""
     return len(found) == 1 and found[0].dtype == over.dtype and _whole(found[0], rows) == tuple(over.shape)
-
-
-def _empty(first: Array, rows: Rows) -> Array:
-    """Return an uninitialised array for the whole of a result."""
-    return empty(_whole(first, rows), first)
 
 
 def _whole(first: Array, rows: Rows) -> tuple[int, ...]:

@@ -204,7 +204,7 @@ def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
         )
     place.set_xscale("log" if chart.log_x else "linear")
     place.set_aspect("equal" if chart.equal else "auto")
-    if chart.log_y and _positive(chart):
+    if chart.log_y and all(np.any(y > 0) for _, y in chart.series.values() if len(y)):
         _log(place, chart)
     if many:
         _name_ends(place, chart)
@@ -254,10 +254,6 @@ def _first(group: Sequence[float], apart: float, low: float, high: float) -> flo
 
 def _last(group: Sequence[float], apart: float, low: float, high: float) -> float:
     return _first(group, apart, low, high) + (len(group) - 1) * apart
-
-
-def _positive(chart: Lines) -> bool:
-    return all(np.any(y > 0) for _, y in chart.series.values() if len(y))
 
 
 def _map(place: Any, chart: Map) -> None:

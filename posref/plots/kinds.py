@@ -39,13 +39,8 @@ def _is_mask(record: Encoding) -> bool:
     return record.returns == "mask"
 
 
-def _places(record: Encoding) -> bool:
-    """Return whether the only arrays are positions of queries and keys."""
-    return set(record.arrays) == {"q_positions", "k_positions"}
-
-
 def _is_distances(record: Encoding) -> bool:
-    return _places(record) and record.family == "extension" and not _is_mask(record)
+    return set(record.arrays) == {"q_positions", "k_positions"} and record.family == "extension" and not _is_mask(record)
 
 
 def _is_bias(record: Encoding) -> bool:
