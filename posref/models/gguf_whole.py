@@ -91,15 +91,6 @@ def _text(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) 
     if name not in layouts() and name != "baichuan":
         known = ", ".join(sorted({*layouts(), *ALIBI, *LEARNED, *T5, "baichuan", CLIP, "mpt"}))
         refuse(f"general.architecture must be a known one; got {name!r}. Known: {known}.")
-    return _rotary(metadata, name, rope_factors)
-
-
-def _alibi(metadata: Mapping[str, Any], name: str, largest: float) -> Entry:
-    heads = integer((f"{name}.attention.head_count",), metadata)
-    return Entry("alibi", {"heads": heads, "form": "distance", "max_bias": largest})
-
-
-def _rotary(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) -> list[Entry | None]:
     layout: Layout | None = "interleaved" if name == "baichuan" else None
     count = integer((f"{name}.block_count",), metadata)
     if count > MOST:
@@ -107,3 +98,8 @@ def _rotary(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None
     found = [read_gguf(metadata, name, rope_factors, None, layer, layout) for layer in range(count)]
     found = found[:1] if all(options == found[0] for options in found) else found
     return [None if options is None else Entry("rope", {**options}) for options in found]
+
+
+def _alibi(metadata: Mapping[str, Any], name: str, largest: float) -> Entry:
+    heads = integer((f"{name}.attention.head_count",), metadata)
+    return Entry("alibi", {"heads": heads, "form": "distance", "max_bias": largest})

@@ -78,10 +78,6 @@ def _sliding_or_no_window(config: Config, rules: Rules, layers: Able, count: int
     return [not has_window(config) or kind == SLIDING for _, kind in layers]
 
 
-def _sliding_always(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
-    return [kind == SLIDING for _, kind in layers]
-
-
 def unless_null(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
     """Return whether the parameters of a layer's type are not null. If they are, it does not rotate."""
     given = config.get("rope_parameters")
@@ -101,7 +97,7 @@ ROTATES: dict[str, Callable[[Config, Rules, Able, int], list[bool]]] = {
     "listed": listed,
     "sliding": sliding,
     "sliding, or all without a window": _sliding_or_no_window,
-    "sliding, window or not": _sliding_always,
+    "sliding, window or not": lambda config, rules, layers, count: [kind == SLIDING for _, kind in layers],
 }
 
 

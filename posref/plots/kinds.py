@@ -107,10 +107,6 @@ def _own(asked: Asked) -> Chart:
     return PICTURES[asked.op].draw(asked)
 
 
-def _any(record: Encoding) -> bool:
-    return bool(array_names(record.name))
-
-
 KINDS = {
     kind.name: kind
     for kind in (
@@ -136,7 +132,7 @@ KINDS = {
         Kind("scaling", "how context extensions change each frequency", _has_base, scaling),
         Kind("bound", "RoFormer's bound on the decay", _has_base, bound),
         Kind("error", "the error of float32, float16 and bfloat16 angles", _has_base, error),
-        Kind("example", "the result of the operation's first case", _any, example),
+        Kind("example", "the result of the operation's first case", lambda record: bool(array_names(record.name)), example),
     )
 }
 

@@ -228,12 +228,7 @@ def sine_2d(asked: Asked) -> Chart:
     return heat(asked, "column (18 valid, then padding)", "row", products, "inner product", square=True)
 
 
-def _adds(chart: Map) -> bool:
-    values = chart.values
-    return same(values - values[:1], (values - values[:1])[:, :1], 64)
-
-
-@picture(_adds, "grid")
+@picture(lambda chart: same(chart.values - chart.values[:1], (chart.values - chart.values[:1])[:, :1], 64), "grid")
 def sinusoidal_nd(asked: Asked) -> Chart:
     """The product of two cells is a term of their rows plus a term of their columns: a cross, not a disc."""
     return grid(asked)

@@ -92,11 +92,7 @@ def relative_shift(asked: Asked) -> Chart:
     )
 
 
-def _clipped(chart: Map) -> bool:
-    return bool((chart.values == np.clip(-APART, -12, 6) + 12).all())
-
-
-@picture(_clipped)
+@picture(lambda chart: (chart.values == np.clip(-APART, -12, 6) + 12).all())
 def shaw_scores(asked: Asked) -> Chart:
     """Each offset has its own vector up to the clip, 12 to the left and 6 to the right; all beyond it share the last."""
     places = np.arange(TOKENS)

@@ -54,11 +54,7 @@ def apply_rope(asked: Asked) -> Chart:
     return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
-def _geometric(chart: Lines) -> bool:
-    return all(same(y[1:] / y[:-1], y[1] / y[0], 64) for _, y in chart.series.values()) and len(chart.series) == 3
-
-
-@picture(_geometric)
+@picture(lambda chart: all(same(y[1:] / y[:-1], y[1] / y[0], 64) for _, y in chart.series.values()) and len(chart.series) == 3)
 def rope_frequencies(asked: Asked) -> Chart:
     """Each pair rotates more slowly than the pair before by the same factor, so each base is a straight line here."""
     series = {}
@@ -256,16 +252,12 @@ def circulant_string(asked: Asked) -> Chart:
     return _three_queries(asked, call(asked, {}, x=x, positions=NINE_BY_NINE, coefficients=coefficients)[0])
 
 
-def _not_by_offset(chart: Map) -> bool:
-    return same(np.diag(chart.values), chart.values[0, 0], 64) and not _by_offset(chart)
-
-
 def _generators(seed: int, size: int) -> Numbers:
     half = np.tril(_random(2, 1, size, size, seed=seed), -1) / 3
     return half - np.swapaxes(half, -1, -2)
 
 
-@picture(_not_by_offset)
+@picture(lambda chart: same(np.diag(chart.values), chart.values[0, 0], 64) and not _by_offset(chart))
 def liere(asked: Asked) -> Chart:
     """Lengths stay (equal values on the diagonal), but rotations of two axes do not commute: equal offsets differ."""
     x = np.tile(_random(1, 8, seed=7), (36, 1))
@@ -369,11 +361,7 @@ def pope(asked: Asked) -> Chart:
     return lines(asked, "position (tokens)", "cosine part of channel 0", series)
 
 
-def _signed(chart: Map) -> bool:
-    return toeplitz(chart.values, 48) and chart.values.min() < 0 < chart.values.max()
-
-
-@picture(_signed)
+@picture(lambda chart: toeplitz(chart.values, 48) and chart.values.min() < 0 < chart.values.max())
 def rotary_linear_attention(asked: Asked) -> Chart:
     """The weights that a value gets follow the offset alone and may be negative, unlike those of a softmax."""
     tokens = 48
@@ -383,17 +371,13 @@ def rotary_linear_attention(asked: Asked) -> Chart:
     return heat(asked, "key (the values are one-hot)", "query", found, "weight", square=True)
 
 
-def _turned_back(chart: Map) -> bool:
-    return same(chart.values, _expected(len(chart.values)), 64)
-
-
 def _expected(tokens: int) -> Numbers:
     rows = sines(-np.arange(tokens), 32, 100.0)  # values of one in each pair's first channel, at offset 0 - q
     both = rows.reshape(tokens, 16, 2)
     return np.stack([both[..., 1], both[..., 0]], axis=-1).reshape(tokens, 32)
 
 
-@picture(_turned_back)
+@picture(lambda chart: same(chart.values, _expected(len(chart.values)), 64))
 def rotated_values(asked: Asked) -> Chart:
     """The value of key 0 reaches each query rotated by their offset: pairs of a cosine and a sine that falls at first."""
     tokens = asked.tokens
