@@ -64,7 +64,6 @@ RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
     "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
 }  # fmt: skip
 GIVEN, DEFAULT = "given", "default"
-AT_DEFAULT = frozenset({DEFAULT})
 
 
 @dataclass(frozen=True)

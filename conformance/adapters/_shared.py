@@ -99,6 +99,13 @@ def from_grid(make: Callable[[int, int], Any], positions: Array, width: int, *, 
     return make(rows, columns)[positions[0, ...] * columns + positions[1, ...]]
 
 
+def is_neox(layout: str) -> bool:
+    """Return whether a layout is that of GPT-NeoX, as serving engines call it."""
+    if layout not in ("half", "interleaved"):
+        lacks(f"no layout {layout!r}")
+    return layout == "half"
+
+
 def _parts(made: Any) -> Any:
     return made if isinstance(made, tuple | list) else (made,)
 

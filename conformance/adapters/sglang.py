@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from posref.scaling import DynamicNTK, Linear, LongRoPE, Proportional, Scaling, YaRN
 
-from ._shared import flat_tokens, hf_parameters, lacks, only_package
+from ._shared import flat_tokens, hf_parameters, is_neox, lacks, only_package
 
 PACKAGE = "sglang"
 backend = "torch"
@@ -85,7 +85,7 @@ def rope(
         lacks("LongRoPE is in halves")
     position = _position(where, width, position, grows=not isinstance(scaling, LongRoPE))
     part = scaling.rotated if isinstance(scaling, Proportional) else 1.0
-    module = rotary.get_rope(x.shape[-1], width, position, base, _neox(layout), parameters, x.dtype, part)
+    module = rotary.get_rope(x.shape[-1], width, position, base, is_neox(layout), parameters, x.dtype, part)
     if not isinstance(scaling, LongRoPE):
         module._ensure_cos_sin_cache_length(int(where.max()))  # as the engine does
     query = tokens.flatten(1).clone()
@@ -108,14 +108,14 @@ def mrope(
     position = _position(where, dim, position, grows=True)
     if arrangement == "ernie" and scaling is None:
         listed = [*sections[1:], sections[0]]
-        module = multimodal.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, position, base, _neox(layout), x.dtype, listed)
+        module = multimodal.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, position, base, is_neox(layout), x.dtype, listed)
         module._apply_rotary_emb_wrapped = multimodal.apply_rotary_emb  # not compiled
         return module.forward_native(where, flat, flat.clone())[0].reshape(x.shape)
     if arrangement == "ernie" or (arrangement == "round_robin" and scaling is not None):
         lacks(f"no mRoPE that is {arrangement!r} with {scaling!r}")
     how = {"mrope_interleaved": arrangement == "interleaved", "mrope_interleaved_glm": arrangement == "round_robin"}
     parameters = {**(parameters or {"rope_type": "default"}), "mrope_section": list(sections), **how}
-    module = rotary.get_rope(x.shape[-1], dim, position, base, _neox(layout), parameters, x.dtype)
+    module = rotary.get_rope(x.shape[-1], dim, position, base, is_neox(layout), parameters, x.dtype)
     module._ensure_cos_sin_cache_length(int(where.max()))  # as the engine does
     return module(where, flat, flat.clone())[0].reshape(x.shape)
 
@@ -146,12 +146,6 @@ def _parameters(scaling: Scaling | None, dim: int, head: int) -> tuple[dict[str,
             return hf_parameters(scaling)[0], int(original * factor)
         case _:
             return hf_parameters(scaling)[0], None
-
-
-def _neox(layout: str) -> bool:
-    if layout not in ("half", "interleaved"):
-        lacks(f"no layout {layout!r}")
-    return layout == "half"
 
 
 def _position(where: Tensor, dim: int, position: int | None, *, grows: bool) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from posref.scaling import DynamicNTK, Linear, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN
 
-from ._shared import flat_tokens, hf_parameters, lacks, only_package
+from ._shared import flat_tokens, hf_parameters, is_neox, lacks, only_package
 
 PACKAGE = "vllm"
 backend = "torch"
@@ -75,7 +75,7 @@ def rope(
     if isinstance(scaling, LongRoPE) and layout != "half":
         lacks("LongRoPE is in halves")
     rows = _rows(where, width, rows)
-    module = rotary.get_rope(x.shape[-1], rows, _neox(layout), {"rope_theta": base, **parameters}, dtype=x.dtype)
+    module = rotary.get_rope(x.shape[-1], rows, is_neox(layout), {"rope_theta": base, **parameters}, dtype=x.dtype)
     query = tokens.flatten(1).clone()
     return back(module(where, query, query.clone())[0].reshape(tokens.shape))
 
@@ -96,10 +96,10 @@ def mrope(
     rows = _rows(where, dim, None if rows is None else 4 * rows)
     if arrangement in ("chunked", "interleaved"):
         parameters |= {"mrope_section": list(sections), "mrope_interleaved": arrangement == "interleaved"}
-        module = rotary.get_rope(x.shape[-1], rows, _neox(layout), {"rope_theta": base, **parameters}, dtype=x.dtype)
+        module = rotary.get_rope(x.shape[-1], rows, is_neox(layout), {"rope_theta": base, **parameters}, dtype=x.dtype)
     elif arrangement == "ernie" and scaling is None:
         listed = [*sections[1:], sections[0]]
-        module = ernie.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, rows, base, _neox(layout), x.dtype, listed)
+        module = ernie.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, rows, base, is_neox(layout), x.dtype, listed)
     else:
         lacks(f"no mRoPE that is {arrangement!r} with {scaling!r}")
     return module(where, flat, flat.clone())[0].reshape(x.shape)
@@ -147,12 +147,6 @@ def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None
             parameters, _ = hf_parameters(scaling)
             rows = int(scaling.original_length * scaling.factor) if isinstance(scaling, YaRN) else None
             return {**parameters, **part}, rows
-
-
-def _neox(layout: str) -> bool:
-    if layout not in ("half", "interleaved"):
-        lacks(f"no layout {layout!r}")
-    return layout == "half"
 
 
 def _rows(where: Tensor, dim: int, rows: int | None) -> int:

@@ -14,5 +14,4 @@ NOISE, LINE = 1 << 26, 1 << 8  # bytes of lines that are no messages, before one
 REPEATED = 100_000  # bytes of standard error that are written on
 TAIL = 4096  # bytes of standard error that are kept
 START_REPLY = 1 << 20  # bytes of a line, besides tensors
-REPLY = 1 << 22  # bytes of a reply of a Python target's process, which has no numbers of tensors
 BYTES_PER_VALUE = 24  # of a reply in JSON: twice what binary64 takes in base64

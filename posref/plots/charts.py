@@ -182,7 +182,8 @@ def _draw(place: Any, chart: Chart, colours: Sequence[str]) -> None:
     elif isinstance(chart, Map):
         _map(place, chart)
     elif isinstance(chart, Points):
-        _points(place, chart)
+        dots = place.scatter(chart.x, chart.y, c=chart.colour, s=3, linewidths=0, rasterized=True)
+        place.figure.colorbar(dots, ax=place, label=chart.unit, pad=0.02)
 
 
 def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
@@ -286,8 +287,3 @@ def ticks_of_panels(panels: Sequence[int]) -> tuple[list[int], list[int]]:
         numbers += own
         begin += size + 1
     return places, numbers
-
-
-def _points(place: Any, chart: Points) -> None:
-    dots = place.scatter(chart.x, chart.y, c=chart.colour, s=3, linewidths=0, rasterized=True)
-    place.figure.colorbar(dots, ax=place, label=chart.unit, pad=0.02)

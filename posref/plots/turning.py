@@ -90,7 +90,8 @@ def scaling(asked: Asked) -> Lines:
 
 def decay(asked: Asked) -> Lines:
     """Return the inner product by distance: its mean and range in bins that grow with the distance."""
-    edges = _bins()
+    ends = sorted({round(2 ** (k / PER_OCTAVE)) for k in range(16 * PER_OCTAVE + 1)})
+    edges = list(pairwise(ends))  # bins from 1 to 2**16, four per octave where there are enough integers
     series, ranges = {}, {}
     for name, frequencies in _of_bases(asked).items():
         values = [analysis.decay(frequencies, np.arange(a, b, dtype=np.float64)) for a, b in edges]
@@ -100,12 +101,6 @@ def decay(asked: Asked) -> Lines:
             ranges[name] = (np.asarray([v.min() for v in values]), np.asarray([v.max() for v in values]))
     seen = "Queries and keys are all ones: 1 at distance 0. Curves are means over bins of distances, bands the range in a bin."
     return Lines(asked.title, "distance (tokens)", "inner product / that at distance 0", seen, series, ranges, log_x=True)
-
-
-def _bins() -> list[tuple[int, int]]:
-    """Return bins of distances from 1 to 2**16, four per octave where there are enough integers."""
-    edges = sorted({round(2 ** (k / PER_OCTAVE)) for k in range(16 * PER_OCTAVE + 1)})
-    return list(pairwise(edges))
 
 
 def bound(asked: Asked) -> Lines:
