@@ -69,7 +69,8 @@ def test_a_writer_is_seen(source: str) -> None:
     assert not writers("p.open('rb'); open(p); np.savez(file, a=a); self.open()")
 
 
-READING = {"os.open(os.devnull, os.O_WRONLY)", "os.open(os.devnull, os.O_RDONLY)", "os.open(os.devnull, os.O_RDWR)"}
+SHARED = "open(place, 'r+b', buffering=0)"  # memory of two processes, no file of a user's
+READING = {SHARED, "os.open(os.devnull, os.O_WRONLY)", "os.open(os.devnull, os.O_RDONLY)", "os.open(os.devnull, os.O_RDWR)"}
 
 
 def test_there_is_one_writer() -> None:

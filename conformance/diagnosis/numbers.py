@@ -25,7 +25,7 @@ from posref.core.composition import reaches
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf, Real
 
-from ..calls import parameters_of, positions_of
+from ..calls import TABLES, parameters_of, positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, option, together
 from ..suite.axes import signed_places
 from ..traits import defaults, has_coordinates
@@ -423,11 +423,12 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
             return Deviation("", f"every value is {_short(k)} times what it should be", {op: wrap})
 
         yield Family(times)
-    if "apply_rope" in {op, *reaches(op)}:
+    rotations = [name for name in (op, *reaches(op)) if tuple(REGISTRY[name].arrays) == ("x", *TABLES)]
+    if rotations:
 
         def turned(k: float) -> Deviation:
             wrap = before(lambda x, cos, sin, **options: ((x, k * cos, k * sin), options))
-            return Deviation("", f"the gain is {_short(k)} times what it should be", {"apply_rope": wrap})
+            return Deviation("", f"the gain is {_short(k)} times what it should be", {rotations[0]: wrap})
 
         yield Family(turned)
     if "scale" in record.domains and "bias" in record.arrays:

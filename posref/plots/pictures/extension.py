@@ -46,7 +46,7 @@ def sliding_window(asked: Asked) -> Chart:
     return mask(asked)
 
 
-@picture(_is(lambda: 1.0 * ((APART >= 0) & (ROWS // 16 == KEYS // 16))), "mask")
+@picture(_is(lambda: 1.0 * ((APART >= 0) & (ROWS // 24 == KEYS // 24))), "mask")
 def chunked_window(asked: Asked) -> Chart:
     """A query sees the keys of its own chunk only: the first token of a chunk sees nothing before it."""
     return mask(asked)
