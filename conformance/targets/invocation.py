@@ -118,7 +118,9 @@ def _pieces(x: npt.NDArray[Any]) -> Iterator[bytes]:
 
 def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     """Return whether two arrays have the same bits."""
-    return a.dtype == b.dtype and a.shape == b.shape and all(map(operator.eq, _pieces(a), _pieces(b)))
+    if a is b or a.dtype != b.dtype or a.shape != b.shape:
+        return a is b
+    return a.tobytes() == b.tobytes() if a.size <= PIECE else all(map(operator.eq, _pieces(a), _pieces(b)))
 
 
 Bits = tuple[str, tuple[int, ...], tuple[bytes | int, ...]]
@@ -126,7 +128,7 @@ Bits = tuple[str, tuple[int, ...], tuple[bytes | int, ...]]
 
 def bits(x: npt.NDArray[Any]) -> Bits:
     """Return the dtype, the shape and the bits of an array; of a large one the hashes of its pieces, which take no memory."""
-    return x.dtype.str, x.shape, tuple(_pieces(x) if x.size <= PIECE else map(hash, _pieces(x)))
+    return x.dtype.str, x.shape, (x.tobytes(),) if x.size <= PIECE else tuple(map(hash, _pieces(x)))
 
 
 def expect_same(first: Arrays, second: Arrays) -> None:

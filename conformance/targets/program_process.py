@@ -79,7 +79,7 @@ class Child:
         self.mark, self.aloud = uuid.uuid4().hex, aloud
         self.noise: deque[bytes] = deque(maxlen=5)
         self.errors, self.repeated, self.noisy = b"", 0, 0
-        self._asked = False
+        self._asked, self._writing = False, False
         self._buffer, self._searched = bytearray(), 0
         self._open = {OUT, ERR}  # pipes that are not read to their end
         self._others = _children()
@@ -169,10 +169,16 @@ class Child:
     def _hang_up(self) -> None:
         """Close the program's input."""
         if self._in >= 0:
-            with suppress(KeyError):
-                self._selector.unregister(self._in)
+            self._let_go_of_input()
             os.close(self._in)
             self._in = -1
+
+    def _let_go_of_input(self) -> None:
+        """Wait no more until the program's input can be written to."""
+        if self._writing:
+            with suppress(KeyError):  # nothing is waited for any more
+                self._selector.unregister(self._in)
+            self._writing = False
 
     def _refuse_more(self, limit: int) -> None:
         """Raise `Stopped` if there is a message before anything was asked."""
@@ -183,11 +189,14 @@ class Child:
 
     def _exchange(self, unsent: memoryview, seconds: float) -> memoryview:
         """Wait until a pipe is ready, read and write what it takes, and return what is still to be written."""
-        writing = self._in >= 0 and self._in in self._selector.get_map()
-        if unsent and not writing:
+        if unsent and not self._writing:
+            unsent = self._write(unsent)  # a pipe takes most messages at once
+            if not unsent:
+                return unsent
             self._selector.register(self._in, selectors.EVENT_WRITE)
-        elif writing and not unsent:
-            self._selector.unregister(self._in)
+            self._writing = True
+        elif self._writing and not unsent:
+            self._let_go_of_input()
         for key, _ in self._selector.select(seconds):
             if key.fd == self._in:
                 unsent = self._write(unsent)

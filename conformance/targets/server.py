@@ -19,9 +19,12 @@ from ..calls import from_json, returns_reals
 from ..errors import Failure, PosrefError
 from ..model import Call, LoadedCase
 from . import invocation, protocol
+from .invocation import Result, same_bits
 from .python import PythonTarget, compiler_remarks, load_python
 from .replies import Reply
 from .shared_file import SharedFile
+
+LONG = str(np.dtype(np.longdouble))  # the name of a dtype takes long to make
 
 
 def main() -> None:
@@ -113,24 +116,31 @@ class Server:
         case = LoadedCase(request["case"], op, "value", "core", "", (dtype,), calls, form)
         return self.target.reply(case, step, dtype, request.get("calls", 1))
 
-    def _told(self, op: str, reply: Reply) -> dict[str, Any]:
-        """Return a reply as the protocol has it."""
+    def _told(
+        self, op: str, reply: Reply, before: Mapping[str, tuple[Result, protocol.Tensor]] | None = None
+    ) -> dict[str, Any]:
+        """Return a reply as the protocol has it; a result with the bits of the one `before` is the same tensor."""
         said = {"message": reply.message} if reply.message else {}
         if reply.status != "ok":
             return {"status": reply.status, **said}
         try:
-            outputs = {name: self._tensor(op, name, *result) for name, result in reply.outputs.items()}
+            outputs = {}
+            for name, result in reply.outputs.items():
+                first, tensor = (before or {}).get(name, (None, {}))
+                same = first is not None and first[1] == result[1] and same_bits(first[0], result[0])
+                outputs[name] = tensor if same else self._tensor(op, name, *result)
         except Failure as failure:
             return {"status": "ok", "outputs": {}, "message": str(failure)}
         told = {"status": "ok", "outputs": outputs, "changed": reply.changed, "overwrote": reply.overwrote, **said}
-        told |= {} if reply.second is None else {"second": self._told(op, reply.second)}
+        if reply.second is not None:
+            told["second"] = self._told(op, reply.second, {n: (reply.outputs[n], tensor) for n, tensor in outputs.items()})
         return {name: value for name, value in told.items() if value or name == "outputs"}
 
     def _tensor(self, op: str, name: str, host: Any, dtype: str | None) -> protocol.Tensor:
         """Return a result as a tensor; `Failure` if the protocol has none for it."""
         if dtype is None and returns_reals(op):  # a factor is a Python number
             host, dtype = host.astype(np.float64), "float64"
-        if dtype == str(np.dtype(np.longdouble)):
+        if dtype == LONG:
             dtype = "float64"  # as it is judged
         put = protocol.in_message if self.shared is None else self.shared.put
         if host.dtype.kind == "f" and dtype in OF_DTYPE:

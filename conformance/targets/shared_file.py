@@ -10,6 +10,7 @@ from ..suite.safe_files import PrivateFile
 
 ALIGNED = 16
 LARGE = 1 << 24  # bytes after which memory is given back
+POSITIONED = hasattr(os, "pread")  # not on Windows
 
 
 class SharedFile:
@@ -46,19 +47,29 @@ class SharedFile:
     def put(self, data: bytes) -> dict[str, Any]:
         """Write bytes behind the last ones, and return their place as a tensor says it."""
         at = self._end
-        self._file.seek(at)
-        left = memoryview(data)
-        while left:
-            left = left[self._file.write(left) :]
+        self._write(data, at)
         self._end += -(-len(data) // ALIGNED) * ALIGNED
         self._most = max(self._most, self._end)
         return {"at": at}
 
     def get(self, at: int, size: int) -> bytes:
         """Return at most `size` bytes from a place on."""
-        self._file.seek(at)
         self._most = max(self._most, at + size)
+        if POSITIONED:
+            return os.pread(self._file.fileno(), size, at)
+        self._file.seek(at)
         return self._file.read(size)
+
+    def _write(self, data: bytes, at: int) -> None:
+        """Write all bytes to a place."""
+        left = memoryview(data)
+        while left:
+            if POSITIONED:
+                count = os.pwrite(self._file.fileno(), left, at)
+            else:
+                self._file.seek(at)
+                count = self._file.write(left)
+            left, at = left[count:], at + count
 
     def close(self) -> None:
         """Let go of it, and remove it if it has a name."""
