@@ -72,9 +72,9 @@ def representable(x: npt.NDArray[Any], dtype: str) -> bool:
 
 def bits_of(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     """Return `x` rounded once to `dtype`, in NumPy's dtype of that name. bfloat16 is returned as uint16 with the same bits."""
-    if dtype == "float32":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(x, dtype=np.float64).astype(np.float32)  # one rounding, half to even, as processors make it
+    if dtype in ("float32", "float16"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray(x, dtype=np.float64).astype(dtype)  # one rounding, half to even: NumPy makes it of binary64
     narrow = round_to(x, dtype)
     if dtype != "bfloat16":
         return narrow.astype(dtype)
