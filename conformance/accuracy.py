@@ -7,6 +7,7 @@ when a value is proved, and stored.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def with_trig(accuracy: str, error: float | None) -> str:
     return accuracy if error is None else f"{accuracy}+trig({float(error)!r})"
 
 
+@cache  # every verdict asks for them
+def declared_in(accuracy: str) -> float | None:
+    """Return the error of sines and cosines that the name of a class declares, or None."""
+    declared = TRIG.search(accuracy)
+    return float(declared[1]) if declared else None
+
+
+@cache
+def without_trig(accuracy: str) -> str:
+    """Return the name of a class without the error of sines and cosines that it declares."""
+    return TRIG.sub("", accuracy)
+
+
 def class_in(accuracy: str, dtype: str) -> str:
     """Return the name under which half-widths of a class are kept: with the dtype, where each has its own."""
     return f"{accuracy}-{dtype}" if accuracy in OF_HALF else accuracy
@@ -39,7 +53,7 @@ def class_in(accuracy: str, dtype: str) -> str:
 
 def base_of(accuracy: str, dtype: str) -> str:
     """Return the name of the half-widths that say what `accuracy` allows results of `dtype`, its declared error aside."""
-    return class_in(TRIG.sub("", accuracy), dtype)
+    return class_in(without_trig(accuracy), dtype)
 
 
 def tolerance_of(
@@ -51,16 +65,15 @@ def tolerance_of(
     `stored` has the class. A result narrower than float32 has ``t + u(|y| + t) + floor``; "fused" and "low" are their own. With
     a declared error e of the trigonometry, t is ``t + e s``, where s is the stored sensitivity ``trig`` to such an error.
     """
-    declared = TRIG.search(accuracy)
-    accuracy = TRIG.sub("", accuracy)
+    declared, accuracy = declared_in(accuracy), without_trig(accuracy)
     t = stored[class_in(accuracy, dtype)].astype(np.float64)
-    if declared and "trig" in stored:
-        t = t + float(declared[1]) * stored["trig"].astype(np.float64)
+    if declared is not None and "trig" in stored:
+        t = t + declared * stored["trig"].astype(np.float64)
     if accuracy in OF_HALF or dtype not in UNIT:
         return t
     widened = np.asarray(t + UNIT[dtype] * (np.abs(expected) + t) + FLOOR[dtype])
     exact = t == 0
-    if np.any(exact):
+    if exact.any():
         widened[exact] = _storage_only(expected[exact], dtype)
     return widened
 

@@ -10,7 +10,7 @@ from posref import scaling
 from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
-from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, TRIG, UNIT, with_trig
+from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, UNIT, declared_in, with_trig, without_trig
 from .errors import BuildError
 
 HALF = ("bfloat16", "float16")
@@ -47,6 +47,7 @@ def array_names(op: str) -> tuple[str, ...]:
     return tuple(name for name in parameters_of(record.function) if name not in known)
 
 
+@cache
 def positions_of(op: str) -> tuple[str, ...]:
     """Return the arguments that are positions, or differences of them: no intervals, rows of a table, slots or parents."""
     arrays = REGISTRY[op].arrays
@@ -92,14 +93,14 @@ def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
 
     A claim with its own trigonometry comes after the class it widens. Two classes are only where there are frequencies.
     """
-    base, frequencies = TRIG.sub("", claim), has_frequencies(op)
+    base, frequencies = without_trig(claim), has_frequencies(op)
     classes = [c for c in OF_DTYPE[dtype] if frequencies or c not in OF_FREQUENCIES]
     return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
 
 
 def held_to(op: str, claim: str) -> str:
     """Return the class to which an operation is held: angle32 in place of a claim of frequencies where there are none."""
-    base = TRIG.sub("", claim)
+    base = without_trig(claim)
     return claim if has_frequencies(op) or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
 
 
@@ -113,8 +114,7 @@ def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[s
     if makes_constants(op) and dtype in UNIT:
         return DEFAULT_CLAIM["float32"] if accuracy.startswith("low") else accuracy, "float32"
     if gradients and dtype in UNIT:
-        declared = TRIG.search(accuracy)
-        return with_trig("low", float(declared[1]) if declared else None), dtype
+        return with_trig("low", declared_in(accuracy)), dtype
     return held_to(op, accuracy), dtype
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-from .accuracy import TRIG, base_of, tolerance_of
+from .accuracy import TRIG, base_of, declared_in, tolerance_of
 from .calls import judged_as, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
@@ -199,10 +199,10 @@ def compare(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> 
 def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str) -> Verdict:
     """Return the verdict on one output, all of whose values are judged."""
     error, width = errors(op, call, name, output, accuracy, dtype)
-    outside = ~(error <= width)
-    expected = call.expected[name]
-    if not np.any(outside):
+    within, expected = error <= width, call.expected[name]
+    if within.all():
         return Verdict(name, "pass", expected.size, expected.size)
+    outside = ~within
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(outside, np.where(np.isnan(error), np.inf, error / width), -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), ratio.shape)) if ratio.ndim else ()
@@ -214,7 +214,8 @@ def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy:
 def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Verdict:
     """Return the verdict on one output of a sample, its worst value placed in the whole."""
     found = _verdict(op, sample.call, name, sample.outputs[name], accuracy, dtype)
-    found = replace(found, judged=sample.judged[name], of=sample.of(name))
+    judged, of = sample.judged[name], sample.of(name)
+    found = found if (found.judged, found.of) == (judged, of) else replace(found, judged=judged, of=of)
     if found.verdict == "pass":
         return found
     where = signed_places(op, sample.call, name)
@@ -271,7 +272,7 @@ def _allowed_of_all(op: str, outputs: Sequence[Output], expected: Reals, accurac
     accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(outputs[0][0].cotangents))
     base = base_of(accuracy, dtype)
     stored = {base: joined([_stored(op, call, name, base) for call, name, _ in outputs])}
-    if TRIG.search(accuracy):
+    if declared_in(accuracy) is not None:
         none = np.zeros(())
         moved = [(call.widths.get("trig", {}).get(name, none), call.expected[name].shape) for call, name, _ in outputs]
         stored["trig"] = joined([_broadcast(width, shape) for width, shape in moved])

@@ -7,7 +7,7 @@ A case of several calls has the traits of all. Options that are left out have th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any
 
@@ -81,7 +81,7 @@ def traits_of(case: LoadedCase, dtype: str) -> Traits:
 
 def in_dtype(traits: Traits, dtype: str) -> Traits:
     """Return the traits of the same case in another dtype."""
-    return replace(traits, words={**traits.words, "dtype": frozenset({dtype})})
+    return Traits({**traits.words, "dtype": frozenset({dtype})}, traits.sizes)
 
 
 def _traits(case: LoadedCase) -> Traits:
@@ -168,6 +168,7 @@ def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
 
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------------
+@cache
 def main_array(op: str) -> str | None:
     """Return the argument whose values an operation transforms, if it has one: not a table of which it reads rows."""
     arrays = REGISTRY[op].arrays
@@ -176,12 +177,14 @@ def main_array(op: str) -> str | None:
     return next((n for n, axes in arrays.items() if axes.kind == "real"), None)
 
 
+@cache
 def _ranked_array(op: str) -> str | None:
     """Return the argument whose number of axes is told: what an operation transforms, else the first that may have any."""
     arrays = REGISTRY[op].arrays
     return main_array(op) or next((n for n, axes in arrays.items() if is_star(axes.shape.split()[0])), None)
 
 
+@cache
 def _has_columns(op: str) -> bool:
     """Return whether what an operation transforms is a matrix: its last axis is of any size, and has no letter."""
     main = main_array(op)

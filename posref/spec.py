@@ -217,7 +217,8 @@ class Definitions(MutableMapping[str, Of]):
         self.registered: dict[str, Of] = {}
 
     def __getitem__(self, name: str) -> Of:
-        _import_all()
+        if not _DONE:
+            _import_all()
         return self.registered[name]
 
     def __setitem__(self, name: str, of: Of) -> None:

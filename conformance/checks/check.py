@@ -140,13 +140,15 @@ def _check(
 ) -> Report:  # fmt: skip
     """Return the report on loaded cases."""
     stated = stated_scope(target)
+    by_op: dict[str, list[LoadedCase]] = {}
+    for case in cases:
+        by_op.setdefault(case.op, []).append(case)
     operations = [
         (Operation(name, width, held_to(name, target.claims[width]), []), list[Answer]())
-        for name in dict.fromkeys(c.op for c in cases)
+        for name, own in by_op.items()
         for width in asked_dtypes(target, name)
-        if any(c.op == name and asked_in(c, width) for c in cases)
+        if any(asked_in(case, width) for case in own)
     ]
-    by_op = {name: [c for c in cases if c.op == name] for name in dict.fromkeys(c.op for c in cases)}
     asked = [(o, answers, case) for o, answers in operations for case in cases_in(target, by_op[o.op], o.dtype)]
     asked.sort(key=lambda one: one[2].kind == "reject")  # comes last: a program may end on each, and be asked no more
     expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are

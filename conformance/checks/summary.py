@@ -326,6 +326,17 @@ def draw(operation: Operation, answers: Sequence[Answer]) -> None:
     figures.draw()
 
 
+@dataclass(frozen=True)
+class Point:
+    """A value of an output, by its index there, with its error, its ratio, and what the stored classes allow it."""
+
+    output: Output
+    index: int
+    error: float
+    ratio: float
+    bounds: dict[str, float]
+
+
 class _Figures:
     """
     The worst value at every position, and the worst output.
@@ -336,11 +347,12 @@ class _Figures:
 
     def __init__(self, operation: Operation, outputs: Sequence[Output]) -> None:
         self.operation = operation
+        self.classes = ladder(operation.op, operation.dtype, operation.claim)
         groups = _grouped([output.where for output in outputs if output.where is not None])
         left = iter(groups)
         self.groups = [None if output.where is None else next(left) for output in outputs]
         self.seen = 0  # outputs
-        self.points: list[tuple[tuple[float, ...], Output, int]] = []  # by group, the worst first; and the value's index
+        self.points: list[tuple[tuple[float, ...], Point]] = []  # by group, the worst first
         self.worst: tuple[tuple[float, float], Output] | None = None
 
     def add(self, batch: Batch) -> None:
@@ -357,20 +369,25 @@ class _Figures:
             [np.zeros(o.expected.size, int) if g is None else g.reshape(-1) for g, o in zip(groups, batch.outputs, strict=True)]
         )
         keys = (_known(batch.ratio) > 1).astype(np.float64), error, np.where(np.isnan(batch.allowed), -np.inf, batch.allowed)
-        for k in _worst(np.flatnonzero(~np.isnan(batch.where)), group, keys):
-            i = batch.owner(k)
+        worst = _worst(np.flatnonzero(~np.isnan(batch.where)), group, keys)
+        owners = [batch.owner(k) for k in worst]
+        drawn = np.isin(np.arange(len(batch.outputs)), owners)
+        bounds = {c: batch.width(c, drawn) for c in self.classes if c not in COMPUTED}
+        ratio = _known(batch.ratio)
+        for k, i in zip(worst, owners, strict=True):
             rank = (float(group[k]), *(-float(key[k]) for key in keys))
-            self.points.append((rank, batch.outputs[i], k - int(batch.starts[i])))
+            own = {c: float(width[k]) for c, width in bounds.items()}
+            point = Point(batch.outputs[i], k - int(batch.starts[i]), float(error[k]), float(ratio[k]), own)
+            self.points.append((rank, point))
 
     def draw(self) -> None:
         """Add the curve and the map to the operation."""
         operation = self.operation
         named = (operation.claim, operation.achieved)
-        classes = ladder(operation.op, operation.dtype, operation.claim)
-        classes = tuple(c for c in classes if c not in COMPUTED or c in named)
+        classes = tuple(c for c in self.classes if c not in COMPUTED or c in named)
         points = sorted(self.points, key=lambda point: point[0])
-        first = [point for k, point in enumerate(points) if not k or point[0][0] != points[k - 1][0][0]]
-        operation.curve = [_point(operation, output, k, classes) for _, output, k in first]
+        first = [point for k, (rank, point) in enumerate(points) if not k or rank[0] != points[k - 1][0][0]]
+        operation.curve = [_drawn(operation, point, classes) for point in first]
         operation.heat = None if self.worst is None else _map(operation, self.worst[1])
 
 
@@ -384,16 +401,15 @@ def _worst(kept: npt.NDArray[np.int64], group: npt.NDArray[np.int64], keys: Sequ
     return [int(k) for k in kept[np.unique(group[kept], return_index=True)[1]]]
 
 
-def _point(operation: Operation, output: Output, k: int, classes: Sequence[str]) -> dict[str, Any]:
-    """Return a value of a curve, with what each class allows it."""
-    call, name, y = output.values
+def _drawn(operation: Operation, point: Point, classes: Sequence[str]) -> dict[str, Any]:
+    """Return a point of a curve, with what each class allows it; of those that are not stored it is computed here."""
+    output, k, bounds = point.output, point.index, point.bounds
     assert output.where is not None
-    error, allowed = judge.errors(operation.op, call, name, y, operation.claim, operation.dtype)
-    bounds = {c: judge.widths_of_all(operation.op, [output.values], c, operation.dtype) for c in classes}
+    computed = (c for c in classes if c not in bounds)
+    bounds |= {c: float(judge.widths_of_all(operation.op, [output.values], c, operation.dtype)[k]) for c in computed}
     return {
-        "position": abs(float(output.where.flat[k])), "error": number(float(_known(error).flat[k])),
-        "ratio": number(float(_known(judge.ratios(error, allowed)).flat[k])),
-        "bounds": {c: float(width[k]) for c, width in bounds.items()}, "case": output.answer.case.id,
+        "position": abs(float(output.where.flat[k])), "error": number(point.error), "ratio": number(point.ratio),
+        "bounds": {c: bounds[c] for c in classes}, "case": output.answer.case.id,
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import FORMS, STATES, Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
-from .axes import places, size_options
+from .axes import signed_places, size_options
 from .safe_files import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT, put_aside
 from .schemas import validate_once
 
@@ -299,7 +299,7 @@ def _wrong_widths(
         width = tolerance.get(key)
         if width is None and accuracy in needed:
             yield f"{name}: the tolerance {key!r} is missing"
-        if width is not None and (width.shape != shape or width.dtype != np.float32 or np.any(width < 0)):
+        if width is not None and (width.shape != shape or width.dtype != np.float32 or (width < 0).any()):
             yield f"tolerance {key} must be F32, none negative, of the shape of the expected values, {list(shape)}"
 
 
@@ -309,6 +309,6 @@ def _misplaced(cases: Iterable[LoadedCase]) -> Iterator[str]:
         for call in case.calls:
             for output, expected in call.expected.items():
                 try:
-                    places(case.op, call, output)
+                    signed_places(case.op, call, output)
                 except (ValueError, LookupError) as error:
                     yield f"{case.id}: its positions must fit the shape of {output}, {list(expected.shape)}: {error}"

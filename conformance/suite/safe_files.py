@@ -224,6 +224,8 @@ def _deep(document: Any) -> bool:
     """Return whether a document is nested too deeply, level by level, so that the question itself cannot recurse."""
     level = [document] if isinstance(document, dict | list) else []
     for _ in range(DEPTH):
+        if not level:
+            return False
         parts = (c.values() if isinstance(c, dict) else c for c in level)
         level = [value for part in parts for value in part if isinstance(value, CONTAINERS)]
     return any(level)
