@@ -8,24 +8,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from posref.about import ABOUT, Word, without_words
 from posref.cli import cli
 from posref.spec import REGISTRY, Axes, OneOf, encoding
 
-WORDS = [
-    (op, option, word)
-    for op, record in REGISTRY.items()
-    for option, domain in record.domains.items()
-    if isinstance(domain, OneOf)
-    for word in domain.words
-]
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="posref")
 
 
 def test_nothing_is_told_that_is_not_there() -> None:
     told = [(op, option, word) for op, about in ABOUT.items() for option, words in about.words.items() for word in words]
-    assert sorted(told) == sorted(WORDS)
+    options = [(op, *option) for op, record in REGISTRY.items() for option in record.domains.items()]
+    words = [(op, option, word) for op, option, domain in options if isinstance(domain, OneOf) for word in domain.words]
+    assert sorted(told) == sorted(words)
 
 
 def test_titles_are_unique() -> None:
@@ -37,13 +35,6 @@ PLACE = re.compile(  # where a claim was read: a release or a commit with files 
     r"([\w-]+ \d[\w.]*|[\w.-]+/[\w.-]+@[0-9a-f]{7,}), [\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*"
     r"(; (transformers [\d.]+, )?[\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*)*|arXiv:\d+\.\d+, (equation|section) [(\d.)]+"
 )
-CLAIMS = [
-    (op, user, place)
-    for op, about in ABOUT.items()
-    for words in about.words.values()
-    for word in words.values()
-    for user, place in zip(word.users, word.read, strict=True)
-]
 
 
 def test_a_claim_names_file_and_line() -> None:
@@ -57,8 +48,10 @@ def test_a_claim_names_file_and_line() -> None:
 
 def test_every_user_of_a_word_has_a_place() -> None:
     """One whose code cannot be read is not a user: the docstring's prose may name it, and say so."""
-    assert not [f"{op}: {user}" for op, user, place in CLAIMS if not place]
-    assert len(CLAIMS) > 200
+    words = [(op, word) for op, about in ABOUT.items() for words in about.words.values() for word in words.values()]
+    claims = [(op, user, place) for op, word in words for user, place in zip(word.users, word.read, strict=True)]
+    assert not [f"{op}: {user}" for op, user, place in claims if not place]
+    assert len(claims) > 200
 
 
 LIBRARIES = (  # that docstrings say something of: a new one is added here
@@ -90,8 +83,7 @@ def test_a_model_that_an_operation_names_has_a_place() -> None:
 def test_a_user_without_a_place_is_shown_as_not_verified(written: Callable[..., str]) -> None:
     op = written()
     assert ABOUT[op].words["form"]["half"].told == "Ann (not verified), Bea, Eve and Zoe (not verified)"
-    shown = CliRunner().invoke(cli, ["show", op], prog_name="posref").output
-    assert "Ann (not verified)" in " ".join(shown.split())
+    assert "Ann (not verified)" in " ".join(run("show", op).output.split())
 
 
 HALF = """
@@ -149,7 +141,7 @@ def test_words_are_read_from_the_docstring(written: Callable[..., str]) -> None:
     assert "is kept" not in shown
     assert "Used by" not in shown
     assert shown.index("How much.") < shown.index("Returns\n") < shown.index('- ``"third"``')
-    assert CliRunner().invoke(cli, ["show", op], prog_name="posref").output.count("The first half. It is kept.") == 2
+    assert run("show", op).output.count("The first half. It is kept.") == 2
 
 
 def test_users_may_be_those_of_another_operation(written: Callable[..., str]) -> None:
@@ -201,7 +193,7 @@ def test_an_operation_without_a_title_has_no_text(written: Callable[..., str]) -
 
     assert "untitled" not in ABOUT
     assert len(ABOUT) == number == len(list(ABOUT))
-    assert CliRunner().invoke(cli, ["show", "untitled"], prog_name="posref").exit_code == 0
+    assert run("show", "untitled").exit_code == 0
 
 
 def test_import_reads_no_docstring() -> None:
@@ -212,7 +204,7 @@ def test_import_reads_no_docstring() -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_show_prints_title_idea_and_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    shown = CliRunner().invoke(cli, ["show", "rope"], prog_name="posref").output
+    shown = run("show", "rope").output
     lines = shown.splitlines()
     at = lines.index("Rotary position embedding (RoPE)")
     idea = lines[at + 1 : lines.index("", at)]
@@ -225,11 +217,11 @@ def test_show_prints_title_idea_and_words(columns: int, monkeypatch: pytest.Monk
 
 
 def test_posref_alone_says_what_one_does_with_it() -> None:
-    found = CliRunner().invoke(cli, [], prog_name="posref")
+    found = run()
     assert found.exit_code == 0
     assert len(found.output.splitlines()) <= 24
     for command in re.findall(r"^  posref (.+)$", found.output, re.MULTILINE):
         name, *rest = command.split()
         assert name in cli.commands
-        assert not rest or CliRunner().invoke(cli, [name, "--help"], prog_name="posref").exit_code == 0
+        assert not rest or run(name, "--help").exit_code == 0
     assert found.output.count("\n  posref ") == 3

@@ -111,11 +111,7 @@ def test_constants_are_host_float64_unless_asked_for(library: Library) -> None:
     ):
         assert widest.dtype == real
     assert library.host(posref.rope_frequencies(8, base=10.0, xp=library.xp)[0]).dtype == np.float64
-
-
-def test_the_factor_is_a_python_float() -> None:
-    factor = posref.rope_frequencies(8, base=10000.0, scaling=posref.scaling.YaRN(4.0, 64))[1]
-    assert type(factor) is float
+    assert type(posref.rope_frequencies(8, base=10000.0, scaling=posref.scaling.YaRN(4.0, 64))[1]) is float  # the factor
 
 
 def test_default_dtype_of_integer_positions(library: Library) -> None:
