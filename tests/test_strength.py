@@ -55,6 +55,8 @@ def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
 
 def test_the_measurement_is_that_of_the_record() -> None:
     assert [line.name for line in measured().lines] == list(some())
+    assert len(some()) >= 5
+    assert not measured().weak
     assert replace(measured(), idle=()).exit_code == 0
     for line in measured().lines:
         assert line.caught == {op: len(recorded(line.name, op)) for op in strength.touched(line.name)}
@@ -76,12 +78,6 @@ def test_the_record_of_some_deviations_is_a_part_of_the_whole() -> None:
         assert found[op] == {"cases": of["cases"], "caught": {n: b for n, b in of["caught"].items() if n in some()}}
 
 
-def test_some_deviations_are_caught() -> None:
-    found = measured()
-    assert len(found.lines) >= 5
-    assert not found.weak
-
-
 def test_it_is_a_record() -> None:
     record = json.loads(json.dumps(measured().to_json(), allow_nan=False))
     assert record["weak"] == []
@@ -96,11 +92,12 @@ def test_what_cannot_be_measured_is_counted_by_its_reason() -> None:
 
 
 @pytest.mark.thorough
-def test_a_deviation_that_nothing_catches_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = Deviation("nothing", "nothing is wrong", {"learned": lambda function: function})
-    monkeypatch.setattr(strength, "DEVIATIONS", {"nothing": nothing})
-    found = strength.measure()
-    assert [line.name for line in found.weak] == ["nothing"]
+def test_deviations_that_nothing_catches_are_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, asked = ["nothing", "nothing more"], list[str]()
+    nothing = {name: Deviation(name, "nothing is wrong", {"learned": lambda function: function}) for name in names}
+    monkeypatch.setattr(strength, "DEVIATIONS", nothing)
+    found = strength.measure(asked.append)
+    assert asked == [line.name for line in found.weak] == names
     assert found.exit_code == 1
     assert "weak nothing: 0 cases of learned catch it; 2 must" in shown(found, terminal=False)
     assert len(found.idle) == found.measured
@@ -121,12 +118,3 @@ def test_it_is_printed(terminal: bool) -> None:
     assert ("\x1b[" in text) == terminal
     if not terminal:
         assert re.search(r"^[a-z0-9-]+: [a-z0-9_]+ \d+$", text, re.MULTILINE)
-
-
-@pytest.mark.thorough
-def test_progress_names_every_deviation(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = {name: DEVIATIONS[name] for name in ("offset-ignored", "offset-plus-1")}
-    monkeypatch.setattr(strength, "DEVIATIONS", some)
-    asked: list[str] = []
-    strength.measure(asked.append)
-    assert asked == list(some)
