@@ -165,7 +165,7 @@ SAYS = {  # what a page has, and what it has not
     "guides/extension": (("[`rope_frequencies`](../encodings/rope_frequencies.md)",), ()),
     "encodings/mrope": (("(../guides/multimodal.md)",), ("(../guides/cache.md)",)),
     "encodings/learned": (("Results must be exact in every class.",), ()),
-    "encodings/rope": (("(../notebooks/rope.md)",), ()),
+    "encodings/rope": (("\n- positions-float16 (", "(../notebooks/rope.md)"), ()),
     "encodings/rotary_linear_attention": (("(../notebooks/rope.md)",), ()),
     "encodings/rerope_distances": (("(../notebooks/rope.md)",), ()),
     "proved": ((f"`{math.sin(0.03)!r}`",), ("{",)),  # what is worked through there is true
