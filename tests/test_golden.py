@@ -27,6 +27,13 @@ def run(*arguments: str | Path) -> str:
     return done.output
 
 
+def refused(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(cli, ["golden", *map(str, arguments)])
+    assert done.exit_code == 2, done.output
+    assert "Traceback" not in done.output
+    return " ".join(done.output.split())
+
+
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return arrays and what they are, by libraries that do not know posref."""
     if path.suffix == ".npz":
@@ -106,11 +113,10 @@ def test_options_come_from_the_component_that_has_the_operation(tmp_path: Path) 
     np.savez(places, positions=np.asarray([[0, 0, 1, 3], [2, 5, 0, 1]]))
     common = ("--config", tmp_path / "config.json", "--input", places, "--shape", "4,32", "-o", tmp_path / "out.json")
     run("axial_rope", *common)
-    written = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
-    options = written["about"]["options"]
+    options = read(tmp_path / "out.json")[1]["options"]
     assert (options["base"], options["dims"]) == (1e4, [16, 16])
     run("axial_rope", "--component", "vision", *common)
-    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["about"]["options"] == options
+    assert read(tmp_path / "out.json")[1]["options"] == options
 
 
 @pytest.mark.parametrize(
@@ -124,33 +130,18 @@ def test_options_come_from_the_component_that_has_the_operation(tmp_path: Path) 
 )
 def test_an_operation_that_no_component_has_is_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(QWEN2_VL), encoding="utf-8")
-    result = CliRunner().invoke(
-        cli, ["golden", *arguments, "--config", str(tmp_path / "config.json"), "-o", str(tmp_path / "x.json")]
-    )
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
+    assert message in refused(*arguments, "--config", tmp_path / "config.json", "-o", tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
 
 
 def test_a_layer_is_named_where_layers_differ(tmp_path: Path) -> None:
     gemma = {"model_type": "gemma3_text", "num_hidden_layers": 6, "head_dim": 16, "rope_theta": 1e6}
     (tmp_path / "config.json").write_text(json.dumps(gemma), encoding="utf-8")
-    common = [
-        "--config",
-        str(tmp_path / "config.json"),
-        "--positions",
-        "3",
-        "--shape",
-        "1,16",
-        "-o",
-        str(tmp_path / "out.json"),
-    ]
-    result = CliRunner().invoke(cli, ["golden", "rope", *common])
-    assert result.exit_code == 2
-    assert "--layer must be given, since the layers of 'text' differ" in " ".join(result.output.split())
+    common = ("--config", tmp_path / "config.json", "--positions", "3", "--shape", "1,16", "-o", tmp_path / "out.json")
+    assert "--layer must be given, since the layers of 'text' differ" in refused("rope", *common)
     for layer, base in ((0, 1e4), (5, 1e6)):
         run("rope", "--layer", layer, *common)
-        assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["about"]["options"]["base"] == base
+        assert read(tmp_path / "out.json")[1]["options"]["base"] == base
 
 
 def test_options_come_from_a_configuration(tmp_path: Path) -> None:
@@ -217,10 +208,9 @@ def test_a_bad_gguf_file_is_refused_in_a_sentence(
     data: bytes, arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "model.gguf").write_bytes(data)
-    asked = ["golden", "rope", "--gguf", str(tmp_path / "model.gguf"), *arguments, "--positions", "7", "--shape", "1,16"]
-    done = CliRunner().invoke(cli, [*asked, "-o", str(tmp_path / "x.npz")])
-    assert done.exit_code == 2, done.output
-    assert re.search(message, done.output), done.output
+    asked = ("rope", "--gguf", tmp_path / "model.gguf", *arguments, "--positions", "7", "--shape", "1,16")
+    text = refused(*asked, "-o", tmp_path / "x.npz")
+    assert re.search(message, text), text
 
 
 def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
@@ -228,8 +218,8 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     assert not [n for n in read(tmp_path / "without.json")[0] if n.startswith("mid/")]
     run(*ROPE, "--stages", "-o", tmp_path / "with.npz")
     arrays, about = read(tmp_path / "with.npz")
-    options = about["options"]
-    frequencies = posref.rope_frequencies(128, base=options["base"], scaling=posref.presets["llama-3.1-8b"].rope["scaling"])[0]
+    scaling = posref.presets["llama-3.1-8b"].rope["scaling"]
+    frequencies = posref.rope_frequencies(128, base=about["options"]["base"], scaling=scaling)[0]
     # the proved values against the reference in float64: a power and the blend of Llama 3
     assert np.allclose(arrays["mid/inv_freq"], frequencies, rtol=4 * 2**-52, atol=0)
     assert arrays["mid/cos"].shape == (3, 64)
@@ -307,20 +297,12 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         ((*MROPE, "--shape", "3,128"), "mrope needs positions; give --prompt, --grid or --input"),
         ((*ROPE, "--input", "none.npz"), "none.npz: cannot be read"),
         ((*ROPE, "--input", "pyproject.toml"), "--input must be .npz, .npy or .safetensors"),
+        ((*ROPE, "-o", "a.pt"), "-o must end in .npz, .safetensors, .json, or be a folder; got"),
     ],
 )
 def test_misuse_is_refused_in_a_sentence(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["golden", *arguments, "-o", str(tmp_path / "x.npz")])
-    assert done.exit_code == 2
-    assert "Traceback" not in done.output
-    assert re.search(message, done.output), done.output
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_of_a_form_that_is_not_written_is_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["golden", *ROPE, "-o", str(tmp_path / "a.pt")])
-    assert done.exit_code == 2
-    assert "-o must end in .npz, .safetensors, .json, or be a folder; got" in done.output
+    text = refused(arguments[0], "-o", tmp_path / "x.npz", *arguments[1:])
+    assert re.search(message, text), text
     assert not list(tmp_path.iterdir())
 
 
