@@ -1,4 +1,4 @@
-"""The site: every operation has its page, every link inside leads somewhere, and nothing comes from a network."""
+"""The site: every operation has its page, and its pages say what they must."""
 
 import importlib
 import inspect
@@ -52,18 +52,6 @@ def test_every_operation_has_a_page(source: Path) -> None:
         for words in ABOUT[op].words.values():
             assert all(said.meaning in text for said in words.values())
     assert set(re.findall(r":link: encodings/(\w+)", (source / "gallery.md").read_text(encoding="utf-8"))) == set(REGISTRY)
-
-
-@pytest.mark.thorough
-def test_links_between_pages_lead_somewhere(source: Path) -> None:
-    found = 0
-    for page in source.rglob("*.md"):
-        text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            if not target.startswith(("http", "mailto:")) and "pictures/" not in target:
-                assert (page.parent / target).exists(), f"{page.relative_to(source)}: {target}"
-                found += 1
-    assert found > 100
 
 
 @pytest.mark.thorough
@@ -179,13 +167,6 @@ def test_a_page_says_what_it_must(source: Path, page: str) -> None:
     has, lacks = SAYS[page]
     assert [words for words in has if words not in text] == []
     assert [words for words in lacks if words in f"\n{text}"] == []
-
-
-@pytest.mark.thorough
-def test_the_code_of_the_first_page_is_not_cut(source: Path) -> None:
-    front = (source / "index.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", front, re.DOTALL)
-    assert max(map(len, code.splitlines())) <= 92
 
 
 @pytest.mark.thorough
