@@ -24,17 +24,8 @@ ROOTS = (Path(str(posref.__file__)).parent, *(Path(__file__).parents[1] / name f
 WRITER = "conformance/suite/safe_files.py"
 # What else begins a file: `open` with a mode that writes, and functions of the libraries that are used here
 WRITERS = {
-    "write_text",
-    "write_bytes",
-    "touch",
-    "mkstemp",
-    "NamedTemporaryFile",
-    "copyfile",
-    "copy2",
-    "copytree",
-    "mknod",
-    "mkfifo",
-}
+    "write_text", "write_bytes", "touch", "mkstemp", "NamedTemporaryFile", "copyfile", "copy2", "copytree", "mknod", "mkfifo",
+}  # fmt: skip
 OF_LIBRARIES = {("np", "savez"), ("np", "save"), ("np", "savetxt"), ("safetensors", "save_file"), ("figure", "savefig")}
 IN_MEMORY = {"file"}  # the name of a stream in memory, the first argument of these
 
@@ -100,9 +91,10 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "a folder": lambda place: place.mkdir(),
     "a device": lambda place: os.mknod(place, stat.S_IFCHR | 0o600, os.makedev(1, 7)),
 }
+SLOPES = ("golden", "alibi_slopes", "--option", "heads=8")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "out.npz": ("golden", "alibi_slopes", "--option", "heads=8", "-o"),
-    "out.safetensors": ("golden", "alibi_slopes", "--option", "heads=8", "-o"),
+    "out.npz": (*SLOPES, "-o"),
+    "out.safetensors": (*SLOPES, "-o"),
     "out.json": ("check", "posref", "--op", "alibi_slopes", "--tier", "smoke", "--json"),
     "out.svg": ("plot", "alibi", "-o"),
     "data.json": ("plot", "alibi", "-o", "{}/picture.svg", "--save-data"),
@@ -149,23 +141,18 @@ def test_what_is_planted_beside_a_file_stays(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"mine", "out.npz", "out.npz.part", "out.npz.tmp"}
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_file_keeps_its_permissions_and_is_not_replaced_without_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "out"
     place.write_text("old")
     place.chmod(0o600)
     whole_file(place, "new")
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert place.read_text() == "new"
-
-
-def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "out"
-    place.write_text("old")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may always
     with pytest.raises(PermissionError) as caught:
-        whole_file(place, "new")
+        whole_file(place, "newer")
     assert caught.value.filename == str(place)
-    assert place.read_text() == "old"
+    assert place.read_text() == "new"
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "no/such/folder/out", "x" * 300])
@@ -182,14 +169,7 @@ def test_an_error_names_the_file_that_was_asked_for(name: str, tmp_path: Path) -
 
 
 @few(2, "name", ["-", "/dev/stdout"])
-@few(
-    1,
-    "command",
-    [
-        ("golden", "alibi_slopes", "--option", "heads=8", "--format", "json", "-o"),
-        ("check", "posref", "--op", "alibi_slopes", "--tier", "smoke", "--json"),
-    ],
-)
+@few(1, "command", [(*SLOPES, "--format", "json", "-o"), COMMANDS["out.json"]])
 def test_a_dash_is_standard_output(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "posref", *command, name], cwd=tmp_path, capture_output=True, check=True,
@@ -202,7 +182,7 @@ def test_a_dash_is_standard_output(command: tuple[str, ...], name: str, tmp_path
 def test_a_dash_needs_a_format_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for extra in ((), ("--format", "suite")):
-        result = run("golden", "alibi_slopes", "--option", "heads=8", *extra, "-o", "-")
+        result = run(*SLOPES, *extra, "-o", "-")
         assert result.exit_code == 2
         assert "-o - is standard output and needs --format npz, safetensors or json" in result.output
     assert list(tmp_path.iterdir()) == []
@@ -210,7 +190,7 @@ def test_a_dash_needs_a_format_of_a_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 # ---- folders -------------------------------------------------------------------------------------------------------------
 SUITES: dict[str, tuple[str, ...]] = {
-    "golden": ("golden", "alibi_slopes", "--option", "heads=8", "-o"),
+    "golden": (*SLOPES, "-o"),
     "build": ("vectors", "build", "--tier", "smoke", "--op", "alibi_slopes"),
 }
 FOREIGN = {
