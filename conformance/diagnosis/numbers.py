@@ -423,7 +423,7 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
             return Deviation("", f"every value is {_short(k)} times what it should be", {op: wrap})
 
         yield Family(times)
-    rotations = [name for name in (op, *reaches(op)) if tuple(REGISTRY[name].arrays) == ("x", *TABLES)]
+    rotations = [name for name in (op, *reaches(op)) if name in REGISTRY and tuple(REGISTRY[name].arrays) == ("x", *TABLES)]
     if rotations:
 
         def turned(k: float) -> Deviation:
