@@ -90,6 +90,19 @@ def test_a_target_may_take_ten_times_as_long_to_load_as_to_answer(tmp_path: Path
     assert check(str(file), op="alibi_slopes", timeout=0.4).exit_code == 0
 
 
+def test_an_invalid_call_may_be_answered(tmp_path: Path) -> None:
+    """What comes back is not compared: the call counts as not refused, and decides nothing."""
+    file = tmp_path / "lenient.py"
+    file.write_text(
+        "import posref\n\n\n"
+        "def alibi_slopes(heads, /, **options):\n"
+        "    return posref.alibi_slopes(max(heads, 1), **options)\n",
+        encoding="utf-8",
+    )
+    report = check(str(file), op="alibi_slopes", case="alibi_slopes/refused/no-heads")
+    assert [case.verdict for operation in report.operations for case in operation.cases] == ["fail"]
+
+
 @pytest.mark.parametrize("dtype", [">f8", "longdouble"])
 def test_numbers_of_another_form_are_judged_by_value(dtype: str, tmp_path: Path) -> None:
     file = tmp_path / "wide.py"
