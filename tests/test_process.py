@@ -94,9 +94,7 @@ def test_an_invalid_call_may_be_answered(tmp_path: Path) -> None:
     """What comes back is not compared: the call counts as not refused, and decides nothing."""
     file = tmp_path / "lenient.py"
     file.write_text(
-        "import posref\n\n\n"
-        "def alibi_slopes(heads, /, **options):\n"
-        "    return posref.alibi_slopes(max(heads, 1), **options)\n",
+        "import posref\n\n\ndef alibi_slopes(heads, /, **options):\n    return posref.alibi_slopes(max(heads, 1), **options)\n",
         encoding="utf-8",
     )
     report = check(str(file), op="alibi_slopes", case="alibi_slopes/refused/no-heads")
