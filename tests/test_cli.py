@@ -90,7 +90,7 @@ def test_one_case_can_be_repeated() -> None:
     [
         (("check", "no_such_module"), "cannot import 'no_such_module'"),
         (("check", "nowhere.py"), "nowhere.py: no such file"),
-        (("check",), "TARGET must be the name of an adapter, module, module:object or file.py, unless --command or --outputs"),
+        (("check",), "one of TARGET (the name of an adapter, module, module:object or file.py), --command and --outputs; got"),
         (("check", "json"), "must have at least one function named as an operation; got none"),
         (("check", "torch.nn"), "named as an operation; it has Upsample (is it resample?)"),
         (("check", "posref:rope"), "posref:rope: is itself a function"),

@@ -41,8 +41,10 @@ def load(
     TargetError
         If it cannot be loaded, has no operation, or names a dtype, class or backend that does not exist.
     """
-    if sum(given is not None for given in (target, command, outputs)) != 1:
-        msg = "check: give one of TARGET, --command and --outputs."
+    count = sum(given is not None for given in (target, command, outputs))
+    if count != 1:
+        named = "the name of an adapter, module, module:object or file.py"
+        msg = f"check: give one of TARGET ({named}), --command and --outputs; got {count} of them."
         raise TargetError(msg)
     stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
     if outputs is not None:
