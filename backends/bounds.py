@@ -317,12 +317,14 @@ class Bounds(NumberSystem):
     def log(self, x: Array) -> Array:
         """Return the natural logarithm, exact only at 1."""
         value, error, _ = x.parts
-        if np.any(value - error <= 0):
+        with np.errstate(invalid="ignore"):  # of an infinite number nothing is told
+            least = value - error
+        if np.any(least <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
-        log = self.elementary("log", value)
-        own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.abs(log)
-        bound = error / (value - error) + own + self.accuracy.floor
+        log = np.where(np.isinf(value), value, self.elementary("log", np.where(np.isinf(value), 1.0, value)))
+        own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.where(np.isinf(log), 0.0, np.abs(log))
+        bound = error / least + own + self.accuracy.floor
         return self.array(log, np.where((value == 1) & (error == 0), 0.0, bound), x.dtype)
 
     def log1p(self, x: Array) -> Array:

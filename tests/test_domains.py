@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posref.conformance.evidence.every import lengths, second_cases
+from posref.conformance.evidence.every import edge_cases, rules, scaled_cases
 from posref.conformance.fuzzing.strategies import calls
 from posref.conformance.model import Case
 from posref.conformance.suite.axes import limits, within
@@ -53,8 +53,8 @@ def kernel_of_distance() -> Iterator[str]:
 
 def generated(op: str) -> list[Case]:
     """Return all generated cases of an operation."""
-    made = [case for module in (lengths, second_cases) for case in module.cases(op)]
-    return [*made, second_cases.small(op)]
+    made = [case for module in (rules, scaled_cases, edge_cases) for case in module.cases(op)]
+    return [*made, edge_cases.small(op)]
 
 
 def inputs_of(case: Case) -> Iterator[dict[str, Any]]:
@@ -81,12 +81,12 @@ def test_every_generated_case_is_within_the_domain(kernel_of_distance: str) -> N
 
 def test_parameters_with_a_domain_keep_the_distant_cases(kernel_of_distance: str) -> None:
     ids = {case.id.partition("/")[2] for case in generated(kernel_of_distance)}
-    assert {"distant/plain", "again/negative", "again/fractional", "again/grown", "long/keys"} <= ids
+    assert {"word/usual-distant", "word/usual-negative", "word/usual-fractional", "again/grown", "size/usual-k-259"} <= ids
 
 
 def test_the_numbers_of_a_generated_case_differ_and_are_of_few_bits(kernel_of_distance: str) -> None:
     """A parameter that is the same for all heads hides an exchange of heads; bfloat16 holds eight bits."""
-    case = next(case for case in generated(kernel_of_distance) if case.id.endswith("/distant/plain"))
+    case = next(case for case in generated(kernel_of_distance) if case.id.endswith("/word/usual-distant"))
     for name in ENDS:
         values = np.asarray(case.inputs[name])
         assert len({*values.tolist()}) == values.size > 1, name

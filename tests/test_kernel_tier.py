@@ -17,7 +17,7 @@ from posref.conformance import check
 from posref.conformance.checks import choice as tier
 from posref.conformance.checks.case_run import ask
 from posref.conformance.errors import TargetError
-from posref.conformance.evidence.every import kernel_cases
+from posref.conformance.evidence.every import kernel_cases, rules
 from posref.conformance.evidence.every.facts import facts_of
 from posref.conformance.model import CaseResult
 from posref.conformance.suite.schemas import validate
@@ -163,16 +163,15 @@ def test_core_and_kernel_cases_make_one_report() -> None:
     validate("report", report.to_json(), Path("report.json"))
 
 
-def test_every_operation_has_kernel_cases_or_says_why_not() -> None:
+def test_every_operation_has_calls_in_the_kernel_tier() -> None:
     for op in REGISTRY:
-        stated = facts_of(op)
-        assert bool(kernel_cases.names(op)) is bool(stated.kernel), op
-        assert bool(stated.kernel) is not bool(stated.no_kernel), f"{op}: state KERNEL, or NO_KERNEL, in its evidence"
+        assert bool(kernel_cases.names(op)) is bool(facts_of(op).kernel), op
+        assert next(rules.kernel(op), None) is not None, op
 
 
 @few(6, "op", [op for op in REGISTRY if facts_of(op).kernel])
 def test_an_operation_answers_the_smallest_of_its_kernel_calls(op: str) -> None:
-    asked = min(kernel_cases.cases(op), key=lambda c: sum(x.size for x in c.inputs.values()))
+    asked = min(kernel_cases.kernel(op), key=lambda c: sum(x.size for x in c.inputs.values()))
     [case] = tier.load([op], asked.id)
     result = ask(load_python("posref"), case, "float32" if REGISTRY[op].returns == "real" else "float64")
     assert result.verdict in ("pass", "not-judged"), (case.id, result.message)  # a class may say nothing of a value
@@ -182,12 +181,6 @@ def test_no_two_kernel_calls_have_one_name() -> None:
     for op in REGISTRY:
         names = kernel_cases.names(op)
         assert len(names) == len(set(names)), op
-
-
-def test_what_the_tier_adds_nothing_to_is_told() -> None:
-    report = check(SimpleNamespace(alibi_slopes=posref.alibi_slopes), op="alibi_slopes", tier="kernel")
-    assert "tier kernel adds nothing to alibi_slopes: it returns a number for each head" in report.target["notes"][-1]
-    assert not any("tier kernel" in note for note in check("posref", op="alibi_slopes").target["notes"])
 
 
 @few(8, "op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])

@@ -240,7 +240,7 @@ def test_markdown_says_what_is_wrong_and_where(broken: dict[str, Any]) -> None:
     assert len(rows) == 1 + len(broken["operations"])
     assert "positions are held in float16" in text
     assert "| 2049 |" in text
-    assert "--case rope/distant/plain --dtype float32`" in text
+    assert "--case rope/word/usual-distant --dtype float32`" in text
 
 
 @pytest.mark.parametrize(("failing", "more"), [(3, []), (4, ["- and 1 more"]), (9, ["- and 6 more"])])

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..calls import held_to
-from ..evidence.every import kernel_cases
-from ..evidence.every.facts import facts_of
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
@@ -20,7 +18,7 @@ from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
-from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
+from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
@@ -191,7 +189,6 @@ def _report(
     notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
-    notes += _without_kernel_cases(operations) if choice.tier == TIER and choice.case is None else []
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
         "claims": dict(target.claims), "versions": dict(target.versions), "notes": notes,
@@ -201,12 +198,6 @@ def _report(
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
     report = Report(about, sums, choice.tier, operations, missing, complete, choice.part)
     return report if choice.model is None else _for_model(report, choice.model)
-
-
-def _without_kernel_cases(operations: list[Operation]) -> list[str]:
-    """Return for which operations the kernel tier has no cases, and why."""
-    names = [name for name in dict.fromkeys(o.op for o in operations) if not kernel_cases.names(name)]
-    return [f"tier kernel adds nothing to {name}: {facts_of(name).no_kernel}" for name in names]
 
 
 def _for_model(report: Report, model: Model) -> Report:

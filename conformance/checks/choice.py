@@ -13,7 +13,7 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation, shown
-from ..evidence.every import kernel_cases
+from ..evidence.every import kernel_cases, rules
 from ..model import Call, Case, LoadedCase
 from ..proof.evaluation import askable, plain
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
@@ -133,11 +133,14 @@ class Choice:
 # ---- the kernel tier -------------------------------------------------------------------------------------------------------
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
-    if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):
+    found = made(case for op in ops for module in (kernel_cases, rules) for case in module.kernel(op, only))
+    first = next(found, None)
+    if first is None and only is not None and ops:
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
         raise TargetError(msg)
-    for op in ops:
-        yield from made(kernel_cases.cases(op, only))
+    if first is not None:
+        yield first
+    yield from found
 
 
 def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:

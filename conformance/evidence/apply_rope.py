@@ -25,11 +25,9 @@ from .tools.deviation import (
 from .tools.forms import form_case
 from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE, TENSOR_CORES
 from .tools.numbers import floats, reals, seed_of
-from .tools.omissions import VIEWS
 
 USUAL: dict[str, Any] = {"layout": "half"}
 WITH_OPTION = {"lanes": {"tail": 2}}
-LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 EVERY_SIZE = True
 
@@ -55,11 +53,8 @@ def _apply_layout(layout: str) -> Iterator[Case]:
     yield _case(f"{group}/small", (3, 8), (3,), tier=first, layout=layout)
     yield _case(f"{group}/24-bits", (3, 2, 5, 12), (5,), bits=24, layout=layout)
     yield _case(f"{group}/53-bits", (2, 3, 6), (3,), bits=53, layout=layout)
-    yield _case(f"{group}/rows", (3, 2, 5, 14), (3, 1, 5), layout=layout)
     yield _case(f"{group}/tokens-first", (2, 5, 3, 10), (2, 5, 1), bits=24, layout=layout)
-    yield _case(f"{group}/partial", (2, 5, 22), (5,), pairs=7, bits=24, layout=layout)
     yield _case(f"{group}/inverse", (5, 12), (5,), bits=24, layout=layout, inverse=True)
-    yield _case(f"{group}/inverse-partial", (3, 5, 17), (3, 5), pairs=5, layout=layout, inverse=True)
 
 
 def _apply_forms() -> Iterator[Case]:
@@ -97,17 +92,9 @@ def cases() -> tuple[Case, ...]:
     return (
         *(case for layout in LAYOUTS for case in _apply_layout(layout)),
         _case("shapes/vector", (6,), (), layout="half"),
-        _case("shapes/odd-rows", (7, 10), (7,), bits=24, layout="half"),
-        _case("shapes/odd-rows-interleaved", (3, 5, 18), (5,), bits=24, layout="interleaved"),
-        _case("shapes/single-head", (2, 1, 5, 12), (5,), layout="half"),
         _case("shapes/single-head-interleaved", (3, 1, 2, 6), (3, 1, 2), layout="interleaved"),
         _case("shapes/one-row", (3, 2, 1, 20), (3, 1, 1), layout="half"),
-        _case("shapes/one-row-interleaved", (5, 1, 14), (1,), layout="interleaved"),
-        _case("shapes/no-token", (2, 0, 8), (0,), layout="half"),
         _case("shapes/20-of-72", (5, 72), (5,), pairs=20, layout="interleaved"),
-        _case("shapes/36-of-80", (3, 80), (3,), pairs=36, layout="half"),
-        _case("shapes/head-128", (3, 5, 128), (5,), bits=24, layout="half"),
-        _case("trailing/half", (3, 2, 5, 14), (5,), pairs=4, layout="half", lanes="trailing"),
         _case("trailing/interleaved", (5, 22), (5,), pairs=6, bits=24, layout="interleaved", lanes="trailing"),
         _case("trailing/inverse", (3, 5, 17), (3, 5), pairs=5, layout="interleaved_to_half", inverse=True, lanes="trailing"),
         _case("trailing/deepseek-v4", (1, 512), (1,), pairs=32, layout="interleaved", lanes="trailing"),

@@ -10,10 +10,8 @@ from .tools.case import Make
 from .tools.deviation import Function, Real, Wrap, argument, before, deviations_of, narrowed, tf32
 from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE, TENSOR_CORES
 from .tools.numbers import floats
-from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = {}
-LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 

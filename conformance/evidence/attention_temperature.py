@@ -7,16 +7,14 @@ import numpy as np
 
 from ..model import Case
 from .shared.factors import TEXTS, factor_case, factor_sequence, negative_positions
-from .shared.masks import NONE, held_in
+from .shared.masks import held_in
 from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
-from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "original_length": 8, "offset": 0}
 OTHER_VALUES = {"original_length": 16}
-LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "original_length": 64, "offset": 0},)
 
 LLAMA, MINISTRAL = (
@@ -35,10 +33,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("steps/small", (3, 6, 7, 8, 15, 40), form="steps", beta=0.5, original_length=8, offset=1, tier="smoke"),
-        _case("steps/llama-4", (0, 8190, 8191, 8192, 16383, 65535, 131071, 1048575), **LLAMA),
         _case("steps/ministral-3", (0, 16383, 16384, 32767, 32768, 262143), **MINISTRAL),
-        _case("steps/rows", TEXTS, form="steps", beta=0.25, original_length=600, offset=0),
-        _case("steps/not-a-power", (99, 100, 149, 150, 299, 1000), form="steps", beta=0.3, original_length=100, offset=0),
         _case("steps/negative", (-7, 40, -1, 0, 900), form="steps", beta=0.75, original_length=13, offset=1),
         _case("steps/beyond-float32", (2**25 - 2, 2**25 - 1, 2**29 - 1, 2**29), "one token before a step, and on it",
               form="steps", beta=2.0, original_length=2**24, offset=0),
@@ -46,12 +41,10 @@ def cases() -> tuple[Case, ...]:
               offset=1),
         _case("steps/no-axis", 23, "one position", form="steps", beta=0.5, original_length=8, offset=1),
         _case("steps/more-axes", np.asarray(TEXTS)[:, None, :3], form="steps", beta=0.5, original_length=7, offset=1),
-        _case("smooth/small", (3, 6, 7, 8, 15, 40), form="smooth", beta=0.5, original_length=8, offset=1),
         _case("smooth/inkling", (0, 127998, 127999, 128000, 200000, 1048575), **INKLING),
         _case("smooth/rows", TEXTS, form="smooth", beta=0.25, original_length=600, offset=0),
         _case("smooth/from-zero", (99, 100, 101, 149, 900), form="smooth", beta=0.3, original_length=100, offset=0),
         _case("smooth/strong", (10, 1000, 131071), form="smooth", beta=3.7, original_length=7, offset=2),
-        _case("smooth/none", NONE, form="smooth", beta=0.1, original_length=16, offset=1),
         factor_sequence("attention_temperature", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), form="steps",
                         beta=0.4, original_length=20, offset=1),
         _case("refused/length", (1, 2), "nothing divides by 0", form="steps", beta=0.1, original_length=0, offset=1,

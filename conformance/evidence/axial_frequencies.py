@@ -9,12 +9,8 @@ from .shared.rotary import BASE
 from .tools.deviation import Function, Real, Wrap, after, deviations_of, option
 from .tools.hints import BRANCH, DEFAULT, TWO_PI
 
-USUAL = None
-WITH_OPTION: dict[str, dict[str, Any]] = {
-    "": {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"},
-    "allocation": {"dims": [4, 4]},
-}
-NO_KERNEL = "it returns a number for each pair; the core tier has the widths of models"
+USUAL: dict[str, Any] = {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"}
+WITH_OPTION: dict[str, dict[str, Any]] = {"allocation": {"dims": [4, 4]}}
 
 
 def _case(name: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:
@@ -26,18 +22,13 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("own/small", [8, 8], tier="smoke", allocation="own"),
-        _case("own/unequal", [4, 6, 10], allocation="own", base=500.0),
         _case("own/flux", [16, 56, 56], allocation="own"),
-        _case("own/wan", [44, 42, 42], allocation="own"),
-        _case("own/gemma-4", [32, 32], allocation="own", base=100.0),
         _case("own/one-axis", [14], allocation="own", base=5e5),
         _case("shared/pixtral", [32, 32], allocation="shared"),
         _case("shared/three", [6, 6, 6], allocation="shared", base=500.0),
         _case("turns/dinov3", [32, 32], allocation="own", base=100.0, unit="turns"),
-        _case("turns/shared", [10, 10], allocation="shared", unit="turns"),
         _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first_frequency=2.0,),
         _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first_frequency=0.25,),
-        _case("endpoint/unequal", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
         _case("endpoint/shared", [6, 6, 6], allocation="shared", endpoint=True),
         _case("endpoint/two-pairs", [4], allocation="own", base=70.0, endpoint=True),
         _case("first/own", [6, 12], allocation="own", base=70.0, first_frequency=0.375),
@@ -47,8 +38,6 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", [7, 8], kind="reject", allocation="own"),
         _case("refused/unequal", [6, 8], kind="reject", allocation="shared"),
         _case("refused/word", [6, 6], kind="reject", allocation="even_odd"),
-        *(Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {})
-          for name, dims in (("one-axis", [10]), ("one-axis-four", [4]))),
     )  # fmt: skip
 
 

@@ -8,18 +8,17 @@ import numpy as np
 from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
 
 from ..model import Case
-from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, exchanged, first_row, placed_forms
+from .shared.axial import ARRANGED, PROMPT, SECTIONS, exchanged, first_row, placed_forms
 from .shared.rotary import FAR, FREQUENCIES, TRIPLES
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
 from .tools.forms import form_case
 from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW, LEFT_OVER
 from .tools.numbers import floats, seed_of
-from .tools.omissions import NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = SECTIONS
+WITH_OPTION = {"arrangement=interleaved": {"sections": [2, 2, 1]}}
 AXES = (4, 2)
-LEFT_OUT = (*VIEWS, *NO_BATCH, "again/fractional-once-more", "again/negative-once-more", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"sections": (8, 4, 4), "arrangement": "chunked"},)
 
 
@@ -39,10 +38,7 @@ def _tables(arrangement: str) -> tuple[Case, ...]:
     far = (FAR, FAR[::-1], tuple(p // 2 for p in FAR))
     return (
         _case(f"{group}/prompt", PROMPT, 6, tier=first, **small),
-        _case(f"{group}/video", VIDEO, 6, attention_factor=1.25, **small),
         _case(f"{group}/far", far, 6, **small),
-        _case(f"{group}/rows", (PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]), 6, **small),
-        _case(f"{group}/no-tokens", np.zeros((3, 0), dtype=np.int64), 6, **small),
     )
 
 
@@ -58,11 +54,8 @@ def cases() -> tuple[Case, ...]:
     return (
         *(case for arrangement in ARRANGED for case in _tables(arrangement)),
         _case("interleaved/tail", PROMPT, 12, sections=[8, 2, 2], arrangement="interleaved"),
-        _case("round-robin/tail", PROMPT, 13, sections=[2, 8, 3], arrangement="round_robin"),
         _case("ernie/tail", PROMPT, 10, sections=[6, 2, 2], arrangement="ernie"),
         _case("chunked/empty-section", PROMPT, 5, "no pairs for time", sections=[0, 2, 3], arrangement="chunked"),
-        _case("chunked/four-axes", (*PROMPT, PROMPT[1][::-1]), 8, "HunYuan's four", sections=[2] * 4, arrangement="chunked"),
-        _case("chunked/image", ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), 6, sections=[3, 3], arrangement="chunked"),
         _case("chunked/centred", ((-0.5, -0.5, 0.5, 0.5), (-0.75, 0.25, -0.75, 0.25)), 6,
               "coordinates from -1 to 1", sections=[3, 3], arrangement="chunked"),
         _case("refused/sum", PROMPT, 6, kind="reject", sections=[2, 3, 2], arrangement="chunked"),

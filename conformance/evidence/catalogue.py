@@ -9,8 +9,7 @@ from typing import Any
 from posref.spec import REGISTRY
 
 from ..model import Case
-from .every import lengths, second_cases, state_cases
-from .every.facts import facts_of
+from .every import edge_cases, rules, scaled_cases, state_cases
 from .every.made_calls import call
 from .index import deviations, evidence_of
 from .tools.case import Make
@@ -28,13 +27,12 @@ def cases_of(op: str) -> Iterator[Case]:
     """Return every case of an operation: its own, then those that every operation has."""
     own = tuple(evidence_of(op).cases())
     yield from own
-    yield from lengths.cases(op)
-    if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
-        yield second_cases.small(op)
-    yield from second_cases.cases(op)
-    yield from state_cases.cases(op)
+    if all(case.tier != "smoke" for case in own):
+        yield edge_cases.small(op)
+    for module in (scaled_cases, edge_cases, state_cases, rules):
+        yield from module.cases(op)
     if hasattr(evidence_of(op), "more"):
-        one, several = partial(second_cases.one, op), partial(second_cases.several, op)
+        one, several = partial(edge_cases.one, op), partial(edge_cases.several, op)
         yield from evidence_of(op).more(Make(one, several, partial(call, op)))
 
 

@@ -6,18 +6,16 @@ import numpy as np
 
 from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
-from .shared.lie import IMAGES, in_rows, learned, lie_case, matrix_forms
+from .shared.lie import IMAGES, learned, lie_case, matrix_forms
 from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of
 from .tools.numbers import floats, reals
-from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)
-LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
@@ -30,19 +28,13 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("plain/small", (5, 5), PATCHES, (2, 1, 5), tier="smoke"),
         _case("plain/even", (3, 8), BETWEEN, (2, 2, 4), inverse=False),
-        _case("plain/three", (3, 6), FRAMES, (3, 2, 3)),
         _case("plain/partial", (3, 10), FRAMES, (3, 1, 7), bits=24),
         _case("plain/inverse", (3, 6), BETWEEN, (2, 1, 6), inverse=True),
         _case("plain/inverse-partial", (3, 7), FRAMES[:2], (2, 2, 3), bits=24, inverse=True),
         _case("plain/far", (4, 5), FAR, (2, 1, 5), bits=24, over=64),
-        _case("plain/far-blocks", (4, 6), FAR, (2, 2, 3), over=64),
-        _case("plain/small-angles", (3, 5), BETWEEN, (2, 1, 5), over=64),
-        _case("heads/first", (3, 5, 6), PATCHES, (2, 3, 1, 2, 3)),
         _case("heads/last", (3, 2, 4), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 4), "tokens before heads"),
-        _case("heads/rows", (2, 2, 3, 5), in_rows(FRAMES), (2, 1, 2, 1, 1, 5)),
         _case("models/head-64", (2, 64), ((0, 5), (0, 11)), (2, 4, 16), "a class token and a patch; four blocks", bits=20),
         _case("shapes/vector", (6,), (4, 9), (2, 2, 3)),
-        _case("shapes/no-tokens", (0, 6), np.zeros((2, 0), dtype=np.int64), (2, 1, 6)),
         _case("refused/lanes", (5, 8), PATCHES, (2, 3, 3), "nine lanes of eight", kind="reject"),
         _case("refused/pairs", (5, 8), PATCHES, (2, 2, 2), "two lanes, which never turn", kind="reject"),
         _case("refused/heads", (3, 5, 8), PATCHES, (2, 5, 2, 3), "an axis for heads or for tokens", kind="reject"),

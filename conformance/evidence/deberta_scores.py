@@ -11,7 +11,6 @@ from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, ROW_OF_ZERO, ROWS_RISE, SIGN, UNSCALED
 from .tools.numbers import reals
-from .tools.omissions import ONE_PAIR
 
 OP = "deberta_scores"
 
@@ -22,7 +21,6 @@ SINGLE: dict[str, Any] = {"num_buckets": None, "max_distance": 4}
 USUAL: dict[str, Any] = {**SMALL, **CODE}
 WITH_OPTION: dict[str, dict[str, Any]] = {"": {"without": ()}}  # without tables no option acts
 WAY = 0
-LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"num_buckets": 32, "max_distance": 128, "p2c": "code"},)
 
 NEAR = ((2, 4, 5, 9), (0, 3, 1, 5, 2, 7, 11, 9))
@@ -74,50 +72,26 @@ def _steps(*calls: Places) -> Iterator[Step]:
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    bucketed, paper = {**SMALL, **CODE}, {**SMALL, **PAPER}
-    single, single_paper = {**SINGLE, **CODE}, {**SINGLE, **PAPER}
+    bucketed, single = {**SMALL, **CODE}, {**SINGLE, **CODE}
     v3: dict[str, Any] = {"num_buckets": 256, "max_distance": 512, "p2c": "code"}
     return (
         Case(f"{OP}/both/small", bucketed, _arrays("small", bucketed, NEAR), tier="smoke"),
-        _scores("both/heads", bucketed, WHOLE, lead=(2,), heads=3, lanes=4),
-        _scores("both/unsorted", bucketed, UNSORTED, lanes=5),
-        _scores("both/24-bits", bucketed, UNSORTED, lanes=6, bits=24),
         _scores("both/53-bits", bucketed, NEAR, bits=53),
-        _scores("both/far", bucketed, FAR),
-        _scores("both/rows", bucketed, ROWS, "positions (B, 1, Q)", lead=(2,), heads=3),
         _scores("both/v3", v3, ((700, 0, 300), (0, 171, 172, 299, 301, 571, 699)), heads=1, lanes=2),
         _scores("both/keys-129", {"num_buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)), heads=1, lanes=2),
         _scores("both/keys-257", {"num_buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1, lanes=2),
         _scores("both/other-buckets", {"num_buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
-        _scores("paper/small", paper, NEAR),
-        _scores("paper/far", paper, FAR, heads=3),
-        _scores("paper/single", single_paper, UNSORTED, lanes=4),
-        _scores("paper/24-bits", paper, WHOLE, lanes=5, bits=24),
-        _scores("paper/second", paper, UNSORTED, "p2c alone", terms="q"),
-        _scores("single/small", single, NEAR),
         _scores("single/v1", {"num_buckets": None, "max_distance": 512, **CODE},
                 ((600, 0, 511), (0, 1, 88, 89, 511, 599)), "DeBERTa: a row for each distance", heads=1, lanes=1),
-        _scores("single/heads", single, ROWS, lead=(2,), heads=3, lanes=2),
         _scores("single/far", single, FAR),
-        _scores("first/small", bucketed, NEAR, "c2p alone", terms="k"),
         _scores("first/single", single, UNSORTED, terms="k", lanes=4),
-        _scores("second/small", bucketed, NEAR, "p2c alone", terms="q"),
         _scores("second/single", single, UNSORTED, terms="q", lanes=4),
-        _scores("second/one-head", bucketed, NEAR, heads=1, terms="q", lanes=5),
-        _scores("content/small", bucketed, NEAR, "neither position term", terms=""),
-        _scores("content/single", single, NEAR, terms="", lanes=4),
-        _scores("decode/one-query", bucketed, ((6,), range(7))),
-        _scores("decode/one-query-single", single, ((257,), (256, 257, 255, 250)), lanes=4),
-        _scores("decode/negative", bucketed, ((-5, -1), (-17, -3, -2, 0, 11)), heads=3),
         _scores("decode/no-query", bucketed, (np.zeros(0, dtype=np.int64), (0, 1)), lead=(2,)),
         Case(f"{OP}/sequence/decode", comment="a row of the whole",
              kind="sequence", steps=tuple(_steps(WHOLE, ((6,), range(7)), ((25, 6, 7), (9, 25, 7, 6))))),
-        _scores("forms/strided", bucketed, UNSORTED, lead=(2,), heads=3, form="non-contiguous"),
         _scores("forms/strided-rows", single, ROWS, lead=(2,), form="non-contiguous"),
-        _scores("forms/expanded", bucketed, UNSORTED, lead=(-3,), form="broadcast-view"),
         _scores("forms/batch-one", single, UNSORTED, lead=(1,), heads=3),
         _scores("forms/length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),
-        _scores("forms/one-key", bucketed, ((1, 16, 4, 0), (5,))),
         _refused("rows", "tables of other rows", {**bucketed, "num_buckets": 8}),
         _refused("heads", "tables of three heads", bucketed, rel_k=reals("t", 3, 12, 3)),
         _refused("word", "no such p2c", {**SMALL, "p2c": "mirror"}),

@@ -9,12 +9,10 @@ from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.deviation import Wrap, after, deviations_of
 from .tools.hints import COMPARE_INTEGERS, FROM_ZERO, ROUND_DOWN, SIGN
-from .tools.omissions import ONE_PAIR
 
 OP = "decomposed_rows"
 
 USUAL: dict[str, Any] = {"q_size": 12, "k_size": 8}
-LEFT_OUT = ONE_PAIR
 KERNEL: tuple[dict[str, Any], ...] = ({"q_size": 8192, "k_size": 4160},)
 
 _case = cases_of(OP)
@@ -37,34 +35,20 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _rows("alike/small", 5, 5, (3, 0, 4), (0, 1, 4), tier="smoke"),
-        _rows("alike/sam-window", 14, 14, comment="SAM's windows"),
         _rows("alike/sam", 64, 64, (0, 31, 63), comment="SAM's image, some queries"),
-        _rows("alike/far", 32768, 32768, (0, 32767, 2049, 257), (32767, 0, 4097, 256)),
         _rows("fewer-keys/halves", 8, 4),
         _rows("fewer-keys/quarters", 56, 14, comment="the first stage of MViTv2"),
-        _rows("fewer-keys/8-6", 8, 6),
         _rows("fewer-keys/16-15", 16, 15),
-        _rows("fewer-keys/64-7", 64, 7, (0, 63, 17)),
         _rows("fewer-keys/129-43", 129, 43, (0, 64, 128)),
         _rows("fewer-keys/257", 257, 129, (0, 256, 128), comment="257 to 129 cells"),
         _rows("more-keys/halves", 4, 8),
-        _rows("more-keys/6-8", 6, 8),
         _rows("more-keys/15-16", 15, 16),
         _rows("more-keys/7-64", 7, 64, None, (0, 63, 17)),
         _rows("more-keys/10-257", 10, 257, None, (0, 256, 128, 129)),
         _rows("more-keys/large", 32767, 32768, (32766, 1, 16384), (0, 32767, 5)),
-        _rows("more-keys/one", 1, 5),
-        _rows("places/unsorted", 9, 9, (8, 0, 0, 3), (5, 1, 8)),
-        _rows("places/rows", 12, 8, ((3, 8, 11), (0, 5, 7)), ((0, 2, 3, 7), (5, 1, 6, 4))),
-        _rows("places/rows-and-keys", 6, 9, ((3, 0), (5, 2), (1, 4)), (0, 8, 3)),
-        _rows("places/no-query", 4, 6, np.zeros(0, dtype=np.int64), (0, 1)),
         _rows("places/no-key", 4, 2, (3, 1), np.zeros(0, dtype=np.int64)),
-        _rows("forms/strided", 12, 8, ((4, 5, 11), (1, 6, 2)), ((0, 2, 3, 7, 4), (2, 3, 5, 7, 1)), form="non-contiguous"),
-        _rows("forms/strided-vector", 9, 12, (7, 2, 4), (0, 3, 11, 9, 1), form="non-contiguous"),
-        _rows("forms/expanded", 12, 8, ((3, 8),) * 2, ((0, 7, 1, 5),) * 2, form="broadcast-view"),
         _rows("forms/batch-one", 12, 8, ((6, 2, 11),), ((0, 4, 7),)),
         _rows("forms/length-one", 12, 8, (7,), (3,), "one query and one key"),
-        _rows("forms/one-key", 6, 9, (2, 5, 0), (4,)),
         _sequence("more-keys", 12, 8, ((3, 11), (0, 7)), ((3, 11), (0, 7, 2, 5)), ((0, 4), (6, 1))),
         _sequence("other-sizes", 6, 9, ((5, 0), (8, 1)), ((2, 4), (0, 7, 3))),
         _rows("refused/no-cells", 0, 4, (0, 1), (0, 1), "a grid without cells", kind="reject"),

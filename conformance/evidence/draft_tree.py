@@ -11,12 +11,10 @@ from .tools.deviation import Function, after, argument, deviations_of
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 6}
-NO_KERNEL = "a tree of drafts has some dozens of nodes, which no kernel cuts into tiles"
 
 CHAIN = (-1, 0, 1, 2, 3)
 BRANCHED = (-1, 0, 0, 1, 1, 2, 3, 6)  # depths 0 1 1 2 2 2 3 4
 FOREST = (-1, -1, 0, 1, 1, 2, -1)  # three roots
-STAR = (-1, 0, 0, 0, 0, 0)
 TOP_K = (-1, *([0] * 3), *([1] * 3), 2, 2, 3, 4, 4, 7, 10)  # a root, and its best three
 
 _case = cases_of("draft_tree")
@@ -36,34 +34,14 @@ def cases() -> tuple[Case, ...]:
     rows = np.stack([BRANCHED, (-1, 0, 1, 2, 0, 4, 5, 5), (-1, 0, 0, 0, 3, 4, 5, 6)])
     return (
         _case("tree/small", {}, _given((10, 3), BRANCHED), tier="smoke"),
-        _case("tree/chain", {}, _given((7,), CHAIN), "depth and index are equal"),
-        _case("tree/star", {}, _given((5, 0), STAR), "all nodes but the root are siblings"),
         _case("tree/top-k", {}, _given((12,), TOP_K)),
-        _case("tree/one-row", {}, _given(4, BRANCHED), "no axis of rows"),
         _case("tree/medusa", {}, _given((129, 2047), _long()), "63 nodes"),
-        _case("roots/three", {}, _given((9, 2, 5), FOREST), "drafts without a common root"),
-        _case("roots/all", {}, _given((6, 1), (-1, -1, -1))),
-        _case("roots/nothing-verified", {}, _given((0, 0), TOP_K)),
-        _case("rows/own-trees", {}, _given((4, 20, 11), rows)),
-        _case("rows/two-axes", {}, _given(((4, 20, 11), (0, 3, 8)), np.stack([rows, rows[::-1]]))),
-        _case("rows/shared-tree", {}, _given(((4, 20, 11), (0, 3, 8)), BRANCHED)),
         _case("far/small", {}, _given((131071, 1048575), BRANCHED)),
-        _case("far/rows", {}, _given((65535, 131070, 2097151), rows)),
-        _case("empty/nodes", {}, _given((4, 2), ())),
-        _case("empty/rows", {}, _given(np.zeros((0,)), np.zeros((0, 5)))),
         _case("refused/float", {}, {"verified": np.asarray([4]), "parents": np.asarray([-1.0, 0.0])},
               "parents of reals", kind="reject"),
         _case("refused/no-axis", {}, _given((4,), -1), "a single number is no tree", kind="reject"),
-        _case("forms/strided", {}, _given((4, 20, 11), rows), form="non-contiguous"),
-        _case("forms/strided-tree", {}, _given((8, 1), FOREST), form="non-contiguous"),
-        _case("forms/expanded", {}, _given((4, 4, 4), np.stack([BRANCHED] * 3)), "one tree for three rows",
-              form="broadcast-view"),
-        _case("forms/expanded-twice", {}, _given(((6, 6), (6, 6)), np.stack([np.stack([FOREST] * 2)] * 2)),
-              form="broadcast-view"),
         _case("forms/expanded-verified", {}, _given(((7, 2), (7, 2)), BRANCHED), form="broadcast-view"),
-        _case("forms/batch-one", {}, _given((13,), rows[:1])),
         _case("forms/length-one", {}, _given((13,), ((-1,),))),
-        _case("forms/one-node", {}, _given((3, 14), (-1,))),
         _case("forms/length-zero", {}, _given((3, 14), np.zeros((2, 0)))),
         _case("forms/no-rows", {}, _given(np.zeros((2, 0)), np.zeros((2, 0, 3)))),
         _case("forms/no-rows-again", {}, _given(np.zeros((3, 0)), np.zeros((3, 0, 4)))),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.distances import CHUNKED, DISTANCES_LEFT_OUT, Method, Score, changed_map, maps_of
+from .shared.distances import CHUNKED, Method, Score, changed_map, maps_of
 from .shared.rotary import ROTARY
 from .tools.deviation import Deviation, Wrap
 from .tools.forms import pairs
@@ -22,7 +22,6 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 96, "window": 32},)
 
 

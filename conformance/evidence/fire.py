@@ -5,19 +5,16 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.numbers import floats
-from .tools.omissions import ONE_PAIR, VIEWS
 
 OP = "fire"
 USUAL: dict[str, Any] = {}
 OTHER_VALUES = {"eps": 0.5}
-LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 HOLES = (0, 3, 3, 1, 9, 4, 20)
@@ -60,12 +57,8 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("small", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
-        _case("before-the-threshold", (1, 3, 2), (0, 2, 1, 3), threshold=8.0),
         _case("at-the-threshold", (7, 8, 9), (0, 5, 8), threshold=8.0),
-        _case("beyond-the-threshold", (30, 90), (0, 29, 80, 3), threshold=2.0),
         _case("both-sides", (3, 8, 5), HOLES, 5, 3, "keys before and after the query"),
-        _case("rows", Q_OFFSETS, K_OFFSETS, 2, 6, "(B, Q) and (B, K)"),
-        _case("shared-queries", (7, 9), K_OFFSETS, 3, 2, "queries (Q,) against keys (B, K)"),
         _case("dape", (8191, 100), (0, 1, 99, 512, 8000, 8191), 12, 32, "12 heads, 32 hidden units",
               c=0.09375, threshold=512.0),
         _case("512-tokens", (511,), (0, 1, 200, 500, 511), 12, 32, c=0.09375, threshold=512.0),
@@ -76,11 +69,7 @@ def cases() -> tuple[Case, ...]:
         _case("eps", (2, 9), (0, 1, 2, 8), eps=0.25),
         _case("eps-small", (2, 9), (0, 1, 2, 8), threshold=1.0, eps=0.0625),
         _case("one-unit", (2, 9), (0, 1, 2, 8), 3, 1, "one hidden unit"),
-        _case("one-head", (5, 4, 9), (0, 4, 300), 1, 5),
-        _case("negative", (-3, 0), (-300, -1, 2), 2, 3, "before 0, below the threshold"),
         _case("fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
-        _case("one-query", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
-        _case("no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
         Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then a decode row, then prefill elsewhere",
              steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),

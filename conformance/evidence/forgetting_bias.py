@@ -16,7 +16,6 @@ OP = "forgetting_bias"
 USUAL: dict[str, Any] = {"queries": 1}
 KERNEL: tuple[dict[str, Any], ...] = ({"queries": 129},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33, "K": 257, "R": (2,)}
-LEFT_OUT = ("again/no-keys",)  # no key for the query
 
 _cases = cases_of(OP)
 
@@ -50,33 +49,15 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("small", (2, 4), 2, tier="smoke"),
-        _case("whole-text", (3, 5), 5, "as many queries as keys"),
-        _case("last-queries", (2, 3, 7), 2, "the last two of seven"),
-        _case("half", (2, 6), 3),
-        _case("rows", (3, 2, 6), 4),
         _case("more-axes", (2, 3, 2, 5), 2, "two axes before the heads"),
         _case("12-heads", (12, 40), 2, "as many heads"),
         _case("24-bits", (4, 9), 5, bits=24),
-        _case("24-bits-rows", (2, 3, 6), 2, bits=24),
-        _case("padding", (), 3, "the first two tokens are padding", gates=PADDED),
-        _case("padding-rows", (), 4, gates=np.stack([PADDED, _gates("padded", 3, 7)])),
         _case("open-gates", (), 2, "the second head's gates are 1: it forgets nothing",
               gates=np.asarray([[-0.5, -0.25, -1.0, -0.125, -0.75], [0.0] * 5])),
-        _case("closed", (), 4, "a gate of exp(-300)", gates=np.where(np.arange(6) == 3, -300.0, -0.125)
-              * np.asarray([[1.0], [0.5]])),
-        _case("one-query", (3, 9), 1, "the last row of the whole"),
-        _case("one-query-rows", (2, 2, 6), 1),
         _case("one-key", (3, 1), 1),
         _case("1000-keys", (1, 1000), 2),
         _case("2000-keys", (2, 2000), 1, bits=24),
-        _case("no-query", (3, 4), 0),
-        _case("no-heads", (0, 4), 2),
-        _form("strided", (3, 2, 6), 3, form="non-contiguous"),
-        _form("strided-rows", (2, 8), 2, form="non-contiguous"),
-        _form("expanded", (-3, 2, 5), 2, "one row stands for a batch of three", form="broadcast-view"),
         _form("batch-one", (1, 2, 5), 2),
-        _form("length-one", (2, 3, 1), 1),
-        _form("one-of-many", (2, 7), 1),
         Case(f"{OP}/sequence/decode", kind="sequence",
              comment="prefill, then one token after another", steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("refused/no-heads", (4,), 3, "an axis of heads", kind="reject"),

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from posref.absolute.fourier import ARRANGEMENTS
-
 from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
@@ -45,60 +43,27 @@ def _case(name: str, x: Any, bands: Any, params: dict[str, Any], comment: str = 
     return _fourier(name, params, inputs, comment, **rest)
 
 
-def _ordered(arrangement: str) -> tuple[Case, ...]:
-    """Return what every order is asked."""
-    name = arrangement.replace(" ", "-")
-    params = {"unit": "radians", "arrangement": arrangement, "include": "none"}
-    return (
-        _case(f"order/{name}", THREE, ODD, params),
-        _case(f"order/{name}-turns", POINTS, EACH, {**params, "unit": "turns"}),
-        _case(f"order/{name}-first", POINTS, OCTAVES, {**params, "unit": "half_turns", "include": "first"}),
-    )
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("nerf/small", POINTS, OCTAVES, NERF, tier="smoke"),
-        _case("nerf/points", ((1.25, -0.6875, 2.4375), (-3.5, 0.0625, 1.1875)), 2.0 ** np.arange(10),
-              NERF, "ten octaves of points"),
-        _case("nerf/directions", ((0.6015625, -0.796875, 0.0546875),), 2.0 ** np.arange(4), NERF),
         _case("nerf/24-bits", reals("nerf", 4, 3, bits=24), 2.0 ** np.arange(6), NERF),
-        _case("nerf/linear", POINTS, (1.0, 2.75, 4.5, 6.25), NERF, "log_sampling=False"),
-        _case("paper/small", POINTS, OCTAVES, PAPER),
         _case("paper/true-size", ((0.6875, -0.31640625, 0.0546875),), 2.0 ** np.arange(10), PAPER),
-        _case("perceiver/cells", CELLS, EACH, PERCEIVER, "a band of its own for each axis"),
         _case("perceiver/true-size", ((-1, 1), (0.0234375, -0.515625)),
               (np.linspace(1, 112, 64), np.linspace(1, 56, 64)), PERCEIVER, "64 bands up to half the resolution"),
         _case("lucidrains/cells", CELLS, ODD, LUCIDRAINS),
-        _case("lucidrains/each", POINTS, EACH, {**LUCIDRAINS, "unit": "radians"}),
-        _case("lucidrains/interleaved", THREE, OCTAVES, {**PAPER, "include": "by_coordinate"}),
         _case("lucidrains/one-band", THREE, (1.25,), {**PAPER, "include": "by_coordinate"}),
         _case("timm/cells", CELLS, ODD, TIMM),
         _case("gligen/boxes", BOX, 100.0 ** (np.arange(8) / 8), GLIGEN, "x0, y0, x1, y1"),
-        _case("gligen/rows", (BOX, BOX[::-1]), (1.0, 10.0), GLIGEN, "(B, N, 4)"),
         _case("whole/turns", ((1, -2, 3), (7, 0, 4)), (1.0, 2.0, 0.25, 0.5), {**PAPER, "unit": "turns"},
               "integers: quarters, halves and whole turns"),
         _case("whole/half-turns", ((1, -2), (255, 4097)), (1.0, 0.5, 1.5), PAPER),
-        _case("whole/far", ((1048575, 65537, 2049),), (1.0, 0.125, 0.0625), PAPER),
-        *(case for arrangement in ARRANGEMENTS for case in _ordered(arrangement)),
-        _case("forms/strided", (POINTS, CELLS[:3]), OCTAVES, NERF, form="non-contiguous"),
-        _case("forms/strided-each", CELLS, EACH, PERCEIVER, form="non-contiguous"),
-        _case("forms/expanded", (POINTS,) * 2, OCTAVES, NERF, form="broadcast-view"),
         _case("forms/batch-one", (POINTS,), OCTAVES, NERF),
-        _case("forms/one-point", ((0.5, 0.1875, -0.75),), ODD, NERF),
         _case("forms/one-coordinate", ((0.5,), (0.1875,), (3,)), OCTAVES, PAPER, "c = 1"),
         _case("forms/vector", (0.5, 0.1875, -0.75), ODD, NERF, "one point"),
-        _case("forms/vector-each", (0.5, -0.75), EACH, PERCEIVER, "one point"),
-        _case("square/two", CELLS, ((1.0, 2.5), (1.75, 4.0)), PERCEIVER, "(c, K) is (2, 2)"),
         _case("square/two-turns", CELLS, ((0.75, 3.5), (1.25, 2.0)), {**LUCIDRAINS, "unit": "turns"}),
-        _case("square/three", THREE, SQUARE, NERF, "(c, K) is (3, 3)"),
         _case("square/three-paper", THREE, SQUARE, PAPER),
         _case("square/octaves", THREE, OCTAVES, TIMM, "three bands of three coordinates, the same for all"),
-        _case("empty/points", np.zeros((0, 2)), OCTAVES, NERF),
-        _case("empty/rows", np.zeros((2, 0, 3)), OCTAVES, PAPER),
-        _case("empty/bands", POINTS, np.zeros(0), NERF, "x alone is left"),
-        _case("empty/bands-each", POINTS, np.zeros((2, 0)), LUCIDRAINS, "x alone is left"),
         _case("refused/coordinates", POINTS, ((1.0, 2.0),) * 3, PERCEIVER, "bands of three coordinates", kind="reject"),
         _case("refused/three-axes", POINTS, (EACH,), PERCEIVER, "bands have one axis or two", kind="reject"),
         _case("refused/by-coordinate", POINTS, OCTAVES, {**NERF, "include": "by_coordinate"},

@@ -32,18 +32,12 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("default/small", (4, 0, 8, 3, 7, 2), (3, 2), tier="smoke"),
-        _case("default/inside", (4, 0, 2, 2, 6), (7, 5), comment="rows of the table", bits=24),
         _case("default/bert", (0, 1, 257, 511, 512, 1023, 1025, 131071, 262143), (512, 6),
               comment="512 rows, narrower; up to the last of 262144 positions"),
-        _case("default/rows", ((3, 8, 1, 15), (0, 5, 2, 6), (4, 9, 0, 2)), (4, 6), comment="(B, T)"),
         _case("alpha/quarter", (0, 5, 9, 24, 17), (5, 4), 0.25),
         _case("alpha/large", (1, 10, 24, 35, 6), (6, 3), 0.75, "the quotient's row weighs more"),
-        _case("alpha/24-bits", (7, 48, 6, 13, 0), (7, 10), 0.3, bits=24),
-        _case("alpha/rows", ((35, 8, 1), (0, 5, 21)), (6, 7), 0.6, "(B, T)"),
         _case("alpha/scalar", 11, (4, 12), 0.2, "a position without axes"),
         _case("alpha/one-row", (0, 0), (1, 5), 0.7, "a table of one row has one position"),
-        _case("empty/none", np.zeros(0, dtype=np.int64), (5, 6)),
-        _case("empty/rows", np.zeros((3, 0), dtype=np.int64), (4, 2), 0.3),
         _case("refused/half", (0, 1), (5, 6), 0.5, "in + j and jn + i would be one", kind="reject"),
         _case("refused/one", (0, 1), (5, 6), 1.0, "a division by zero", kind="reject"),
         _case("refused/no-rows", (0, 1), (0, 6), 0.4, "there is no row", kind="reject"),

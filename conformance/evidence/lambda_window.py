@@ -23,11 +23,9 @@ from .shared.masks import (
 from .tools.deviation import Function, after, always, deviations_of, option
 from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
-from .tools.omissions import ONE_PAIR, VIEWS
 
 USUAL: dict[str, Any] = {"num_sinks": 2, "window": 5, "counting": "with_query"}
 OTHER_VALUES = {"num_sinks": 5}
-LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"num_sinks": 4, "window": 48, "counting": "with_query"},)
 
 
@@ -39,10 +37,8 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("few/small", (9, 3, 6), (0, 1, 2, 5, 7, 8, 9), num_sinks=2, window=3, counting=WITH, tier="smoke"),
         _case("few/unsorted", (12, 1, 20), UNSORTED, num_sinks=3, window=4, counting=WITHOUT),
-        _case("few/before-the-sinks", (1, 0, 12, 3), (0, 1, 2, 3, 9, 12), num_sinks=4, window=2, counting=WITH),
         _case("few/evicted", (900, 902), (0, 1, 898, 899, 900, 901), "keys that a cache has left", num_sinks=2,
               window=3, counting=WITHOUT),
-        _case("few/rows", Q_ROWS, K_ROWS, num_sinks=3, window=2, counting=WITH),
         _case("few/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
               "(B, 1, Q) and (B, 1, K)", num_sinks=1, window=3, counting=WITHOUT),
         _case("few/streaming-llm", (600, 515, 516, 131071),
@@ -53,9 +49,7 @@ def cases() -> tuple[Case, ...]:
               counting=WITH),
         _case("few/beyond-float32", Q_BEYOND, (0, 1, *K_BEYOND), num_sinks=1, window=4, counting=WITH),
         _case("few/beyond-float32-without", Q_BEYOND[:2], (0, *K_BEYOND), num_sinks=1, window=2, counting=WITHOUT),
-        _case("few/one-query", (300,), (0, 1, 2, 297, 298, 299, 300), num_sinks=2, window=2, counting=WITHOUT),
         _case("few/no-query", NONE, (0, 1), num_sinks=1, window=2, counting=WITH),
-        _case("none/window-alone", (4, 2, 7), NEAR, num_sinks=0, window=3, counting=WITH),
         _case("none/nothing-else", (6, 5, 9), NEAR, "the query and the first key", num_sinks=1, window=0, counting=WITHOUT),
         window_sequence("lambda_window", "sequence/decode", num_sinks=1, window=3, counting=WITH),
         _case("refused/sinks", (1, 2), (0, 1, 2), "no fewer than none", num_sinks=-1, window=2, counting=WITH, kind="reject"),

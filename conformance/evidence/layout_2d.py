@@ -12,7 +12,6 @@ from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
 WITH_OPTION = {"combine": {"e": 4}}
-LEFT_OUT = ("alone/clip-sizes",)
 SIZES: dict[str, Any] = {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3}
 KERNEL: tuple[dict[str, Any], ...] = ({"combine": "concat", "clip_sizes": False},)
 KERNEL_SIZES: dict[str, Any] = {"L": 1000, "M": 1000, "U": 1000, "V": 1000, "d": 96, "e": 80}
@@ -43,27 +42,16 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("concat/small", BOXES, SMALL, (2, 3), tier="smoke"),
-        _case("concat/one-width", BOXES, SMALL, (2, 2), comment="widths do not say which table is which"),
-        _case("concat/24-bits", BOXES, SMALL, (3, 1), bits=24),
-        _case("concat/pages", PAGES, (11, *READ[1:]), (1, 4), comment="(B, T, 4)"),
         _case("concat/scalar", (3, 1, 6, 5), SMALL, (4, 2), comment="one box"),
-        _case("concat/layoutlmv2", PAGE, (1024,) * 4, (2, 3), comment="1024 rows; narrower"),
         _case("concat/layoutlmv3", (*PAGE, (900, 500, 100, 20)), (1024,) * 4, (1, 2), clip=True,
               comment="1024 rows; narrower; the last box is backwards"),
         _case("sum/small", BOXES, SMALL, (5, 5), "sum"),
-        _case("sum/24-bits", BOXES, SMALL, (6, 6), "sum", bits=24),
-        _case("sum/pages", PAGES, (11, *READ[1:]), (3, 3), "sum", "(B, T, 4)"),
-        _case("sum/layoutlm", PAGE, (1024,) * 4, (3, 3), "sum", "1024 rows; narrower"),
         _case("clip/small", ODD_BOXES, (8, 10, 6, 5), (2, 3), clip=True, comment="sizes from -6 to 9"),
         _case("clip/sum", ODD_BOXES, (8, 10, 4, 3), (7, 7), "sum", clip=True),
-        _case("clip/inside", BOXES, SMALL, (1, 2), clip=True),
-        _case("empty/concat", np.zeros((0, 4), dtype=np.int64), SMALL, (2, 3)),
         _case("empty/sum", np.zeros((3, 0, 4), dtype=np.int64), SMALL, (2, 2), "sum", clip=True),
         _case("forms/strided", PAGES, (11, *READ[1:]), (2, 1), form="non-contiguous"),
         _case("forms/strided-sum", PAGES, (11, *READ[1:]), (2, 2), "sum", form="non-contiguous"),
-        _case("forms/expanded", (BOXES, BOXES), SMALL, (3, 2), form="broadcast-view"),
         _case("forms/batch-one", (BOXES,), SMALL, (3, 1)),
-        _case("forms/batch-one-sum", (BOXES[:3],), SMALL, (4, 4), "sum"),
         _case("forms/length-one", ((BOXES[0],),), SMALL, (1, 3)),
         _case("refused/two-corners", ((0, 1), (2, 3)), SMALL, (2, 3), kind="reject", comment="a box has four edges"),
         _case("refused/fraction", np.asarray(BOXES) / 8, SMALL, (2, 3), kind="reject", comment="edges are rows"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..model import Case
-from .shared.distances import DISTANCES_LEFT_OUT, Method, after_query, far_distances, maps_of
+from .shared.distances import Method, after_query, far_distances, maps_of
 from .tools.deviation import Deviation
 from .tools.forms import pairs
 from .tools.hints import HIDDEN
@@ -14,7 +14,6 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"window": 32, "factor": 4},)
 
 

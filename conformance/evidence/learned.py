@@ -11,11 +11,9 @@ from .tools.deviation import Function, Wrap, argument, deviations_of
 from .tools.forms import places
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
 from .tools.numbers import floats, reals
-from .tools.omissions import NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"offset": 2}
 SIZES: dict[str, Any] = {"N": 13}
-LEFT_OUT = ("alone/clip", *VIEWS, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"offset": 2},)
 
 
@@ -33,17 +31,10 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("plain/small", (2, 0, 4), (5, 6), tier="smoke"),
-        _case("plain/24-bits", (0, 6, 6, 1), (7, 10), bits=24),
-        _case("plain/rows", ((3, 4, 5, 6), (0, 1, 2, 2), (9, 8, 7, 0)), (11, 6), "(B, T)"),
         _case("plain/scalar", 3, (5, 12), "a position without axes"),
-        _case("plain/empty", np.zeros(0, dtype=np.int64), (5, 6)),
         _case("plain/gpt-2", (0, 1, 255, 256, 257, 1023), (1024, 18), "GPT-2's number of rows; narrower"),
-        _case("offset/2", (0, 1, 4), (7, 6), "OPT and BART", offset=2),
-        _case("offset/5", (0, 3, 1, 1), (9, 10), bits=24, offset=5),
-        _case("offset/rows", ((0, 1, 2), (4, 5, 7)), (10, 4), offset=2),
         _case("offset/opt", (0, 1, 257, 2047), (2050, 6), "2048 positions behind 2 rows", offset=2),
         _case("offset/roberta", (0, 1, 7, 255, 511), (514, 20), "padding_idx + 1", offset=2),
-        _case("clip/small", (-1, 0, 4, 5, 300, 2), (5, 6), "before the first row, after the last", clip=True),
         _case("clip/offset", (-3, -2, 4, 0, 7, 2**20), (7, 10), "the offset comes first: -2 is row 0", offset=2, clip=True),
         _case("clip/rows", ((3, 9, -5, 6), (0, -1, 2, 2), (9, 8, -70, 4099)), (7, 4), bits=24, offset=1, clip=True),
         _case("clip/inside", (3, 0, 4, 1), (6, 3), offset=1, clip=True),

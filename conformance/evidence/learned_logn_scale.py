@@ -6,10 +6,9 @@ import numpy as np
 
 from ..model import Case, Step
 from .shared.factors import EDGES, TEXTS
-from .shared.masks import BEYOND, NONE, UNSORTED
+from .shared.masks import BEYOND
 from .tools.cotangents import gradient
 from .tools.deviation import argument, deviations_of, narrowed
-from .tools.forms import places
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import floats, reals
 
@@ -37,26 +36,16 @@ def cases() -> tuple[Case, ...]:
         _case("heads/mistral-large-4", EDGES, 64, "as many heads"),
         _case("heads/rows", TEXTS, 2),
         _case("heads/more-axes", np.asarray(TEXTS)[:, None, :3], 5, "two axes before the tokens"),
-        _case("heads/24-bits", (3, 70, 700, 5), 7, bits=24),
         _case("heads/beyond-float32", (BEYOND, BEYOND + 1, 2**30), 3, bits=24),
-        _case("heads/one", (40, 2, 2047), 1, "one head"),
         _case("heads/decode", (5000,), 4),
-        _case("heads/unsorted", UNSORTED, 3),
-        _case("heads/negative", (-7, -1, 40, 0), 2, "as at position 0"),
-        _case("heads/negative-rows", ((-3, -1, 5), (8, -2, 300)), 3),
-        _case("heads/no-heads", (0, 3, 9), 0),
-        _case("heads/no-query", NONE, 3),
         _case("learned/ssmax", (), 0, "no bias; the first factors are 0",
               given=_given((0, 1, 2, 511, 4095), (0.43, 1.0), (0.0, 0.0))),
         _case("learned/neutral", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 2, (1.0,) * 2)),
-        _case("learned/falling", (), 0, "below 0 from some position on",
-              given=_given((0, 6, 7, 300), (-0.5, 0.25), (1.0, -1.5))),
         Case("learned_logn_scale/sequence/decode", kind="sequence",
              steps=tuple(Step({}, _given(p, (0.5, -0.25), (1.0, 0.375))) for p in ((0, 1, 40, 77), (78,), (1000, 3)))),
         _case("refused/fractions", (1.5, 2.0), 2, "positions are integers", kind="reject"),
         _case("refused/shapes", (), 0, "a bias for each head", given=_given((1, 2), (0.5, 1.0), (1.0,)), kind="reject"),
         _case("refused/no-axis", 3, 2, "queries have an axis", kind="reject"),
-        *places("learned_logn_scale", "positions", {}, scale=floats(3, seed=71), bias=floats(3, seed=72)),
         gradient("learned_logn_scale", "heads",
                  {"positions": (0, 4, 90), "scale": reals("learned logn", 2), "bias": reals("learned logn bias", 2)},
                  {"out": (2, 3)}),

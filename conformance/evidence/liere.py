@@ -7,17 +7,15 @@ import numpy.typing as npt
 
 from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
-from .shared.lie import IMAGES, in_rows, learned, lie_case, matrix_forms
+from .shared.lie import IMAGES, learned, lie_case, matrix_forms
 from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
-from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1, "n": 2}
 AXES = (1, 1, 3)
-LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
@@ -34,21 +32,16 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("plain/small", (5, 6), PATCHES, (2, 2, 3, 3), tier="smoke"),
-        _case("plain/blocks", (3, 6), BETWEEN, (2, 3, 2, 2), inverse=False),
         _case("plain/partial", (3, 9), FRAMES, (3, 2, 3, 3), bits=24),
         _case("plain/inverse", (3, 4), BETWEEN, (2, 1, 4, 4), inverse=True),
         _case("plain/inverse-partial", (3, 7), FRAMES[:2], (2, 3, 2, 2), bits=24, inverse=True),
         _case("plain/far", (4, 5), FAR, (2, 1, 3, 3), over=1024),
-        _case("plain/far-pairs", (4, 4), FAR, (2, 2, 2, 2), bits=24, over=1024),
-        _case("heads/first", (3, 5, 4), PATCHES, (2, 3, 1, 2, 2, 2)),
         _case("heads/last", (3, 2, 3), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 3, 3), "tokens before heads"),
-        _case("heads/rows", (2, 2, 3, 4), in_rows(FRAMES), (2, 1, 2, 1, 1, 4, 4), over=16),
         Case("liere/models/head-64", {},
              {"x": floats(3, 64, seed=seed_of("liere-64")), "positions": ((0.0, 0.5, 1.0), (0.0, 1.0, 0.25)),
              "generators": begun("liere-64", 2, 8, 8, 8),},
              "a class token and two patches; eight blocks of eight lanes"),
         _case("shapes/vector", (4,), (4, 9), (2, 2, 2, 2)),
-        _case("shapes/no-tokens", (0, 6), np.zeros((2, 0), dtype=np.int64), (2, 2, 3, 3)),
         _case("refused/lanes", (5, 8), PATCHES, (2, 3, 3, 3), "nine lanes of eight", kind="reject"),
         _case("refused/heads", (3, 5, 8), PATCHES, (2, 5, 2, 3, 3), "an axis for heads or for tokens", kind="reject"),
         sequence("liere/sequence/sizes", IMAGES,

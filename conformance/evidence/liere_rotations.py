@@ -8,18 +8,16 @@ from posref.core.matrices import skew_exponential
 
 from ..model import Case
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
-from .shared.lie import exponent, in_rows, learned, matrix_forms, other_exponential, transposed
+from .shared.lie import exponent, learned, matrix_forms, other_exponential, transposed
 from .shared.rotary import TRIPLES
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Real, after, argument, deviations_of
 from .tools.hints import EXPONENTIAL
 from .tools.numbers import reals
-from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"n": 2}
 AXES = (1, 3)
-LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
@@ -36,18 +34,11 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("plain/small", PATCHES, (2, 1, 3, 3), tier="smoke"),
         _case("plain/pairs", FRAMES[:2], (2, 3, 2, 2), "as mixed_rope", bits=24),
-        _case("plain/between", BETWEEN, (2, 2, 3, 3)),
         _case("plain/three", FRAMES, (3, 1, 4, 4), "time, height and width", over=16),
-        _case("plain/small-angles", BETWEEN, (2, 1, 5, 5), over=64),
         _case("plain/far", FAR, (2, 1, 3, 3), over=1024),
-        _case("plain/24-bits", FAR, (2, 1, 3, 3), bits=24, over=1024),
         _case("plain/24-bits-five", BETWEEN, (2, 1, 5, 5), bits=24),
         _case("plain/one-axis", ((0, 3, 9, 300),), (1, 1, 3, 3), "rotations of one token after the other", over=64),
-        _case("heads/first", PATCHES[:2], (2, 3, 1, 1, 2, 2), "heads before tokens"),
         _case("heads/last", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 1, 3, 3), "tokens before heads"),
-        _case("heads/rows", in_rows(FRAMES), (2, 1, 2, 1, 1, 3, 3), "two images, two heads"),
-        _case("heads/rows-between", in_rows((*BETWEEN, BETWEEN[0])), (2, 1, 3, 3), over=4),
-        _case("heads/no-tokens", np.zeros((2, 0), dtype=np.int64), (2, 2, 1, 1, 3, 3)),
         _case("refused/axes", PATCHES, (3, 1, 2, 2), "generators of three axes for two", kind="reject"),
         _case("refused/rows", PATCHES, (2, 3, 1, 2, 2), "three heads against five tokens", kind="reject"),
         _case("refused/square", PATCHES, (2, 1, 2, 3), "no square matrices", kind="reject"),

@@ -8,15 +8,12 @@ import numpy as np
 
 from ..model import Case
 from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence, negative_positions
-from .shared.masks import BEYOND, NONE
+from .shared.masks import BEYOND
 from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, deviations_of, option
-from .tools.forms import places
 from .tools.hints import BRANCH
-from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"original_length": 16, "offset": 1, "at_least_one": True}
-LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"original_length": 512, "offset": 0, "at_least_one": True},)
 
 
@@ -33,23 +30,17 @@ def cases() -> tuple[Case, ...]:
         _case("limited/grok-2", (1023, 1024, 1025, 2000, 131071), "xai_temperature_len 1024",
               original_length=1024, offset=0, at_least_one=True),
         _case("limited/rows", TEXTS, original_length=512, offset=1, at_least_one=True),
-        _case("limited/negative", (-7, 40, -1, 0, 900), original_length=30, offset=0, at_least_one=True),
         _case("limited/decode", (5000,), original_length=100, offset=1, at_least_one=True),
         _case("limited/no-axis", 70, "one position", original_length=9, offset=0, at_least_one=True),
         _case("limited/more-axes", np.asarray(TEXTS)[:, None, :3], original_length=9, offset=0, at_least_one=True),
-        _case("free/small", (3, 20, 16, 90), original_length=16, offset=1, at_least_one=False),
-        _case("free/su", EDGES, "log_512 n", original_length=512, offset=1, at_least_one=False),
-        _case("free/from-zero", (0, 1, 2, 3, 60), "the first factors are 0", original_length=7, offset=0, at_least_one=False),
         _case("free/rows", TEXTS, original_length=3, offset=2, at_least_one=False),
         _case("free/beyond-float32", (BEYOND, BEYOND + 1, 2**30), original_length=1000, offset=1, at_least_one=False),
-        _case("free/none", NONE, original_length=16, offset=1, at_least_one=False),
         factor_sequence("logn_scale", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), original_length=20, offset=1,
                         at_least_one=True),
         _case("refused/length", (1, 2), "the logarithm of 1 is 0", original_length=1, offset=1, at_least_one=True,
               kind="reject"),
         _case("refused/fractions", (1.5, 2.0), "positions are integers", original_length=16, offset=1, at_least_one=True,
               kind="reject"),
-        *places("logn_scale", "positions", {"original_length": 3, "offset": 1, "at_least_one": True}),
     )  # fmt: skip
 
 

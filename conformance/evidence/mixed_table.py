@@ -11,11 +11,9 @@ from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of, narrowed
 from .tools.hints import ALL_AXES, EACH_HEAD, EACH_ROW, FROM_ZERO, KEEP_FLOAT32
 from .tools.numbers import reals
-from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 AXES = (1,)
-LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
@@ -32,15 +30,10 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("plain/small", PATCHES, (2, 3), tier="smoke"),
         _case("plain/between", BETWEEN, (2, 4)),
-        _case("plain/three", FRAMES, (3, 5), "time, height and width"),
         _case("plain/far", FAR, (2, 3)),
-        _case("plain/24-bits", FAR, (2, 5), bits=24),
-        _case("plain/24-bits-three", FRAMES, (3, 4), bits=24),
         _case("plain/one-axis", ((0, 3, 9, 300),), (1, 3), "as rope"),
-        _case("heads/first", PATCHES, (2, 3, 1, 4), "heads before tokens"),
         _case("heads/last", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 5), "tokens before heads"),
         _case("heads/rows", np.asarray((FRAMES[:2], FRAMES[1:]))[:, :, None], (2, 1, 2, 1, 3), "two images, two heads"),
-        _case("heads/no-tokens", np.zeros((2, 0), dtype=np.int64), (2, 3, 1, 4)),
         _case("refused/axes", PATCHES, (3, 4), "frequencies of three axes for two", kind="reject"),
         _case("refused/rows", PATCHES, (2, 3, 4), "three heads against five tokens", kind="reject"),
         *mixed_forms("mixed_table", x=False),

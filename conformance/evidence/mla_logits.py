@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 
 import posref
-from posref.scaling import DynamicNTK, Linear, YaRN
+from posref.scaling import DynamicNTK, YaRN
 
 from ..model import Case, Step
-from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, GIVEN, ROTARY, UNSORTED, in_layouts
-from .shared.rotated_attention import FAR_K, FAR_Q, NONE, ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient
+from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, ROTARY, UNSORTED, in_layouts
+from .shared.rotated_attention import FAR_K, FAR_Q, ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient
 from .tools.case import Make
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, before, deviations_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
-from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = ROTARY
-LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided")
 KERNEL = in_layouts()
 
 
@@ -66,17 +64,9 @@ def cases() -> tuple[Case, ...]:
         _case("half/unsorted", (2, 3), (6, 10), ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
         _case("half/24-bits", (2, 3), (9, 6), ((0, 4, 7), UNSORTED), layout="half", bits=24),
         _case("half/far", (2,), (3, 8), (FAR_Q, FAR_K), layout="half"),
-        _case("half/rows", (2, 3), (4, 6), (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
-        _case("half/equal-widths", (3,), (6, 6), ((3, 9), (0, 7, 3, 300)), layout="half"),
-        _case("interleaved/small", (2,), (5, 6), ((1, 2), (0, 4, 7)), layout="interleaved"),
         _case("interleaved/rows", (2, 4), (3, 6), (ROWS_Q, ROWS_K), layout="interleaved", bits=24, base=160000.0),
-        _case("interleaved/far", (3,), (5, 10), (FAR_Q, FAR_K), layout="interleaved"),
         _case("mixed/small", (3,), (5, 8), ((1, 2, 9), (0, 4, 7, 6)), **DEEPSEEK),
         _case("scale/given", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", scale=0.3125),
-        _case("scale/given-24-bits", (2,), (7, 6), ((1, 2), (0, 4, 7)), layout="interleaved", scale=0.75, bits=24),
-        _case("scaling/yarn", (3,), (5, 12), ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
-        _case("scaling/yarn-interleaved", (2,), (3, 8), ((40, 3), (0, 7, 41)), layout="interleaved", scaling=YaRN(4, 64)),
-        _case("scaling/linear", (2,), (3, 6), ((40, 3), (0, 7, 41)), layout="half", scaling=Linear(2.5)),
         _case("scaling/dynamic", (3,), (4, 8), ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16), length=42),
         _case("models/deepseek-v3", (2,), (128, 64), ((2049,), (2048, 7, 257)), gain=0.125,
               scale=0.1352337788608801, scaling=DEEPSEEK_V3, **DEEPSEEK, comment="g(1)^2 / sqrt(192)"),
@@ -87,10 +77,6 @@ def cases() -> tuple[Case, ...]:
              steps=(_mla_step("prefill", (3,), (5, 4), ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
              _mla_step("decode", (3,), (5, 4), ((4,), (0, 1, 2, 3, 4)), layout="half"),
              _mla_step("elsewhere", (3,), (5, 4), ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
-        _case("shapes/one-head", (2, 1), (5, 4), ((1, 2), (0, 4, 7)), layout="half"),
-        _case("shapes/one-query", (3,), (5, 6), ((257,), (256, 257, 3)), layout="interleaved"),
-        _case("shapes/no-query", (3,), (5, 6), (NONE, (0, 1)), layout="half"),
-        _case("shapes/no-content", (3,), (0, 6), ((3, 5), (0, 1)), layout="half", comment="all lanes rotate"),
         _unfitting("heads", {"k_rope": (3, 3, 4)}, "one key for all has no axis of heads"),
         _unfitting("widths", {"k_rope": (3, 6)}, "six lanes of keys on four of queries"),
         _case("refused/layout", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="neox", kind="reject", comment="no such layout"),

@@ -16,15 +16,6 @@ from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, IGNORE
 from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {"layout": "interleaved", "base": 10000.0}
-LEFT_OUT = (
-    "again/large-values",
-    "again/small-values",
-    "again/fractional-once-more",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "cos_sin", "base": 10000.0},)
 
 
@@ -64,18 +55,8 @@ def _layout(layout: str) -> Iterator[Case]:
         layout,
         phases=(2, 1, 3),
     )
-    yield _case(f"{group}/24-bits", (3, 10), (1, 3, 13), layout, bits=24)
     yield _case(f"{group}/keys", (5, 7), NEAR, layout, phases=(7,), base=500.0)
-    yield _case(
-        f"{group}/key-heads",
-        (2, 3, 2, 5),
-        (4, 300),
-        layout,
-        "other phases in every head",
-        phases=(3, 1, 5),
-    )
     yield _case(f"{group}/wide", (5, 6), NEAR, layout, "x from -32 to 32", spread=8.0)
-    yield _case(f"{group}/very-wide", (2, 5), (2, 9), layout, "x from -256 to 256: exp overflows", spread=64.0)
 
 
 def _pope_forms() -> Iterator[Case]:
@@ -91,12 +72,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *_layout("cos_sin"),
-        *_layout("interleaved"),
-        _case("positions/negative", (4, 5), (-1, -63, 0, -257), "cos_sin", phases=(5,)),
-        _case("positions/fractional", (3, 4), (0.5, 7.375, 63.25), "interleaved"),
-        _case("positions/vector", (6,), 258, "cos_sin", "one axis, and a position without axes"),
         _case("positions/one-lane", (3, 1), (1, 2, 9), "interleaved", "d = 1: one frequency, which is 1", phases=(1,)),
-        _case("positions/no-token", (2, 0, 6), np.zeros(0, dtype=np.int64), "cos_sin"),
         _case("models/124m", (2, 64), (7, 1023), "cos_sin", "heads of 64 lanes", phases=(64,)),
         _case("refused/layout", (3, 4), (0, 1, 2), "sin_cos", kind="reject"),
         _case("refused/phases", (3, 4), (0, 1, 2), "cos_sin", "phases of two lanes for four", kind="reject", phases=(2,)),

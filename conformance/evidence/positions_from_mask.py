@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.position_ids import LONG, counts, id_forms
+from .shared.position_ids import counts, id_forms
 from .tools.case import cases_of
 from .tools.deviation import Function, after, deviations_of
 
@@ -30,18 +30,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("left/zero", {"padding": 0}, _mask(LEFT), "transformers' generation", tier="smoke"),
-        _case("left/one", {"padding": 1}, _mask(LEFT), "both Qwen-Omni"),
-        _case("left/minus-one", {"padding": -1}, _mask(LEFT[::-1]), "OPT"),
-        _case("right/zero", {"padding": 0}, _mask(RIGHT)),
-        _case("right/one", {"padding": 1}, _mask(RIGHT)),
-        _case("both/zero", {"padding": 0}, _mask(BOTH)),
-        _case("both/seven", {"padding": 7}, _mask(BOTH)),
-        _case("holes/zero", {"padding": 0}, _mask(HOLES), "the sum goes over them"),
-        _case("holes/one", {"padding": 1}, _mask(HOLES)),
-        _case("long/zero", {"padding": 0}, _mask(LONG)),
-        _case("long/rows", {"padding": 1}, _mask(np.stack([LONG, LONG[::-1]]))),
         _case("all/padding", {"padding": 3}, _mask(np.zeros((2, 4)))),
-        _case("all/tokens", {"padding": 3}, _mask(np.ones((2, 4)))),
         _case("refused/float", {"padding": 0}, {"mask": np.ones((2, 3))}, "a mask of reals", kind="reject"),
         *id_forms("positions_from_mask", "mask", ((0, 0, 1, 1, 1, 1), (0, 1, 1, 1, 0, 0)), USUAL),
     )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.position_ids import LONG, counts, id_forms
+from .shared.position_ids import counts, id_forms
 from .tools.case import cases_of
 from .tools.deviation import after, deviations_of
 
@@ -21,11 +21,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("roberta/small", {"padding_idx": 1}, {"tokens": TOKENS}, tier="smoke"),
-        _case("roberta/long", {"padding_idx": 1}, {"tokens": np.where(LONG, np.arange(257) + 2, 1)}),
         _case("roberta/far", {"padding_idx": 1}, {"tokens": (250001, 1, 131072, 65537, 1)}, "ids of XLM-R"),
-        _case("zero/small", {"padding_idx": 0}, {"tokens": TOKENS}, "padding 0 has row 0"),
-        _case("zero/left", {"padding_idx": 0}, {"tokens": (0, 0, 0, 8, 9, 4, 5)}),
-        _case("other/small", {"padding_idx": 5}, {"tokens": TOKENS}),
         _case("other/absent", {"padding_idx": 77}, {"tokens": TOKENS}, "no padding at all"),
         _case("refused/float", {"padding_idx": 1}, {"tokens": np.ones((2, 3)) / 2}, "tokens of reals", kind="reject"),
         *id_forms("positions_from_tokens", "tokens", ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2)), USUAL),

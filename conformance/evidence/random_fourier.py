@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.absolute import CELLS, POINTS, THREE, first_row
+from .shared.absolute import POINTS, THREE, first_row
 from .tools.case import cases_of
 from .tools.deviation import Real, after, always, argument, deviations_of, narrowed, option
 from .tools.hints import BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32, ORDER, TWO_PI
@@ -36,26 +36,14 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("sam/small", POINTS, 5, tier="smoke"),
-        _case("sam/pixels", ((-0.4990234375, -0.498046875), (0.998046875, -0.33203125)), 7, bits=24),
-        _case("sam/true-size", ((-0.984375, 0.609375), (0.0234375, -0.515625)), 128, comment="128 columns"),
-        _case("sam/rows", (POINTS, CELLS[:3]), 6, comment="(B, N, 2)"),
         _case("sam/square", POINTS, 2, comment="the matrix is square"),
-        _case("paper/small", THREE, 6, "cos_sin"),
-        _case("paper/square", THREE, 3, "cos_sin", "the matrix is square"),
         _case("paper/wide", reals("random", 4, 2, bits=24) / 4, 10, "cos_sin", "a scale of 16", by=8.0),
         _case("levels/score", LEVELS, 128, comment="logarithms of noise levels; scale 16", by=8.0),
-        _case("levels/24-bits", LEVELS, 9, bits=24, by=4.0),
-        _case("levels/flipped", LEVELS, 6, "cos_sin"),
         _case("levels/vector", (0.5,), 6, comment="one level"),
         _case("empty/points", np.zeros((0, 2)), 3),
         _case("empty/rows", np.zeros((2, 0, 3)), 4, "cos_sin"),
-        _case("empty/columns", POINTS, 0),
         _case("empty/columns-flipped", THREE, 0, "cos_sin"),
-        _case("forms/strided", (POINTS, CELLS[:3]), 4, form="non-contiguous"),
-        _case("forms/strided-flipped", THREE, 5, "cos_sin", form="non-contiguous"),
-        _case("forms/expanded", (POINTS,) * 2, 3, form="broadcast-view"),
         _case("forms/batch-one", (POINTS,), 5),
-        _case("forms/one-point", ((0.5, 0.1875, -0.75),), 4),
         _case("forms/one-column", POINTS, 1, "cos_sin"),
         _random("refused/axes", {"layout": "sin_cos"},
                 {"x": np.asarray(THREE), "matrix": reals("refused", 4, 3)}, "the matrix is transposed", kind="reject"),

@@ -2,19 +2,17 @@
 
 from typing import Any
 
-from posref.scaling import DynamicNTK, Linear
+from posref.scaling import DynamicNTK
 
 from ..model import Case
 from .rerope_distances import METHOD
-from .shared.distances import SCORES_LEFT_OUT, SMALL, TURNED, Score, score_forms, score_gradients, scores_of
+from .shared.distances import SMALL, TURNED, Score, score_forms, score_gradients, scores_of
 from .shared.rotary import MIXED, ROTARY, in_layouts
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = SCORES_LEFT_OUT
 KERNEL = in_layouts(window=32)
 
 REROPE_ROTATIONS = (  # what the rotation is given is the same for all methods: one is asked for all of it
-    Score("linear", TURNED, METHOD.other, (), 6, {**MIXED, "scaling": Linear(2.0)}),
     Score("dynamic", SMALL, METHOD.small, (2, 2), 6, {**ROTARY, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41}),
     Score("53-bits", TURNED, METHOD.small, (), 6, MIXED, bits=53),
 )  # fmt: skip

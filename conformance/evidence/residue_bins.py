@@ -23,7 +23,6 @@ RESIDUE = np.asarray([1, 2, 9, 9, 1, 2, 1])
 CHAIN = np.asarray([1, 1, 1, 1, 2, 2, 3])
 ENTITY = np.asarray([1, 1, 1, 1, 1, 1, 2])
 COPY = np.asarray([1, 1, 1, 1, 2, 2, 1])
-TOKEN = np.arange(7)
 FAR = np.asarray([0, 31, 32, 33, 34, 64, 65, 66, 256, 257, 300, 2049])
 
 
@@ -53,37 +52,14 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("chains/small", (4, 6, 5, 1), None, _same(np.asarray([1, 1, 1, 2])), tier="smoke"),
-        _case("chains/residues", RESIDUE, None, _same(CHAIN), comment="seven tokens of three chains"),
-        _case("chains/tokens", TOKEN, None, _same(CHAIN) & _same(RESIDUE), comment="one chain and residue"),
-        _case("chains/entity-rule", COPY, None, _same(ENTITY), 1, 1, comment="AlphaFold's chain bins"),
         _case("chains/chain-rule", COPY, None, ~_same(CHAIN), 1, 1, comment="Boltz-1's chain bins"),
-        _case("chains/alphafold", FAR, None, _same(np.asarray([1] * 9 + [2] * 3)), 32, 32),
         _case("chains/chai", FAR, None, _same(np.asarray([1] * 5 + [2] * 7)), 33, 32),
-        _case("chains/two-sides", RESIDUE, None, _same(CHAIN), 3, 1),
         _case("chains/one-side", RESIDUE, None, _same(CHAIN), 0, 4),
-        _case("chains/rows", BATCH, None, _same(CHAINS), comment="(B, N)"),
-        _case("chains/shared-chains", BATCH, None, _same(CHAIN), comment="one mask for the batch"),
-        _case("chains/shared-residues", RESIDUE, BATCH, _same(CHAINS)),
-        _case("chains/rectangle", (7, 9, 3), (8, 2, 9, 5), np.asarray([[1, 0, 1, 1]] * 3).astype(bool)),
-        _case("chains/negative", (-3, 0, 4), None, _same(np.asarray([1, 1, 2]))),
-        _case("chains/opposite", RESIDUE, None, _same(CHAIN), order=COLUMN),
-        _case("monomer/small", (5, 3, 9, 4), left=2, right=2),
-        _case("monomer/alphafold", FAR, left=32, right=32),
         _case("monomer/bfloat16", (255, 256, 257, 258, 299, 298, 300), left=32, right=32),
         _case("monomer/far", (0, 2047, 2049, 65537, 131071), left=8, right=8),
-        _case("esmfold/small", (0, 1, 5), left=2, right=2, order=COLUMN, outside="first"),
-        _case("esmfold/padding", (0, 1, 5, 0), None, np.asarray([[1, 1, 1, 0]] * 3 + [[0] * 4]).astype(bool),
-              order=COLUMN, outside="first", comment="the last residue is padding"),
-        _case("esmfold/true-size", FAR, left=32, right=32, order=COLUMN, outside="first"),
-        _case("empty/residues", np.zeros(0, dtype=np.int64)),
         _case("empty/queries", np.zeros(0, dtype=np.int64), (1, 2)),
-        _form("strided", BATCH, BATCH[:, :5], _same(CHAINS)[..., :5], form="non-contiguous"),
-        _form("strided-one", RESIDUE, RESIDUE[:4], _same(CHAIN)[:, :4], form="non-contiguous"),
-        _form("expanded", np.stack([RESIDUE] * 3), np.stack([RESIDUE] * 3), np.stack([_same(CHAIN)] * 3),
-              form="broadcast-view"),
         _form("batch-one", BATCH[:1], BATCH[:1, :4], _same(CHAINS)[:1, :, :4]),
         _form("length-one", (4,), (3,), np.ones((1, 1), dtype=bool)),
-        _form("one-key", (4, 1, 2), (3,), np.asarray([[1], [0], [1]]).astype(bool)),
         Case(f"{OP}/sequence/crops", kind="sequence", comment="one crop after another",
              steps=tuple(Step(USUAL, {"q_residues": q, "k_residues": q, "same": _same(c)})
                          for q, c in ((RESIDUE, CHAIN), (RESIDUE[3:], CHAIN[3:]), (RESIDUE + 40, ENTITY)))),

@@ -9,7 +9,6 @@ from ..model import Case, Step
 from .rope_frequencies import cases as frequency_cases
 from .shared.rotary import FAR, OFFSETS, UNSORTED
 from .tools.case import cases_of
-from .tools.forms import places
 
 USUAL: dict[str, Any] = {"dim": 6, "base": 500.0}
 WITH_OPTION = {"scaling": {"base": 10000.0}}
@@ -41,14 +40,9 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _table("tokens/small", 6, 500.0, (0, 1, 5, 2), tier="smoke"),
-        _table("tokens/far", 12, 10000.0, FAR),
         _table("tokens/far-base", 20, 5e5, FAR),
-        _table("tokens/rows", 10, 10000.0, OFFSETS, "(B, T)"),
         _table("tokens/rows-and-heads", 6, 2500.0, np.asarray(OFFSETS)[:2, None, :4].tolist(), "(B, 1, T)"),
         _table("tokens/scalar", 8, 1e6, 300, "a position without axes"),
-        _table("tokens/one-pair", 2, 500.0, (0, 3, 77), "the one frequency is 1"),
         _table("tokens/fractional", 14, 10000.0, (0.5, 1.75, 0.25, 999.5, 2.0)),
-        _table("tokens/negative", 10, 5e5, (-1, -2, -63, 3, -257, -4096)),
         *(case for case in _tables() if case.id != "rope_cos_sin/plain/small"),
-        *places("rope_cos_sin", "positions", USUAL),
     )

@@ -6,16 +6,13 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .shared.rotary import FAR, FREQUENCIES, HEADS, NEAR, OFFSETS, UNSORTED
+from .shared.rotary import FAR, HEADS, NEAR, OFFSETS
 from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, before, deviations_of, narrowed, option, tf32
-from .tools.forms import places
 from .tools.hints import FACTOR, ORDER, ROUND_ONCE, TENSOR_CORES
-from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"attention_factor": 1.25}
-LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 EIGHT_BITS = tuple(n / 2**k for n, k in ((1, 0), (205, 9), (165, 10), (133, 11), (215, 13), (171, 14)))  # falling by about 2.5
@@ -56,27 +53,17 @@ def cases() -> tuple[Case, ...]:
         _case("plain/small", (0, 1, 5, 2), PAIRS, tier="smoke"),
         _case("plain/far", FAR, EIGHT_BITS),
         _case("plain/far-24-bits", FAR, WIDE, "frequencies that bfloat16 does not hold"),
-        _case("plain/near-24-bits", tuple(range(9)), WIDE),
-        _case("plain/unsorted", UNSORTED, EIGHT_BITS),
-        _case("plain/rows", OFFSETS, WIDE, "(B, T)"),
         _case("plain/rows-and-heads", np.asarray(OFFSETS)[:2, None, :4].tolist(), PAIRS, "(B, 1, T)"),
         _case("plain/tokens-first", np.asarray(OFFSETS)[1:, :, None].tolist(), WIDE, "(B, T, 1)"),
         _case("plain/scalar", 300, EIGHT_BITS, "a position without axes"),
-        _case("plain/decode", (257,), WIDE),
         _case("plain/negative", (-1, -2, -63, 3, -257, -4096), EIGHT_BITS[:4]),
-        _case("plain/negative-rows", ((-5, -4, 0), (-300, 2, -1)), WIDE),
-        _case("plain/fractional", (0.5, 1.75, 999.5, 0.25), EIGHT_BITS),
         _case("plain/fractional-24-bits", (63.125, 2.5, 0.375), WIDE),
-        _case("plain/empty", np.zeros(0, dtype=np.int64), PAIRS),
         _case("plain/head-128", (0, 1, 7, 63, 8191), HEAD_128),
-        _case("factor/1.25", NEAR, EIGHT_BITS, attention_factor=1.25),
-        _case("factor/qwen-2.5", NEAR, WIDE, "0.1 ln 4 + 1", attention_factor=1.1386294361119891),
         _case("factor/below-one", NEAR, PAIRS, attention_factor=0.6875),
         _case("refused/frequency-rows", (0, 1, 5), ((1.0, 0.5), (0.25, 0.125)), "frequencies have one axis", kind="reject"),
         _tables("offset", (NEAR, EIGHT_BITS), ((64, 65, 66, 67, 68), EIGHT_BITS)),
         _tables("offset-decode", ((8,), WIDE), ((9,), WIDE), ((300,), WIDE)),
         _tables("frequencies", (NEAR, PAIRS), (NEAR, EIGHT_BITS[1:4]), (NEAR, PAIRS)),
-        *places("rope_table", "positions", USUAL, inv_freq=np.asarray(FREQUENCIES)),
         _table("small", (0, 1, 5, 2), THREE_PAIRS, "learned frequencies"),
         _table("factor", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
         _table("far", (257, 7, 2049, 300), SLOW),

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 import posref
-from posref.scaling import DynamicNTK, Linear, YaRN
+from posref.scaling import DynamicNTK, YaRN
 
 from ..model import Case, Step
-from .shared.rotary import BASE, DEEPSEEK_V4, GIVEN, ROTARY, UNSORTED, in_layouts
+from .shared.rotary import BASE, DEEPSEEK_V4, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
-    FAR_K,
-    FAR_Q,
-    NONE,
     ROWS_K,
     ROWS_Q,
     Places,
@@ -25,11 +22,9 @@ from .shared.rotated_attention import (
 from .tools.deviation import Deviation, Function, Real, Wrap, after, before, deviations_of, spread_heads
 from .tools.hints import BRANCH, FACTOR, HEAD_BLOCKS, SLICE
 from .tools.numbers import floats, seed_of
-from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = ROTARY
 WITH_OPTION = {"lanes": {"rotary_dim": 4}}
-LEFT_OUT = (*ONE_PAIR, "again/strided")
 KERNEL = in_layouts()
 
 
@@ -58,27 +53,13 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("half/small", (), 6, ((1, 4), (0, 1, 5)), layout="half"),
         _case("half/unsorted", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
-        _case("half/24-bits", (2, 3), 14, ((0, 4, 7), UNSORTED), layout="half", bits=24),
-        _case("half/far", (2,), 6, (FAR_Q, FAR_K), layout="half"),
-        _case("half/rows", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="half",
-              comment="positions (B, 1, Q) and (B, 1, K)"),
-        _case("half/partial", (2,), 13, ((3, 9), (0, 7, 3, 300)), layout="half", rotary_dim=6),
-        _case("half/yarn", (2,), 12, ((40, 3), (0, 7, 41)), layout="half", scaling=GIVEN),
         _case("half/dynamic", (3,), 8, ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16), length=42),
         _case("interleaved/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved", tier="smoke"),
-        _case("interleaved/trailing", (3,), 11, ((9, 2), (0, 7, 3, 300)), layout="interleaved", rotary_dim=4, lanes="trailing"),
         _case("interleaved/trailing-rows", (2, 4), 9, (with_heads(ROWS_Q), with_heads(ROWS_K)),
               layout="interleaved", rotary_dim=6, lanes="trailing", heads=2, bits=24),
-        _case("interleaved/far", (3,), 10, (FAR_Q, FAR_K), layout="interleaved", base=160000.0),
-        _case("interleaved/yarn", (3,), 13, ((40, 3), (0, 7, 41)), layout="interleaved", scaling=YaRN(4, 64),
-              rotary_dim=8, lanes="trailing"),
-        _case("interleaved/linear", (2,), 9, ((40, 3), (0, 7, 41)), layout="interleaved", rotary_dim=4, scaling=Linear(2.5)),
         _case("mixed/small", (2,), 10, ((1, 4, 2), (0, 1, 5)), layout="interleaved_to_half"),
         _case("mixed/trailing", (3,), 15, ((9, 2), (0, 7, 3, 300)), layout="interleaved_to_half",
               rotary_dim=10, lanes="trailing"),
-        _case("heads/6-and-2", (6,), 8, ((9, 2), (0, 7, 3)), layout="half", heads=2),
-        _case("heads/6-and-3", (2, 6), 6, ((9, 2, 5, 1), (0, 7, 3)), layout="interleaved", heads=3, bits=24),
-        _case("heads/one", (5,), 6, ((9, 2), (0, 7, 3, 4)), layout="half", heads=1, comment="one for all"),
         _case("models/deepseek-v4", (2,), 512, ((131071,), (131070, 65537)), layout="interleaved",
               rotary_dim=64, lanes="trailing", heads=1, comment="sliding layers; one key and value head"),
         _case("models/deepseek-v4-compress", (1,), 512, ((1001,), (1000, 511)), layout="interleaved",
@@ -88,8 +69,6 @@ def cases() -> tuple[Case, ...]:
              steps=(_values_step("prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
              _values_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), layout="half"),
              _values_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
-        _case("shapes/one-query", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
-        _case("shapes/no-query", (3,), 6, (NONE, (0, 1)), layout="half"),
         _case("refused/lanes", (), 6, ((1, 4), (0, 1, 5)), layout="half", lanes="last", comment="no such lanes", kind="reject"),
         _case("refused/heads", (5,), 6, ((1, 4), (0, 1, 5)), layout="half", heads=2, kind="reject",
               comment="5 query heads on 2 value heads"),

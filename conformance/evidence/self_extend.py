@@ -4,11 +4,10 @@ from typing import Any
 
 from ..model import Case
 from .self_extend_distances import METHOD
-from .shared.distances import SCORES_LEFT_OUT, score_forms, score_gradients, scores_of
+from .shared.distances import score_forms, score_gradients, scores_of
 from .shared.rotary import ROTARY, in_layouts
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = SCORES_LEFT_OUT
 KERNEL = in_layouts(group=4, window=32, rounding="floor")
 
 

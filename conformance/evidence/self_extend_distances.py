@@ -7,10 +7,7 @@ import numpy as np
 
 from ..model import Case
 from .shared.distances import (
-    DISTANCES_LEFT_OUT,
     GROUPED,
-    SMALL,
-    UNSORTED,
     Method,
     Score,
     after_query,
@@ -19,7 +16,7 @@ from .shared.distances import (
     maps_of,
     wrapped_maps,
 )
-from .shared.rotary import MIXED, ROTARY
+from .shared.rotary import ROTARY
 from .tools.deviation import Deviation, Wrap, always, option
 from .tools.forms import pairs
 from .tools.hints import BRANCH, HIDDEN, WINDOW_COUNT
@@ -31,13 +28,10 @@ METHOD = Method(
     GROUPED, more=(
         Score("phi-2", GROUPED, {"group": 5, "window": 1024, "rounding": "floor"}, (), 80,
               {**ROTARY, "rotary_dim": 32}, "G does not divide W"),
-        Score("shift-exact", SMALL, {"group": 3, "window": 4, "rounding": "exact"}, (2, 2), 6, ROTARY),
-        Score("shift-floor", UNSORTED, {"group": 2, "window": 7, "rounding": "floor"}, (2, 1), 6, MIXED),
     ),
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"group": 4, "window": 32, "rounding": "floor"},)
 
 

@@ -6,9 +6,6 @@ from ..model import Case
 from .shared.relative import (
     BACKWARD,
     FORWARD,
-    K_ROWS,
-    Q_ROWS,
-    UNSORTED,
     WINDOW,
     shaw_case,
     shaw_cases,
@@ -18,10 +15,8 @@ from .shared.relative import (
 )
 from .tools.deviation import Function, Real, after, deviations_of
 from .tools.hints import UNSCALED
-from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = WINDOW
-LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-heads", "again/no-keys", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"left": 16, "right": 16, "order": "key_minus_query"},)
 
 SCORE_AXES = {"q": "qd", "k": "kd", "key_table": "nd"}  # of scores and of values: queries, keys, rows of the table, lanes
@@ -41,16 +36,9 @@ def _with_keys() -> tuple[Case, ...]:
     """Return cases whose keys meet the vectors too, and tables of BERT's relative_key."""
     case, both = shaw_case("shaw_scores", SCORE_AXES), {"terms": "query_and_key"}
     return (
-        case("both/small", (), 5, ((1, 4, 2), (0, 1, 2, 3, 7)), (2, 2), BACKWARD, **both),
-        case("both/unsorted", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD, **both),
-        case("both/rows", (2,), 7, (Q_ROWS, K_ROWS), (2, 3), BACKWARD, bits=24, **both),
-        case("both/heads", (2, 3), 4, ((0, 4, 7, 2), UNSORTED), (3, 7), BACKWARD, **both),
         case("both/relative-key-query", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511, 89)), (511, 511),
              BACKWARD, comment="512 tokens: a row for each distance", **both),
         case("both/zero", (2,), 4, ((1, 5, 2), (0, 1, 2, 9, 7)), (1, 2), FORWARD, outside="zero", **both),
-        case("both/one-query", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (7, 7), BACKWARD, **both),
-        case("backward/relative-key", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511)), (511, 511), BACKWARD,
-             comment="512 tokens: a row for each distance"),
         case("refused/terms", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such terms", kind="reject", terms="key"),
     )  # fmt: skip
 

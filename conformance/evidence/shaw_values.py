@@ -4,10 +4,8 @@ from typing import Any
 
 from ..model import Case
 from .shared.relative import WINDOW, shaw_cases, shaw_forms, shaw_gradients
-from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = WINDOW
-LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-heads", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"left": 16, "right": 16, "order": "key_minus_query"},)
 
 VALUE_AXES = {"weights": "qk", "v": "kd", "value_table": "nd"}

@@ -9,8 +9,8 @@ from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
 from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
 
-USUAL = None
-WITH_OPTION = {"": {"dim": 8, "normalize": True, "centered": False, "H": 3, "W": 4}}
+USUAL: dict[str, Any] = {"dim": 8, "normalize": True, "centered": False}
+SIZES: dict[str, Any] = {"H": 3, "W": 4}
 OTHER_VALUES = {"eps": 0.5}
 GAPS = ("positions-4096-at-0", "positions-clamped-4095")
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 256, "normalize": True, "centered": False},)
@@ -22,7 +22,6 @@ COUNTED = {"normalize": False, "centered": False}
 DINO = {**DETR, "base": 20.0}
 CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
 HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
-UNEVEN = ((1, 1, 0, 0, 0), (1, 0, 0, 0, 0))
 TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))
 _sine_2d = cases_of("sine_2d")
 
@@ -40,9 +39,6 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("detr/small", CORNER, 8, DETR, tier="smoke"),
-        _case("detr/holes", HOLES, 8, DETR, "cells of padding between valid ones"),
-        _case("detr/tall", TALL, 12, DETR),
-        _case("detr/whole", np.ones((2, 3)), 8, DETR, "nothing is padding"),
         _case("detr/model", _padded(7, 9, (6, 9)), 256, DETR, "d = 256"),
         _case("detr/features", _padded(25, 34, (19, 34)), 16, DETR, "800 by 1066 pixels"),
         _case("detr/scale", HOLES, 8, {**DETR, "scale": 3.0}),
@@ -50,34 +46,15 @@ def cases() -> tuple[Case, ...]:
         _case("detr/base", TALL, 8, {**DETR, "base": 500.0}),
         _case("detr/padding", np.zeros((2, 3)), 8, DETR, "no cell is valid: all at 0"),
         _case("detr/long", np.ones((300, 2)), 4, DETR, "300 rows"),
-        _case("deformable/small", CORNER[:2], 8, DEFORMABLE),
         _case("deformable/holes", HOLES, 12, DEFORMABLE),
-        _case("deformable/model", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
-        _case("deformable/scale", TALL, 8, {**DEFORMABLE, "scale": 5.0}),
         _case("deformable/padding", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
-        _case("dino/small", HOLES, 16, DINO, "Grounding DINO"),
-        _case("counts/small", HOLES, 8, COUNTED),
         _case("counts/tall", TALL, 8, {**COUNTED, "base": 20.0}),
         _case("counts/long", np.ones((2, 300)), 4, COUNTED, "300 columns"),
-        _case("rows/batch", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
-        _case("rows/batches", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
-        _case("rows/uneven", (HOLES, UNEVEN), 8, DETR, "the last counts of the two images differ"),
-        _case("rows/uneven-batches", ((UNEVEN,), (HOLES,)), 8, DEFORMABLE, "as above"),
-        _case("empty/rows", np.zeros((0, 3)), 8, DETR),
-        _case("empty/columns", np.zeros((3, 0)), 8, COUNTED),
-        _case("empty/batch", np.zeros((0, 2, 3)), 8, DEFORMABLE),
         _case("empty/batches", np.zeros((2, 0, 3, 2)), 8, DETR),
-        _case("forms/strided", (HOLES, HOLES[::-1]), 8, DETR, form="non-contiguous"),
         _case("forms/strided-counts", TALL, 8, COUNTED, form="non-contiguous"),
-        _case("forms/expanded", (HOLES,) * 2, 8, DETR, form="broadcast-view"),
-        _case("forms/expanded-three", (TALL,) * 3, 4, DEFORMABLE, form="broadcast-view"),
-        _case("forms/batch-one", (HOLES,), 8, DETR),
-        _case("forms/batch-one-tall", (TALL,), 8, COUNTED),
         _case("forms/length-one", (((1,),),), 8, DETR, "one cell"),
-        _case("forms/length-one-row", ((1, 0, 1, 1),), 8, DEFORMABLE, "one row"),
         _case("forms/length-one-column", ((1,), (0,), (1,)), 8, DEFORMABLE, "one column"),
         _case("forms/length-zero", np.zeros((2, 3, 0)), 4, DETR),
-        _case("forms/length-zero-rows", np.zeros((2, 0, 3)), 4, DEFORMABLE),
         _case("refused/width", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
         _case("refused/offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
         _case("refused/vector", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),

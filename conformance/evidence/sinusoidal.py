@@ -8,11 +8,9 @@ from ..model import Case, Step
 from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
-from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
 WITH_OPTION = {"odd": {"dim": 7, "odd": "zeros"}}
-LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL = tuple({"dim": 96, "layout": layout} for layout in ("interleaved", "sin_cos", "cos_sin"))
 
 NEAR = (0, 1, 2, 7, 63)
@@ -46,47 +44,25 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("interleaved/small", (0, 1, 5), 8, tier="smoke", layout="interleaved"),
         _case("interleaved/far", FAR, 10, layout="interleaved"),
-        _case("interleaved/rows", OFFSETS, 6, "(B, T)", layout="interleaved", base=500.0),
-        _case("interleaved/transformer", (0, 1, 7, 63, 511), 512, "the paper's base model", layout="interleaved"),
         _case("interleaved/endpoint", NEAR, 20, layout="interleaved", endpoint=True),
         _case("interleaved/scalar", 77, 14, "a position without axes", layout="interleaved"),
         _case("sin-cos/small", UNSORTED, 6, layout="sin_cos"),
         _case("sin-cos/far", FAR, 12, layout="sin_cos", base=1e6),
         _case("sin-cos/tensor2tensor", (0, 1, 7, 63, 255), 512, layout="sin_cos", endpoint=True),
         _case("sin-cos/whisper", (0, 1, 2, 7, 1499), 384, "Whisper tiny: 1500 rows", layout="sin_cos", endpoint=True),
-        _case("sin-cos/endpoint-base", NEAR, 48, layout="sin_cos", endpoint=True, base=500.0),
-        _case("sin-cos/rows", ((9, 8, 7, 300), (1, 1, 2, 0)), 20, layout="sin_cos", base=2e4),
-        _case("cos-sin/small", (0, 1, 5, 2), 6, layout="cos_sin"),
-        _case("cos-sin/timesteps", (0.5, 1.25, 999.5, 20.0, 7.75), 20, "diffusion timesteps", layout="cos_sin"),
         _case("cos-sin/timesteps-endpoint", (999.5, 0.125, 3.0), 48, layout="cos_sin", endpoint=True),
-        _case("cos-sin/base", NEAR, 14, layout="cos_sin", base=1e6),
-        _case("positions/negative", (-1, -7, 3, -300), 10, layout="interleaved"),
         _case("positions/negative-halves", (-2, 0, -63, -4096, 1), 12, layout="sin_cos"),
-        _case("positions/fraction", (0.5, 2.75, 63.25), 10, layout="interleaved"),
-        _case("positions/one", (2049,), 6, layout="interleaved"),
-        _case("positions/empty", np.zeros(0, dtype=np.int64), 6, layout="sin_cos"),
-        _case("positions/one-pair", (0, 1, 40), 2, "the one frequency is 1", layout="cos_sin"),
         _sequence("short-after-long", "a long call, a short one, a long one",
                   *(({"dim": 10, "layout": "interleaved"}, tuple(range(n))) for n in (21, 3, 21))),
         _sequence("offset", "the same number of positions, elsewhere; then another width",
                   ({"dim": 6, "layout": "sin_cos"}, NEAR), ({"dim": 6, "layout": "sin_cos"}, (7, 8, 9, 10, 11)),
                   ({"dim": 8, "layout": "sin_cos"}, NEAR)),
-        _case("odd/m2m", NEAR, 7, layout="sin_cos", endpoint=True, odd="zeros"),
         _case("odd/diffusers", (999.5, 20.25, 3.0), 11, layout="cos_sin", odd="zeros", base=500.0),
-        _case("odd/zeros-interleaved", UNSORTED, 5, layout="interleaved", odd="zeros"),
         _case("odd/zeros-three", (0, 1, 40), 3, "one pair and a column of zeros", layout="sin_cos", odd="zeros"),
-        _case("odd/positional-encodings", NEAR, 9, layout="interleaved", odd="truncated"),
-        _case("odd/truncated-far", FAR, 5, layout="interleaved", odd="truncated", base=1e6),
-        _case("odd/truncated-halves", OFFSETS, 7, layout="sin_cos", odd="truncated"),
         _case("odd/truncated-cos-sin", (0, 2, 9), 5, "the last sine is cut", layout="cos_sin", odd="truncated"),
         _case("odd/truncated-endpoint", NEAR, 13, layout="interleaved", endpoint=True, odd="truncated"),
-        _case("odd/roformer", NEAR, 5, layout="sin_cos", odd="extra_sine"),
         _case("odd/roformer-far", FAR, 15, layout="sin_cos", odd="extra_sine", base=2e4),
-        _case("odd/keras-hub", (0, 1, 7, 63, 511), 33, layout="interleaved", odd="extra_sine"),
-        _case("odd/extra-sine-cos-sin", UNSORTED, 7, "cosines, then one more sine", layout="cos_sin", odd="extra_sine"),
-        _case("odd/extra-sine-endpoint", (0, 1, 500), 9, layout="sin_cos", endpoint=True, odd="extra_sine"),
         _case("odd/even", (0, 3, 70), 10, "without effect", layout="sin_cos", odd="extra_sine"),
-        _case("odd/empty", np.zeros((2, 0), dtype=np.int64), 5, layout="sin_cos", odd="zeros"),
         _case("scale/mlx", NEAR, 18, "sqrt(2/18)", layout="sin_cos", endpoint=True, scale=0.3333333333333333),
         _case("scale/x-transformers", (0, 1, 511, 2049), 20, layout="sin_cos", scale=20**-0.5),
         _case("scale/interleaved", (0.5, 2.75, 63.25), 12, layout="interleaved", scale=2.5),

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.absolute import FAR
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, always, argument, deviations_of, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, FRACTIONS, FROM_ZERO
@@ -17,7 +16,6 @@ KERNEL_SIZES: dict[str, Any] = {}
 
 GRID = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))
 SCATTERED = ((3, 0, 7, 3), (11, 5, 0, 2))
-SCALED = ((0.75, 1.5, 0, 2.25), (1.3125, 0, 2.625, 0.65625))
 VIDEO = ((0, 1, 1, 12), (2, 0, 44, 29), (1, 3, 2, 59))
 SIN, COS, NEAR, TIMM = (
     {"layout": layout, "arrangement": arrangement}
@@ -36,38 +34,19 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("sin-cos/small", ((1, 0, 4), (3, 5, 0)), [4, 4], SIN, tier="smoke"),
-        _case("sin-cos/grid", GRID, [6, 6], SIN, "a grid of 2 by 3"),
-        _case("sin-cos/unequal", SCATTERED, [4, 10], SIN),
         _case("sin-cos/mae", ((0, 13, 7), (13, 2, 0)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
         _case("sin-cos/sd3", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [768, 768],
               SIN, "coordinates of a window, scaled"),
-        _case("sin-cos/cogvideox", VIDEO, [480, 720, 720], SIN, "frame, column, row"),
-        _case("sin-cos/fraction", SCALED, [8, 6], SIN),
-        _case("sin-cos/far", (FAR, FAR[::-1]), [6, 4], SIN),
         _case("sin-cos/base", SCATTERED, [6, 8], {**SIN, "base": 500.0}),
         _case("sin-cos/endpoint", SCATTERED, [8, 6], {**SIN, "endpoint": True}, "vit-pytorch"),
         _case("sin-cos/endpoint-base", SCATTERED, [4, 10], {**SIN, "endpoint": True, "base": 100.0}),
-        _case("sin-cos/one-axis", (SCATTERED[0],), [6], SIN),
-        _case("sin-cos/one-pair", VIDEO, [2, 2, 2], SIN, "every frequency is 1"),
         _case("cos-sin/small", SCATTERED, [6, 4], COS),
-        _case("cos-sin/three", VIDEO, [4, 6, 8], COS),
-        _case("interleaved/small", SCATTERED, [6, 4], NEAR),
-        _case("interleaved/three", VIDEO, [4, 4, 6], NEAR, "as positional-encodings' grids"),
         _case("interleaved/one-axis", (SCATTERED[0],), [8], NEAR),
-        _case("outer/small", SCATTERED, [6, 6], TIMM, "timm"),
-        _case("outer/unequal", SCATTERED, [4, 10], TIMM),
         _case("outer/timm", ((0, 13, 7), (13, 2, 0)), [192, 192], TIMM, "14 by 14 patches of ViT-S"),
-        _case("outer/cos-sin", VIDEO, [4, 6, 8], {**COS, "arrangement": "outer"}),
         _case("outer/cos-sin-grid", GRID, [8, 8], {**COS, "arrangement": "outer", "base": 2e4}),
-        _case("rows/pairs", (((3, 4), (0, 7)), ((5, 1), (2, 6))), [4, 6], SIN, "(B, T)"),
         _case("rows/scalar", (3, 8), [4, 6], SIN, "one cell, without axes"),
-        _case("empty/none", np.zeros((2, 0), dtype=np.int64), [4, 6], SIN),
         _case("empty/rows", np.zeros((3, 2, 0), dtype=np.int64), [4, 2, 6], TIMM),
-        _case("forms/strided", (((3, 8, 1), (0, 5, 2)), ((4, 8, 0), (7, 1, 9))), [4, 6], SIN, form="non-contiguous"),
         _case("forms/strided-vector", SCATTERED, [6, 4], NEAR, form="non-contiguous"),
-        _case("forms/expanded", ((SCATTERED[0],) * 2, (SCATTERED[1],) * 2), [4, 6], SIN, form="broadcast-view"),
-        _case("forms/batch-one", ((SCATTERED[0],), (SCATTERED[1],)), [4, 6], SIN),
-        _case("forms/length-one", (((8,),), ((3,),)), [4, 6], SIN),
         _case("refused/axes", GRID, [4, 4, 4], SIN, "two coordinates for three widths", kind="reject"),
         _case("refused/odd", GRID, [4, 5], SIN, kind="reject"),
         _case("refused/outer", GRID, [4, 4], {**NEAR, "arrangement": "outer"}, kind="reject"),

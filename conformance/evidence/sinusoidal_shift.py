@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.absolute import FAR
 from .tools.case import cases_of
 from .tools.deviation import after, always, argument, deviations_of, narrowed, option
 from .tools.forms import places
@@ -28,19 +27,11 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("interleaved/small", (2, 1, 5), 6, "interleaved", tier="smoke"),
         _case("interleaved/transformer", (3, 40), 64, "interleaved", "a head's width"),
-        _case("interleaved/far", FAR[4:], 4, "interleaved"),
         _case("interleaved/endpoint", (1, 7), 8, "interleaved", endpoint=True),
-        _case("sin-cos/small", (1, 4), 6, "sin_cos"),
-        _case("sin-cos/negative", (-1, -300, 2), 4, "sin_cos", "back"),
-        _case("sin-cos/fraction", (0.5, 2.75), 6, "sin_cos"),
         _case("sin-cos/base", (3, 20), 10, "sin_cos", base=500.0),
         _case("sin-cos/endpoint", (3, 20), 6, "sin_cos", endpoint=True, base=2e4),
-        _case("cos-sin/small", (1, 9, 0), 8, "cos_sin"),
         _case("cos-sin/scalar", 7, 6, "cos_sin", "one offset, without axes"),
         _case("cos-sin/one-pair", (1, 40), 2, "cos_sin"),
-        _case("rows/pairs", ((1, 2, 3), (7, 0, 300)), 4, "interleaved"),
-        _case("empty/none", np.zeros(0, dtype=np.int64), 6, "sin_cos"),
-        _case("empty/rows", np.zeros((2, 0), dtype=np.int64), 4, "interleaved"),
         _case("refused/odd", (0, 1, 5), 7, "sin_cos", "a sine without its cosine", kind="reject"),
         _case("refused/endpoint", (0, 1, 5), 2, "sin_cos", "d/2 - 1 divides by zero", kind="reject", endpoint=True),
         *places("sinusoidal_shift", "offsets", {"dim": 4, "layout": "interleaved"}),

@@ -3,12 +3,11 @@
 from typing import Any
 
 from ..model import Case
-from .shared.distances import SCORES_LEFT_OUT, score_forms, score_gradients, scores_of
+from .shared.distances import score_forms, score_gradients, scores_of
 from .shared.rotary import ROTARY, in_layouts
 from .streaming_llm_distances import METHOD
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = SCORES_LEFT_OUT
 KERNEL = in_layouts(num_sinks=4, window=48, counting="with_query")
 
 

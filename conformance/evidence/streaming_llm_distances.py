@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.distances import DISTANCES_LEFT_OUT, SMALL, STREAMED, Method, Score, changed_map, maps_of, wrapped_maps
+from .shared.distances import SMALL, STREAMED, Method, Score, changed_map, maps_of, wrapped_maps
 from .shared.rotary import MIXED, ROTARY
 from .tools.deviation import Deviation, Wrap, always, option
 from .tools.forms import pairs
@@ -18,8 +18,6 @@ METHOD = Method(
     {"num_sinks": 1, "window": 1, "counting": "with_query"}, {"num_sinks": 4, "window": 2000, "counting": "without_query"},
     ({"num_sinks": -1, "window": 4, "counting": "with_query"}, {"num_sinks": 2, "window": 0, "counting": "with_query"}),
     STREAMED, more=(
-        Score("full-with-query", FULL, {"num_sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, ROTARY,
-              "a cache fills"),
         Score("full-without-query", FULL, {"num_sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
               ROTARY, "a cache fills"),
         Score("no-sinks", SMALL, {"num_sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
@@ -28,7 +26,6 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"num_sinks": 4, "window": 48, "counting": "with_query"},)
 
 

@@ -3,20 +3,16 @@
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from ..model import Case, Step
-from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS, last_of_keys
+from .shared.relative import BOTH_DIRECTIONS, BUCKETS, last_of_keys
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
 from .tools.forms import pairs
 from .tools.hints import LAST_QUERIES, WEIGHT_CONVERTER
 from .tools.numbers import floats, reals
-from .tools.omissions import ONE_PAIR, VIEWS
 
 USUAL: dict[str, Any] = BUCKETS
 SIZES: dict[str, Any] = {"N": 16}
-LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/no-tokens")
 KERNEL = BOTH_DIRECTIONS
 EVERY_SIZE = True
 
@@ -45,22 +41,11 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("bidirectional/small", (0, 2, 9), (0, 1, 2, 7), (32, 2), tier="smoke", bidirectional=True),
-        _case("bidirectional/t5", (0, 40, 300), KEYS, (32, 12), "T5 base: 12 heads", bidirectional=True),
-        _case("bidirectional/24-bits", (10, 150, 2049), KEYS, (32, 5), bits=24, bidirectional=True),
-        _case("bidirectional/rows", Q_OFFSETS, K_OFFSETS, (32, 5), bidirectional=True),
-        _case("causal/small", (0, 2, 9), (0, 1, 2, 7), (32, 5), bidirectional=False),
         _case("causal/t5", (40, 300, 1000), KEYS, (32, 12), bidirectional=False),
-        _case("causal/24-bits", (60, 95, 400), (1, 2, 20, 37, 44, 58, 59), (32, 6), bits=24, bidirectional=False),
-        _case("causal/rows", Q_OFFSETS, K_OFFSETS, (32, 6), bidirectional=False),
         _case("settings/16-77", (0, 60), KEYS, (16, 3), bidirectional=True, max_distance=77),
         _case("settings/20-50", (30, 55, 5), KEYS, (20, 7), bidirectional=False, max_distance=50),
         _case("settings/40-1000", (500, 3), KEYS, (40, 5), bits=24, bidirectional=True, max_distance=1000),
         _case("settings/32-64", (70, 33), KEYS, (32, 3), bidirectional=False, max_distance=64),
-        _case("decode/one-query", (90,), KEYS, (32, 6), bidirectional=False),
-        _case("decode/one-query-bidirectional", (13,), KEYS, (32, 3), bidirectional=True),
-        _case("decode/one-head", (7, 3), (0, 4, 30), (32, 1), bidirectional=True),
-        _case("decode/negative", (-3, 0), (-40, -4, 2), (32, 5), bidirectional=True),
-        _case("decode/no-query", np.zeros(0, dtype=np.int64), (0, 1, 2), (32, 5), bidirectional=True),
         Case("t5_bias/sequence/decode", comment="prefill, then one token after another", kind="sequence",
              steps=_bias_steps(5, (range(4), range(4)), ((4,), range(5)), ((5,), range(6)), bidirectional=False)),
         _case("refused/odd", (0, 2), (0, 1, 2), (31, 5), "half the buckets for each side", kind="reject", bidirectional=True),

@@ -11,11 +11,9 @@ from .tools.case import Make
 from .tools.deviation import Function, Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
-from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = BUCKETS
 OTHER_VALUES = {"max_distance": 40}
-LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL = BOTH_DIRECTIONS
 
 CLOSE = tuple(range(-24, 25))
@@ -58,25 +56,16 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("bidirectional/small", (-9, -1, 0, 1, 2, 40), tier="smoke", bidirectional=True),
-        _case("bidirectional/close", CLOSE, bidirectional=True),
-        _case("bidirectional/t5", EDGES + SPARSE, bidirectional=True),
-        _case("bidirectional/beyond", BEYOND, bidirectional=True),
-        _case("causal/close", CLOSE, bidirectional=False),
         _case("causal/t5", EDGES + SPARSE, bidirectional=False),
-        _case("causal/beyond", BEYOND, bidirectional=False),
         _case("settings/16-77", SPARSE, bidirectional=True, num_buckets=16, max_distance=77),
         _case("settings/40-1000", SPARSE + BEYOND, bidirectional=True, num_buckets=40, max_distance=1000),
         _case("settings/64-256", SPARSE, bidirectional=False, num_buckets=64, max_distance=256),
         _case("settings/20-50", CLOSE + BEYOND, bidirectional=True, num_buckets=20, max_distance=50),
-        _case("settings/64-5000", (-399, -754, -1029, -1205, -2265, -3641, 5),
-              "bfloat16 moves each across a threshold", bidirectional=False, num_buckets=64, max_distance=5000),
         _case("settings/128-5000", (291, -469, 549, -1030, 1413, -2266, 3643),
               "bfloat16 moves each across a threshold", bidirectional=True, num_buckets=128, max_distance=5000),
         _case("settings/32-64", SPARSE, bidirectional=False, num_buckets=32, max_distance=64),
         _case("settings/7-30", CLOSE, "an odd number, one side", bidirectional=False, num_buckets=7, max_distance=30),
-        _case("shapes/matrix", ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300)), bidirectional=True),
         _case("shapes/scalar", -50, bidirectional=False),
-        _case("shapes/empty", np.zeros(0, dtype=np.int64), bidirectional=True),
         _case("refused/odd", (-1, 0, 1), "half the buckets for each side", kind="reject", bidirectional=True, num_buckets=31),
         _case("refused/near", (-1, 0, 1), "max_distance leaves the logarithmic half empty", kind="reject",
               bidirectional=False, max_distance=16),

@@ -23,7 +23,6 @@ KERNEL: tuple[dict[str, Any], ...] = (
 )
 KERNEL_SIZES: dict[str, Any] = {"H": 3, "D": 64}
 OTHER_VALUES: dict[str, Any] = {"format": "e5m2", "direction": "multiply"}
-LEFT_OUT = ("again/large-values", "again/small-values")  # they saturate or are 0, in whatever dtype
 
 _make = cases_of(OP)
 
@@ -73,19 +72,13 @@ def _of_format(name: str) -> tuple[Case, ...]:
     f: dict[str, Any] = {"format": name}
     unit = 2.0**-2
     return (
-        _case(f"{name}/ties", _rows(TIES[name], 2), [1.0], **f),
-        _case(f"{name}/ties-scaled", _rows(TIES[name], 3) / 2, [0.5, 0.5, 0.25], **f),
         _case(f"{name}/ties-multiplied", _rows(TIES[name], 2) * unit, [4.0], direction="multiply", **f),
-        _case(f"{name}/near-ties", _near(name), [1.0], bits=24, **f),
-        _case(f"{name}/near-ties-scaled", _near(name)[:, :, ::-1] * unit, [unit, unit], bits=24, **f),
         _case(f"{name}/beyond", _rows(BEYOND[name], 3), [1.0], **f),
-        _case(f"{name}/beyond-scaled", _rows(BEYOND[name], 2) * unit, [unit, unit / 2], **f),
         _case(f"{name}/beyond-multiplied", (3, 2, 5), [64.0, 2.0**14], direction="multiply", **f),
         _case(f"{name}/subnormal", _rows(SMALL[name], 2), [1.0], **f),
         _case(f"{name}/subnormal-scaled", _rows(SMALL[name], 3) / 4, [0.25, 0.25, 0.125], **f),
         _case(f"{name}/small", (2, 2, 7), [2.0**10, 2.0**17], "many become 0", **f),
         _case(f"{name}/inexact", (3, 3, 8), _scales(3), "quotients that float32 does not hold", bits=24, **f),
-        _case(f"{name}/inexact-multiplied", (3, 2, 9), _scales(2) * 16, direction="multiply", bits=24, **f),
     )
 
 
@@ -94,11 +87,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("plain/small", (2, 1, 6), [0.5], tier="smoke"),
         _case("plain/scale-without-axes", (2, 3, 4), 0.25),
-        _case("plain/scale-without-axes-multiplied", (3, 2, 5), 0.375, format="e5m2", direction="multiply"),
-        _case("plain/heads", (4, 3, 5), [0.25, 1.0, 0.0625]),
         _case("plain/heads-multiplied", (3, 5, 4), [4.0, 1.0, 16.0, 2.0, 0.5], format="e5m2", direction="multiply"),
-        _case("plain/batch", (2, 3, 2, 4), _scales(2), "(batch, tokens, heads, channels)", bits=24),
-        _case("plain/no-tokens", (4, 6), [0.5, 2.0, 0.125, 1.0], "(heads, channels)"),
         _case("plain/as-many-heads-as-tokens", (4, 4, 3), [0.125, 2.0, 0.5, 1.0], format="e5m2"),
         *_of_format("e4m3fn"),
         *_of_format("e5m2"),
@@ -106,14 +95,9 @@ def cases() -> tuple[Case, ...]:
         _case("models/heads-64", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
         _case("models/mla", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
               direction="multiply", format="e5m2"),
-        _case("empty/tokens", (0, 2, 4), [0.5, 1.0]),
-        _case("empty/channels", (2, 3, 0), [0.5], format="e5m2"),
         _case("empty/channels-of-a-head", (3, 1, 0), [2.0], direction="multiply"),
-        _case("forms/strided", (4, 3, 6), [0.5, 0.25, 1.0], form="non-contiguous"),
         _case("forms/strided-channels", (3, 2, 10), [0.375], format="e5m2", form="non-contiguous"),
-        _case("forms/expanded", (-3, 2, 5), [0.5, 0.125], form="broadcast-view"),
         _case("forms/batch-one", (1, 3, 2, 4), [0.25, 1.5]),
-        _case("forms/one-token", (1, 2, 5), [0.75, 1.25]),
         _case("forms/one-channel", (3, 2, 1), [0.5, 2.0], format="e5m2", direction="multiply"),
         _case("forms/length-zero", (2, 0, 3, 4), [0.5, 2.0, 0.25]),
         _case("refused/heads", (2, 3, 4), [0.5, 1.0], "two scales for three heads", kind="reject"),

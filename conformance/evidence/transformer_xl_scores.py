@@ -11,13 +11,11 @@ from .tools.cotangents import gradient
 from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, OWN_KEY, ROUND_ONCE, SIGN, TWO_SIDES, UNSCALED
 from .tools.numbers import reals
-from .tools.omissions import ONE_PAIR
 
 OP = "transformer_xl_scores"
 
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 WAY = 0
-LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"}, {"layout": "interleaved", "max_distance": 100})
 
 Places = tuple[Any, Any]
@@ -74,48 +72,25 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _scores("sin-cos/small", XL, NEAR, tier="smoke"),
-        _scores("sin-cos/both-sides", XL, WHOLE, heads=3, lanes=5, width=6),
-        _scores("sin-cos/unsorted", XL, UNSORTED, lead=(2,), lanes=4),
         _scores("sin-cos/xlnet", XL, (range(126, 129), range(129)), heads=1, lanes=4, width=8,
                 comment="three queries after a memory of 126"),
-        _scores("sin-cos/24-bits", XL, UNSORTED, lanes=6, width=6, bits=24),
         _scores("sin-cos/53-bits", XL, NEAR, heads=3, bits=53),
-        _scores("sin-cos/far", XL, FAR, width=6),
-        _scores("sin-cos/rows", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
         _scores("sin-cos/base", XL | {"base": 500.0}, UNSORTED, width=8),
-        _scores("sin-cos/one-head", XL, NEAR, heads=1, lanes=7),
-        _scores("sin-cos/plain", XL, NEAR, biases="", comment="neither u nor v"),
-        _scores("interleaved/small", CONFORMER, NEAR, lanes=4, width=6),
         _scores("interleaved/conformer", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
                 width=8, comment="65 frames see each other"),
-        _scores("interleaved/keys-257", CONFORMER, ((256, 128), range(257)), heads=1, lanes=4, width=8),
-        _scores("interleaved/both-sides", CONFORMER, WHOLE, lead=(2,), heads=3),
-        _scores("interleaved/24-bits", CONFORMER, UNSORTED, lanes=5, width=8, bits=24),
-        _scores("interleaved/far", CONFORMER, FAR, width=8),
-        _scores("interleaved/content", CONFORMER, NEAR, heads=3, biases="u", comment="u alone"),
-        _scores("interleaved/distance", CONFORMER, NEAR, heads=3, biases="v", comment="v alone"),
         _scores("interleaved/base", CONFORMER | {"base": 31.0}, WHOLE, width=6),
         _scores("endpoint/gemma", GEMMA, (range(12, 15), range(24)), lanes=4, width=8, biases="",
                 comment="three queries of a chunk of 12 and their 24 keys"),
-        _scores("endpoint/small", GEMMA, UNSORTED, width=6, biases=""),
-        _scores("endpoint/interleaved", CONFORMER | {"endpoint": True}, NEAR, width=4),
         _scores("clamp/memory", XL | {"max_distance": 3}, (range(5, 8), range(8)), heads=1),
         _scores("clamp/both-sides", XL | {"max_distance": 2}, (range(6), range(6)), width=6),
         _scores("clamp/one", CONFORMER | {"max_distance": 1}, UNSORTED),
         _scores("clamp/far", XL | {"max_distance": 400}, FAR, width=8),
-        _scores("decode/one-query", XL, ((6,), range(7))),
-        _scores("decode/one-query-interleaved", CONFORMER, ((257,), (256, 257, 255, 250)), width=6),
-        _scores("decode/negative", CONFORMER, ((-5, -1), (-7, -3, -2, 0, 1)), heads=3,
-                comment="XLNet's backward half negates positions"),
         _case("decode/no-query", XL, _arrays("no-query", (2,), 2, 3, 4, (np.zeros(0, dtype=np.int64), (0, 1)))),
         Case(f"{OP}/sequence/decode", comment="a row of the whole, then elsewhere",
              kind="sequence", steps=tuple(_steps(WHOLE, ((4,), range(5)), ((5, 6, 7), (9, 5, 7, 6))))),
-        _scores("forms/strided", XL, UNSORTED, lead=(2,), heads=3, form="non-contiguous"),
         _scores("forms/strided-rows", CONFORMER, IN_HEADS, lead=(2,), form="non-contiguous"),
-        _scores("forms/expanded", XL, UNSORTED, lead=(-3,), form="broadcast-view"),
         _scores("forms/batch-one", CONFORMER, UNSORTED, lead=(1,), heads=3),
         _scores("forms/length-one", XL, ((5,), (4,)), lead=(2,), comment="one query and one key"),
-        _scores("forms/one-key", XL, ((1, 6, 4, 0), (5,))),
         _case("refused/odd", XL, _arrays("odd", (), 2, 3, 5, NEAR), "an odd width", kind="reject"),
         _case("refused/heads", XL, _arrays("q", (), 2, 3, 4, NEAR) | {"r_weight": reals("r", 4, 3, 2)},
               "(d, D, H) in place of (d, H, D)", kind="reject"),

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from ..model import Case
 from .shared.position_ids import id_forms
 from .tools.case import cases_of
@@ -20,10 +18,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("four/small", {"rate": 4}, {"q_positions": (0, 2, 3, 4, 7, 8, 11)}, tier="smoke"),
-        _case("four/rows", {"rate": 4}, {"q_positions": ((3, 4, 5), (250, 251, 252))}),
         _case("deepseek-v4/far", {"rate": 128}, {"q_positions": (126, 127, 128, 131071, 131072, 1048575)}),
-        _case("deepseek-v4/prompt", {"rate": 128}, {"q_positions": np.arange(257)}),
-        _case("one/small", {"rate": 1}, {"q_positions": (0, 1, 5)}, "every key alone"),
         _case("three/decode", {"rate": 3}, {"q_positions": (8,)}),
         _case("refused/rate", {"rate": 0}, {"q_positions": (8,)}, "a window of no tokens", kind="reject"),
         *id_forms("visible_windows", "q_positions", ((0, 3, 4, 7, 9, 11), (1, 2, 6, 8, 10, 15)), USUAL),

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, OFFSETS, ROLE, ROLES, UNSORTED
+from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, ROLE, ROLES, UNSORTED
 from .tools.case import sequence
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
-from .tools.omissions import FRACTIONAL, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"dim": 6, **ROLE}
-LEFT_OUT = (*VIEWS, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "role": "query", "centre": 2048, "scale_base": 512.0},)
 
 
@@ -32,7 +30,6 @@ def _of_role(role: str) -> Iterator[Case]:
     yield _case(f"{role}/far", 6, FROM_AFAR, role, **HALFWAY)
     yield _case(f"{role}/far-centre", 10, BEYOND, role, **BESIDE)
     yield _case(f"{role}/unsorted", 12, UNSORTED, role, centre=300, scale_base=100.0)
-    yield _case(f"{role}/rows", 6, OFFSETS, role, centre=130, scale_base=48.0)
     yield _case(f"{role}/negative", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
     yield _case(f"{role}/fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
     yield _case(
@@ -46,7 +43,6 @@ def _of_role(role: str) -> Iterator[Case]:
     )
     yield _case(f"{role}/gamma", 14, (0, 100, 900), role, centre=500, gamma=0.1)
     yield _case(f"{role}/one-pair", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
-    yield _case(f"{role}/one-token", 8, (257,), role, centre=1)
     yield _case(f"{role}/no-token", 8, np.zeros(0, dtype=np.int64), role, centre=1)
 
 

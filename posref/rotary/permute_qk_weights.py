@@ -24,10 +24,10 @@ from posref.types import ArrayOf, Layout, T
         "target": OneOf(WORDS),
     },
     invariants=("logits kept",),
-    arrays={"weight": Axes("heads*K *R")},
+    arrays={"weight": Axes("heads*D *R")},
     result="=weight",
     rows="*R",
-    requires=("2 <= (rotary_dim or K) <= K", "(rotary_dim or K) % 2 == 0"),
+    requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0"),
 )
 def permute_qk_weights(
     weight: ArrayOf[T], /, *, heads: int, rotary_dim: int | None = None, source: Layout, target: Layout

@@ -1,10 +1,8 @@
-"""The evidence of an operation: cases of its own, what it leaves out, and the deviations that touch it."""
+"""The evidence of an operation: cases of its own, and the deviations that touch it."""
 
 import numpy as np
 
 from posref.conformance.evidence.deviations import DEVIATIONS
-from posref.conformance.evidence.every import lengths, second_cases, state_cases
-from posref.conformance.evidence.every.facts import facts_of
 from posref.conformance.evidence.index import deviations_touching, evidence_of
 
 from .encoding import Encoding, part
@@ -33,14 +31,6 @@ def stored_cases_are_those_of_the_evidence(encoding: Encoding) -> None:
 
 def _equal(given: np.ndarray, found: np.ndarray) -> bool:
     return given.shape == found.shape and np.array_equal(given, found, equal_nan=found.dtype.kind == "f")
-
-
-@part()
-def cases_that_are_left_out_would_be_made(encoding: Encoding) -> None:
-    possible = {
-        case.id.partition("/")[2] for module in (lengths, second_cases, state_cases) for case in module.possible(encoding.op)
-    }
-    assert facts_of(encoding.op).left_out <= possible
 
 
 @part()

@@ -10,4 +10,4 @@ backend = "torch"
 def logn_scale(positions, /, *, original_length, offset, at_least_one, dtype=None):
     if offset != 1 or not at_least_one:
         raise NotImplementedError(offset, at_least_one)
-    return torch.clip((positions + 1).log() / math.log(original_length), 1).to(dtype)
+    return torch.clip((positions + 1).clip(min=1).log() / math.log(original_length), 1).to(dtype)

@@ -11,7 +11,7 @@ pytest_plugins = "pytester"
 SOURCE = Path(__file__).parents[2] / "examples" / "broken_rope.py"
 EXAMPLE = "broken_rope.py"
 TABLE = [
-    "rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128", "rope_table/distant/plain",
+    "rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128", "rope_table/word/usual-distant",
     "rope_table/usual/64-far", "rope_table/usual/128-decode",
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
 
 
 def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
-    lines = ("plain/far* =2", "plain/head-128[float32]", "distant/* =1", "usual/64-far", "usual/128-decode")
+    lines = ("plain/far* =2", "plain/head-128[float32]", "word/usual-distant", "usual/64-far", "usual/128-decode")
     file = expect(pytester, "".join(f"rope_table/{line}\n" for line in lines))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
     assert found == {"passed": 39, "skipped": 3, "xfailed": 6}

@@ -2,17 +2,16 @@
 What the evidence of an operation says of its generated calls. Each name may be missing.
 
 =================  ==========================================================================================================
-``USUAL``          options of a generated call; None: the operation has no generated cases
+``USUAL``          options of a generated call
 ``SIZES``          sizes of axes by letter, where `every.made_calls.SIZES` does not fit
 ``WAY``            the alternative of the axes in a generated call; by default the first one with tokens
 ``AXES``           further numbers of position axes: a generated case for each
-``LEFT_OUT``       generated cases without a use: the operation's own cases ask the same, or nothing would be asked
+``SATURATES``      True: large numbers give the same results as others in whatever dtype, so that none are asked
 ``GAPS``           names of deviations that fewer than two cases of the operation catch
 ``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
 ``KERNEL_SIZES``   sizes by letter of these calls, where they do not follow from what a kernel of the kind has: real widths
-``NO_KERNEL``      why the kernel tier adds nothing, if there are no such calls
 ``WITH_OPTION``    by option, what calls that differ in it alone have besides (options, sizes by letter): without it the option
-                   does not act, or has no second value; ``""`` is for all options
+                   does not act, or has no second value; ``""`` is for all options, ``option=word`` for one word
 ``OTHER_VALUES``   the second value of an option in these calls, where a near one does not act
 ``EVERY_SIZE``     True: all sizes of the kernel tier, since many kernels compute the operation; else few
 ``cases()``        the operation's own cases
@@ -35,27 +34,22 @@ Options = Mapping[str, Any]
 class Facts:
     """The names above, in small letters, with what holds if one is missing."""
 
-    usual: Options | None
+    usual: Options
     sizes: Mapping[str, Any]
     way: int | None
     axes: tuple[int, ...]
-    left_out: frozenset[str]
+    saturates: bool
     gaps: tuple[str, ...]
     kernel: tuple[Options, ...]
     every_size: bool
     kernel_sizes: Mapping[str, Any] | None
-    no_kernel: str
     with_option: Mapping[str, Options]
     other_values: Options
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of a generated call, to add others to."""
-        return dict(self.usual or {})
-
-    def needs(self, case: str) -> bool:
-        """Return whether a generated case of this id is not left out."""
-        return case.partition("/")[2] not in self.left_out
+        return dict(self.usual)
 
 
 @cache
@@ -67,12 +61,11 @@ def facts_of(op: str) -> Facts:
         sizes=getattr(stated, "SIZES", {}),
         way=getattr(stated, "WAY", None),
         axes=getattr(stated, "AXES", ()),
-        left_out=frozenset(getattr(stated, "LEFT_OUT", ())),
+        saturates=getattr(stated, "SATURATES", False),
         gaps=getattr(stated, "GAPS", ()),
         kernel=getattr(stated, "KERNEL", ()),
         every_size=getattr(stated, "EVERY_SIZE", False),
         kernel_sizes=getattr(stated, "KERNEL_SIZES", None),
-        no_kernel=getattr(stated, "NO_KERNEL", ""),
         with_option=getattr(stated, "WITH_OPTION", {}),
         other_values=getattr(stated, "OTHER_VALUES", {}),
     )

@@ -384,7 +384,7 @@ def names(op: str) -> list[str]:
     return [f"{op}/{GROUP}/{name}" for name, _, _ in _rows(op)]
 
 
-def cases(op: str, only: str | None = None) -> Iterator[Case]:
+def kernel(op: str, only: str | None = None) -> Iterator[Case]:
     """Yield the cases of an operation, or `only` the one of that id. Their arrays are a function of the id."""
     for name, form, make in _rows(op):
         known = f"{op}/{GROUP}/{name}"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
+from ...calls import bind, makes_constants
 from ...suite.axes import alternative, alternatives, arranged, folded, limits, value_of, within
 from ..tools.numbers import floats
 from .facts import facts_of
@@ -20,6 +21,8 @@ SIZES: dict[str, Any] = {
     "A": 2, "B": 2, "D": 6, "E": 5, "G": 1, "H": 3, "K": 5, "N": 3, "Q": 4, "R": (), "T": 5, "d": 4, "g": 2, "k": 3, "m": 2,
     "n": 3, "tail": 0,
 }  # fmt: skip
+NEAR = 2.0**-4
+FAR = (131072, 1000003, 7, 262143, 131079, 1048575)
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)
 
 
@@ -36,20 +39,31 @@ def shifted(start: int) -> Places:
     return lambda count: np.arange(start, start + count)
 
 
+def far(count: int) -> npt.NDArray[Any]:
+    """Return positions beyond 2**17, with one near."""
+    return np.asarray([FAR[i % len(FAR)] + i // len(FAR) for i in range(count)])
+
+
+def triangular(step: int = 1) -> Places:
+    """Return what gives positions 0, 1, 3, 6, ..., between which the differences are all others, times a step."""
+    return lambda count: np.arange(count) * (np.arange(count) + 1) // 2 * step
+
+
 def call(
     op: str, name: str, params: Mapping[str, Any] | None = None, *, places: Places = spread, way: int | None = None,
-    rows: bool = False, alike: bool = False, without: tuple[str, ...] = (), far: bool = False, bits: int = 8, **sizes: Any,
+    rows: bool = False, alike: bool = False, without: tuple[str, ...] = (), last: bool = False, bits: int = 8, **sizes: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """
     Return options and arrays of a call, its numbers being the case's own.
 
     `way` is the alternative of the registry's axes, by default the first one with tokens. With `rows` positions have the
-    leading axes too; with `alike` nothing changes along the first of the axes ``*R``. Optional arrays are left out if they are
-    named in `without`. The axes' sizes go by their letters.
+    leading axes too; with `alike` nothing changes along the first of the axes ``*R``. With `last` the queries stand at the last
+    keys. Optional arrays are left out if they are named in `without`. The axes' sizes go by their letters.
     """
     options = facts_of(op).options if params is None else dict(params)
     known = {**SIZES, **facts_of(op).sizes, **options, **sizes}
     known.setdefault("P", (*known["R"], known["T"]))
+    known["after"] = max(known["K"] - known["Q"], 0) if last else 2  # how far queries stand behind keys
     which = usual_way(op) if way is None else way
     arrays: dict[str, Any] = {}
     for argument, axes in REGISTRY[op].arrays.items():
@@ -72,9 +86,18 @@ def usual_way(op: str) -> int:
     return int(any("*R" in axes.shape and "|" in axes.shape for axes in REGISTRY[op].arrays.values())) if own is None else own
 
 
+def way_by_rows(op: str) -> int | None:
+    """Return the first alternative in which every array that may have the leading axes has them, None if there is one alone."""
+    ways = [alternatives(axes.shape.replace("~", "")) for axes in REGISTRY[op].arrays.values() if "*R" in axes.shape]
+    if not ways or len(ways[0]) == 1:
+        return None
+    return next((k for k in range(len(ways[0])) if all("*R" in way[min(k, len(way) - 1)] for way in ways)), None)
+
+
 def letters(op: str, way: int | None = None) -> set[str]:
     """Return the letters of the axes of all arrays of an operation, of one alternative or of all."""
-    ways = [alternatives(axes.shape.replace("~", "")) for axes in REGISTRY[op].arrays.values()]
+    shapes = [axes.shape for axes in REGISTRY[op].arrays.values() if not axes.shape.startswith("=")]  # another's axes
+    ways = [alternatives(shape.replace("~", "")) for shape in shapes]
     chosen = (each if way is None else [each[min(way, len(each) - 1)]] for each in ways)
     return {letter for each in chosen for axes in each for letter in axes}
 
@@ -114,6 +137,29 @@ def _array(
     return _numbers(op, name, argument, shape, known, bits)
 
 
+def results_of(op: str, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
+    """Return what the definition gives in NumPy, not far from the truth; its errors are those of the call."""
+    positional, keywords = bind(op, arrays, params)
+    with np.errstate(all="ignore"):
+        found = REGISTRY[op].function(*positional, **keywords, **({"xp": np} if makes_constants(op) else {}))
+    return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def answers(op: str, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
+    """Return the results of a call, none where the definition refuses it or one is not finite."""
+    try:
+        results = results_of(op, arrays, params)
+    except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
+        return []
+    return results if all(np.all(np.isfinite(x)) for x in results if x.dtype.kind == "f") else []
+
+
+def differ(op: str, params: Mapping[str, Any], arrays: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Return whether results with other arrays differ so much that half precision shows it."""
+    pairs = zip(results_of(op, arrays, params), results_of(op, others, params), strict=True)
+    return any(not np.allclose(x, y, rtol=NEAR, atol=NEAR * np.max(np.abs(x), initial=0)) for x, y in pairs)
+
+
 def shape_of(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tuple[int, ...]:
     """Return the shape that axes have; leading ones that may be missing are left out without `rows`."""
     found: list[int] = []
@@ -143,7 +189,7 @@ def _positions(
     for number, index in enumerate(np.ndindex(shape[:-1])):
         found[index] = np.roll(p, index[0]) + number if coordinates and index else p + 3 * number
     if argument == "q_positions":
-        found = found + found.dtype.type(2)
+        found = found + found.dtype.type(known["after"])
     if argument == "relative_positions":
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
     axes = REGISTRY[op].arrays[argument]

@@ -13,7 +13,7 @@ from posref.spec import REGISTRY
 from ...model import Case, Step
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, narrowed, option
-from ..tools.forms import NONE, form_case
+from ..tools.forms import form_case
 from ..tools.hints import (
     ARANGE,
     BRANCH,
@@ -30,7 +30,6 @@ from ..tools.hints import (
     WINDOW_COUNT,
 )
 from ..tools.numbers import floats, reals
-from ..tools.omissions import ONE_PAIR, VIEWS
 from .rotary import MIXED, ROTARY
 
 Places = tuple[Any, Any]  # positions of queries and of keys
@@ -50,15 +49,12 @@ class Score(NamedTuple):
     tier: str = "core"
 
 
-DISTANCES_LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/negative-once-more", "again/no-keys")
-SCORES_LEFT_OUT = ("again/negative-once-more", "again/no-keys", "again/one-query")
 SMALL = (10, 23, 14), (0, 4, 6, 7, 9, 10, 2)
 UNSORTED = (30, 13, 19, 12), (12, 0, 7, 3, 11, 10)
 ROWS = ((14, 15, 16), (260, 261, 262)), ((0, 5, 9, 12, 14), (259, 251, 256, 260, 40))
 NEGATIVE = (-2, 9, 5), (-11, -7, -4, -3, -5)
 FAR = (131073, 1048575), (0, 7, 257, 65537, 131055, 131071)
 TURNED = (40, 26), (0, 9, 25, 19, 23, 14)  # for what the rotation alone gets wrong
-AFTER = (3, 11, 0), (1, 4, 9, 30, 12)
 TRUE = (4095, 32767), (511, 3583, 3584, 4095)
 GROUPED = (4095, 15799), (7, 3071, 3072, 4095)
 STREAMED = (2003, 2004, 131071), (0, 3, 4, 2003, 129070, 129071)
@@ -89,15 +85,10 @@ def _scores(method: Method) -> Iterator[Score]:
     small, other, large = method.small, method.other, method.large
     llama = {**ROTARY, "base": 500000.0}
     yield Score("small", SMALL, small, (2, 2), 6, ROTARY, tier="smoke")
-    yield Score("unsorted", UNSORTED, other, (3, 1), 4, MIXED)
-    yield Score("rows", ROWS, small, (2, 1), 6, llama, bits=24)
     yield Score("negative", NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
     yield Score("far", FAR, small, (), 10, llama, bits=24)
     yield Score("far-unlike", FAR, large, (), 6, MIXED)
-    yield Score("large", SMALL, large, (2, 2), 4, MIXED)
     yield Score("one-query", ((21,), SMALL[1]), other, (3, 1), 4, ROTARY)
-    yield Score("after-query", AFTER, small, (2, 1), 4, ROTARY)
-    yield Score("after-query-unlike", AFTER, other, (), 8, MIXED)
     yield Score("true-size", method.true, method.own, (), 128, {**ROTARY, "base": method.base})
     yield from method.more
 
@@ -105,12 +96,8 @@ def _scores(method: Method) -> Iterator[Score]:
 def _rotations(method: Method) -> Iterator[Score]:
     """Yield what the scores alone are asked: the rotation's options."""
     small, other = method.small, method.other
-    partial = {**ROTARY, "rotary_dim": 4}
     given = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
     yield Score("heads-6-and-3", TURNED, small, (6, 3), 4, ROTARY, bits=24)
-    yield Score("heads-4-and-2", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
-    yield Score("partial", TURNED, other, (2, 2), 7, partial)
-    yield Score("yarn", TURNED, small, (2, 1), 6, {**ROTARY, "scaling": YaRN(4, 64)})
     yield Score("yarn-partial", SMALL, other, (2, 1), 9, given)
 
 
@@ -179,17 +166,8 @@ def score_forms(op: str, params: dict[str, Any]) -> tuple[Case, ...]:
     rows: tuple[Any, Any] = (((14, 15, 16),), ((60, 61, 62),)), (((0, 5, 9, 12),), ((59, 51, 56, 40),))
     return (
         case("strided", (2, 2, 3, 6), (2, 1, 4, 6), rows, "heads before tokens", form="non-contiguous"),
-        case(
-            "expanded",
-            (2, 3, 4),
-            (-2, 4, 4),
-            ((30, 12, 19), (12, 0, 7, 3)),
-            "one key head stands for two",
-            form="broadcast-view",
-        ),
         case("batch-one", (1, 2, 3, 6), (1, 2, 4, 6), (rows[0][:1], rows[1][:1])),
         case("length-one", (1, 2, 1, 6), (1, 2, 1, 6), ((25,), (3,)), "one query and one key"),
-        case("length-zero", (2, 0, 6), (2, 4, 6), (NONE, (0, 1, 2, 3)), "no query"),
     )
 
 

@@ -34,12 +34,6 @@ def learned(name: str, *shape: int, bits: int = 8, over: float = 8) -> npt.NDArr
     return np.asarray(floats(*shape, seed=seed_of(name + "learned"), bits=bits) / over)
 
 
-def in_rows(frames: Any) -> npt.NDArray[Any]:
-    """Return positions of two rows, (axes, 2, 1, tokens), from those of one."""
-    p = np.asarray(frames)
-    return np.stack([p[:2], p[1:]], axis=1)[:, :, None]
-
-
 def lie_case(
     op: str, parameter: str, name: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...],
     comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
@@ -68,8 +62,6 @@ def matrix_forms(
     rows = np.asarray([[row[:2]] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)  # axes, images, 1, tokens
     return (
         case("strided", (2, 3, 4, 3), rows, (1, 3, 1), "heads before tokens", form="non-contiguous"),
-        case("expanded", (-2, 4, 3), [[row, row] for row in PLACES[:2]], (), "one row stands for two", form="broadcast-view"),
-        case("batch-one", (1, 3, 4, 3), rows[:, :1], (1, 3, 1)),
         case("length-one", (1, 3, 1, 3), rows[:, :1, :, 1:2], (1, 3, 1)),
         case("length-zero", (2, 0, 3), np.zeros((2, 0)), (2, 1)),
     )  # fmt: skip

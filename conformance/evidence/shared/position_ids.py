@@ -25,20 +25,8 @@ def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: di
     def asked(array: Any) -> dict[str, Any]:
         return {name: np.asarray(array).astype(kind)}
 
-    row = np.stack([whole[0]] * 3)
     return (
-        case("forms/strided", params, asked(np.stack([whole, whole[::-1]])), form="non-contiguous"),
-        case("forms/strided-row", params, asked(whole[1]), form="non-contiguous"),
-        case("forms/expanded", params, asked(row), "one row stands for three", form="broadcast-view"),
-        case("forms/expanded-twice", params, asked(np.stack([row, row])), form="broadcast-view"),
-        case("forms/batch-one", params, asked(whole[:1])),
-        case("forms/length-one", params, asked(whole[:1, 1:2])),
-        case("forms/one-token", params, asked(whole[:, 2:3])),
-        case("forms/length-zero", params, asked(whole[:, :0])),
-        case("forms/no-tokens", params, asked(whole[0, :0])),
-        case("forms/no-rows", params, asked(np.zeros((0, 4)))),
         case("forms/no-batch", params, asked(np.zeros((2, 0, 4)))),
-        case("forms/no-batch-again", params, asked(np.zeros((3, 0, 5)))),
         in_sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
     )
 

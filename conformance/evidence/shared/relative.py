@@ -51,12 +51,8 @@ def shaw_cases(op: str, axes: Mapping[str, str]) -> tuple[Case, ...]:
     """Return what both operations are asked."""
     case = shaw_case(op, axes)
     return (
-        case("forward/small", (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
-        case("forward/unsorted", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
         case("forward/24-bits", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD, bits=24),
         case("forward/53-bits", (2,), 5, ((1, 4, 2), (0, 3, 1, 6)), (2, 3), FORWARD, bits=53),
-        case("forward/far", (2,), 6, ((2050, 3, 65538), FAR), (5, 3), FORWARD),
-        case("forward/rows", (2,), 7, (Q_ROWS, K_ROWS), (4, 1), FORWARD, comment="(B, Q) and (B, K); no heads"),
         case("forward/rows-and-heads", (2, 4), 6,
               (np.asarray(Q_ROWS)[:, None].tolist(), np.asarray(K_ROWS)[:, None].tolist()), (3, 5), FORWARD,
               comment="positions (B, 1, Q) for (B, H, Q, D)"),
@@ -65,12 +61,6 @@ def shaw_cases(op: str, axes: Mapping[str, str]) -> tuple[Case, ...]:
         case("backward/small", (2,), 4, ((1, 2, 5), (0, 1, 2, 4, 9)), (3, 2), BACKWARD),
         case("backward/speecht5", (), 64, ((0, 90, 30), (0, 5, 29, 64, 88)), (80, 80), BACKWARD,
               comment="half of SpeechT5's 160"),
-        case("backward/rows", (2,), 10, (Q_ROWS, K_ROWS), (2, 4), BACKWARD, bits=24),
-        case("backward/negative", (3,), 4, ((-5, -1), (-7, -3, -2, 0, 1)), (4, 1), BACKWARD),
-        case("one-sided/causal", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (3, 0), FORWARD),
-        case("one-sided/future", (2,), 6, ((4, 1, 5), (0, 1, 3, 5, 6)), (0, 3), BACKWARD),
-        case("one-sided/one-query", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
-        case("one-sided/one-query-backward", (2,), 6, ((257,), (256, 257, 255, 250)), (3, 1), BACKWARD),
         Case(f"{op}/sequence/decode",
              comment="a row of the whole, then at another offset", kind="sequence",
              steps=( shaw_step(axes, "prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), (2, 1), FORWARD),
@@ -79,12 +69,9 @@ def shaw_cases(op: str, axes: Mapping[str, str]) -> tuple[Case, ...]:
         case("refused/order", (), 4, ((1, 2), (0, 1, 2)), (2, 1), "signed", comment="no such order", kind="reject"),
         case("refused/rows", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD,
               comment="left + right + 1 rows: 4, not 3", kind="reject", rows=3),
-        case("zero/small", (), 5, ((2, 9, 4), (0, 1, 2, 3, 5, 7)), (2, 1), FORWARD, outside="zero"),
         case("zero/backward", (2,), 6, ((3, 8, 1), UNSORTED), (1, 4), BACKWARD, outside="zero"),
         case("zero/vits", (), 96, ((0, 5, 11), (0, 1, 3, 4, 5, 6, 9, 10, 11)), (4, 4), FORWARD, outside="zero"),
-        case("zero/rows", (2,), 7, (Q_ROWS, K_ROWS), (3, 2), FORWARD, bits=24, outside="zero"),
         case("zero/far", (2,), 4, ((2050, 3, 65538), FAR), (5, 3), FORWARD, outside="zero"),
-        case("zero/causal", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (2, 0), FORWARD, outside="zero"),
         case("zero/one-row", (2,), 4, ((1, 5, 2), (0, 1, 2, 7)), (0, 0), BACKWARD, outside="zero",
               comment="a vector for the token itself alone"),
         case("refused/outside", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such rule",
@@ -107,12 +94,8 @@ def shaw_forms(op: str, axes: dict[str, str]) -> tuple[Case, ...]:
         return form_case(op, name, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment, form=form)
 
     return (
-        case("strided", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9), form="non-contiguous"),
-        case("strided-rows", (2,), ((4, 5, 6), (60, 61, 62)), ((0, 5, 6, 3), (62, 56, 61, 60)), form="non-contiguous"),
-        case("expanded", (-3, 2), (4, 1, 7), (0, 3, 5, 2), "one row stands for a batch of three", form="broadcast-view"),
         case("batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
         case("length-one", (2,), (5,), (4,), "one query and one key"),
-        case("one-key", (3,), (1, 6, 4, 0), (5,)),
     )
 
 

@@ -9,7 +9,7 @@ from posref.scaling import DynamicYaRN, Llama3, LongRoPE, NTKAlpha, NTKFixed, NT
 
 from ...model import Case
 from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
-from ..tools.forms import NONE, form_case
+from ..tools.forms import form_case
 from ..tools.hints import KEEP_FLOAT32
 from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
@@ -21,8 +21,6 @@ FAR = (0, 1, 2, 7, 63, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 4097, 65535,
 UNSORTED = (5, 0, 0, 9, 2)
 OFFSETS = ((3, 4, 5, 6, 7), (257, 258, 259, 260, 261), (0, 1, 2, 3, 4))  # a row each; none is row 0's
 BASE = 10000.0
-LLAMA3 = Llama3(factor=8, original_length=8192)  # Llama 3.1, head 128
-LLAMA32 = Llama3(factor=32, original_length=8192)  # Llama 3.2 1B, head 64
 LLAMA4 = Llama3(factor=16, original_length=8192, low_freq_factor=1, high_freq_factor=1)
 QWEN = YaRN(factor=4, original_length=32768)  # Qwen2.5, base 1e6
 GPT_OSS = YaRN(factor=32, original_length=4096, truncate=False)  # base 150000, head 64
@@ -88,39 +86,23 @@ EXTENDED = (
     Extended("ntk-alpha/hunyuan", 128, NTKAlpha(1000.0), "HunYuan"),
     Extended("ntk-alpha/small", 10, NTKAlpha(6.5), options={"base": 5e5}),
     Extended("ntk-alpha/less", 12, NTKAlpha(0.75)),
-    Extended("ntk-fixed/4", 20, NTKFixed(4.0)),
     Extended("ntk-fixed/two-pairs", 4, NTKFixed(2.5), options={"base": 500.0}),
-    Extended("ntk-mixed/4", 20, NTKMixed(4.0)),
     Extended("ntk-mixed/mix", 12, NTKMixed(6.0, mix=0.5), options={"base": 5e5}),
-    Extended("yarn-turns/6", 20, TURNS),
     Extended("yarn-turns/narrow", 12, TURNS_NARROW, options={"base": 500.0}),
     Extended("yarn-turns/step", 14, YaRNByTurns(5, 400, beta_fast=3, beta_slow=3)),
-    Extended("yarn-turns/llama-2", 128, YaRNByTurns(16, 4096), "Llama 2, 64k"),
-    Extended("yarn-dynamic/below", 12, DynamicYaRN(64), options={"length": 33}),
-    Extended("yarn-dynamic/far-below", 14, DynamicYaRN(900, beta_fast=16), options={"base": 500.0, "length": 100}),
     Extended("yarn-dynamic/at", 10, DynamicYaRN(64), options={"length": 64}),
-    Extended("yarn-dynamic/one-above", 12, DynamicYaRN(64), options={"length": 65}),
     Extended("yarn-dynamic/above", 20, DynamicYaRN(600, beta_fast=20, beta_slow=2), options={"length": 3000}),
     Extended("yarn-dynamic/unrounded", 24, DynamicYaRN(700, truncate=False), options={"length": 1500}),
-    Extended("longrope/below", 12, SMALL, options={"length": 20}),
     Extended("longrope/at", 12, SMALL, "the short list still", {"length": 32}),
-    Extended("longrope/one-above", 12, SMALL, options={"length": 33}),
     Extended("longrope/factor", 12, GIVEN_FACTOR, "factor goes before max_length", {"length": 49, "base": 5e5}),
-    Extended("longrope/mscale-short", 12, MSCALES, options={"length": 20}),
-    Extended("longrope/mscale-long", 12, MSCALES, options={"length": 21}),
     Extended("longrope/mscale-far", 12, MSCALES, options={"base": 5e5, "length": 190}),
-    Extended("longrope/factor-short", 12, GIVEN_FACTOR, options={"length": 31}),
-    Extended("longrope/one-mscale", 10, ONE_MSCALE, "no override for the short list", {"length": 9}),
     Extended("longrope/one-mscale-long", 10, ONE_MSCALE, options={"length": 25}),
-    Extended("longrope/given", 12, LongRoPE(SIX, SIX_LONG, 30, attention_factor=1.0625, short_mscale=1.5),
-             options={"length": 12}),
     Extended("longrope/shorter", 12, LongRoPE(SIX_LONG, SIX, 64, max_length=32), "no factor for s <= 1", {"length": 70}),
     Extended("longrope/phi-4-mini", 96, PHI4, options={"length": 4097}),
     Extended("longrope/phi-3.5-mini", 96, LongRoPE(PHI35_SHORT, PHI4_LONG, 4096, factor=32.0),
              "its short list", {"length": 4096}),
     Extended("proportional/gemma-4", 512, Proportional(0.25), options={"base": 1e6}),
     Extended("proportional/small", 20, Proportional(0.5, factor=2.0)),
-    Extended("proportional/factor", 12, Proportional(0.75, factor=6.5), options={"base": 5e5}),
     Extended("proportional/odd-pairs", 14, Proportional(0.3), "2 of 7 pairs", {"base": 5e5}),
     Extended("proportional/all", 6, Proportional(1.0)),
     Extended("proportional/none", 10, Proportional(0.0), "nothing turns"),
@@ -182,20 +164,9 @@ class Rotated(NamedTuple):
     form: str = ""
 
 
-ROTATED_ROWS = (((0, 3, 9, 4),), ((257, 258, 259, 260),))
 ROTATED_FORMS = (
-    Rotated(
-        "strided", (2, 3, 4, 10), ROTATED_ROWS, ROTARY, "queries of a fused product, heads before tokens", form="non-contiguous"
-    ),
-    Rotated("strided-interleaved", (2, 3, 4, 6), ROTATED_ROWS, MIXED, form="non-contiguous"),
-    Rotated("strided-rows", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}, form="non-contiguous"),
     Rotated("expanded", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three", form="broadcast-view"),
-    Rotated("expanded-interleaved", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED, form="broadcast-view"),
-    Rotated("batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
-    Rotated("batch-one-interleaved", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
     Rotated("length-one", (1, 3, 1, 12), (((300,),),), ROTARY),
-    Rotated("length-zero", (3, 2, 0, 6), NONE, MIXED),
-    Rotated("no-head", (2, 0, 3, 6), (0, 1, 2), ROTARY),
 )
 
 

@@ -43,13 +43,8 @@ def inside_forms(op: str, axes: dict[str, str], options: dict[str, Any], *, by_h
         return form_case(op, name, {**arrays, "q_positions": q, "k_positions": k}, options, comment, form=form)
 
     return (
-        case("strided", (2,), ((4, 1, 7), (0, 3, 5, 2)), form="non-contiguous"),
-        case("strided-rows", (2,), ROWS, form="non-contiguous"),
-        case("expanded", (-3,), ((4, 1, 7), (0, 3, 5, 2)), "one row stands for a batch of three", form="broadcast-view"),
         case("batch-one", (1,), ((4, 1, 7), (0, 3, 5, 2))),
         case("length-one", (2,), ((5,), (4,)), "one query and one key", heads=3),
-        case("one-key", (3,), ((1, 6, 4), (5,))),
-        case("no-head", (2,), ((3, 4), (0, 1, 2)), heads=0),
     )
 
 

@@ -1,0 +1,102 @@
+"""The four rules: every word, size, magnitude and number that the registry allows is asked, and nothing that it does not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posref.conformance.evidence.every import kernel_cases, rules
+from posref.conformance.evidence.every.facts import facts_of
+from posref.conformance.model import Case
+from posref.conformance.suite.axes import holds
+from posref.spec import REGISTRY, Flag, Integer, OneOf, Real
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, list[Case]]:
+    """Return the cases of the suite by operation."""
+    return {op: list(rules.cases(op)) for op in REGISTRY}
+
+
+def of_rule(cases: list[Case], rule: str) -> list[Case]:
+    return [case for case in cases if case.group.endswith(f"/{rule}")]
+
+
+def test_every_word_is_asked_of_every_operation(stored: dict[str, list[Case]]) -> None:
+    for op, cases in stored.items():
+        for name, domain in REGISTRY[op].domains.items():
+            if isinstance(domain, OneOf | Flag):
+                asked = {case.params.get(name, rules._usual(op, name)) for case in of_rule(cases, "word")}
+                assert asked == {*(domain.words if isinstance(domain, OneOf) else (False, True))}, (op, name)
+
+
+def test_every_optional_array_is_left_out_and_is_there(stored: dict[str, list[Case]]) -> None:
+    for op, cases in stored.items():
+        for name in rules.optional(op):
+            assert {name in case.inputs for case in of_rule(cases, "word")} == {False, True}, (op, name)
+
+
+def test_every_number_of_an_option_has_its_lowest_value(stored: dict[str, list[Case]]) -> None:
+    """But where a requirement of the registry forbids it beside the usual options."""
+    asked = [
+        (op, name, min((case.params[name] for case in of_rule(cases, "number") if name in case.params), default=None))
+        for op, cases in stored.items()
+        for name, domain in REGISTRY[op].domains.items()
+        if isinstance(domain, Integer)
+    ]
+    lowest = [(op, name) for op, name, value in asked if value == REGISTRY[op].domains[name].low]  # type: ignore[union-attr]
+    assert len(lowest) > 0.6 * len(asked)
+
+
+def test_calls_are_small_and_each_is_asked_once(stored: dict[str, list[Case]]) -> None:
+    for op, cases in stored.items():
+        assert len({case.id for case in cases}) == len(cases), op
+        assert max(sum(np.size(x) for x in case.inputs.values()) for case in cases) <= rules.LARGEST
+    assert 1500 < sum(map(len, stored.values())) < 2600
+
+
+def test_every_call_is_within_the_domains(stored: dict[str, list[Case]]) -> None:
+    for op, cases in stored.items():
+        for case in cases:
+            assert all(holds(text, dict(case.params)) for text in REGISTRY[op].requires), case.id
+            for name, value in case.params.items():
+                domain = REGISTRY[op].domains[name]
+                if isinstance(domain, Integer) and value is not None:
+                    assert domain.low <= value <= (value if domain.high is None else domain.high), case.id
+                    assert (value - domain.low) % domain.step == 0 or value % domain.step == 0, case.id
+                if isinstance(domain, Real) and value is not None:
+                    assert value > domain.low, case.id
+            for name, x in case.inputs.items():
+                axes = REGISTRY[op].arrays[name]
+                if axes.low is not None and axes.low.lstrip("-").isdigit():
+                    assert np.all(np.asarray(x) >= int(axes.low)), case.id
+
+
+@pytest.mark.parametrize("op", ["rope", "alibi", "attention", "resample"])
+def test_the_kernel_tier_has_calls_that_are_not_stored(op: str, stored: dict[str, list[Case]]) -> None:
+    kernel = list(rules.kernel(op))
+    assert len(kernel) > 2 * len(facts_of(op).options)
+    names = {case.id for case in kernel}
+    assert len(names) == len(kernel)
+    assert not names & {*kernel_cases.names(op), *(case.id for case in stored[op])}
+    again = next(rules.kernel(op, kernel[-1].id))
+    assert again.params == kernel[-1].params
+    assert all(np.array_equal(x, np.asarray(kernel[-1].inputs[n])) for n, x in again.inputs.items())
+
+
+def test_what_the_registry_forbids_is_not_asked() -> None:
+    """An option beside which no second value is allowed, and a magnitude that results do not follow."""
+    assert not [case.id for case in rules.cases("cayley") if "huge" in case.id]  # (I - S)/(I + S) is near -I
+    assert [case.id for case in rules.cases("rope") if "huge" in case.id]
+    assert all("antialias-True" not in case.id for case in rules.cases("resample") if case.params.get("padding") == "zeros")
+
+
+def test_numbers_are_ties_huge_or_of_24_bits() -> None:
+    cases = {case.id.partition("/")[2]: case for case in rules.cases("rope")}
+    x: dict[str, Any] = {name: np.asarray(case.inputs["x"]) for name, case in cases.items()}
+    assert np.all(np.abs(x["value/usual-x-huge"]) >= 2**14)
+    mantissa = np.frexp(x["value/usual-x-ties"])[0] * 2**6
+    assert np.array_equal(mantissa, np.round(mantissa))
+    assert np.any(np.frexp(x["value/usual-24-bits"])[0] * 2**16 % 1)
+    positions = np.asarray(cases["value/usual-beyond-24-bits"].inputs["positions"])
+    assert np.any(positions.astype(np.float32) != positions)
