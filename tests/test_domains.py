@@ -81,7 +81,7 @@ def test_every_generated_case_is_within_the_domain(kernel_of_distance: str) -> N
 
 def test_parameters_with_a_domain_keep_the_distant_cases(kernel_of_distance: str) -> None:
     ids = {case.id.partition("/")[2] for case in generated(kernel_of_distance)}
-    assert {"word/usual-distant", "word/usual-negative", "word/usual-fractional", "again/grown", "size/usual-k-259"} <= ids
+    assert {"word/usual-distant", "word/usual-negative", "word/usual-quarters", "again/grown", "size/usual-k-259"} <= ids
 
 
 def test_the_numbers_of_a_generated_case_differ_and_are_of_few_bits(kernel_of_distance: str) -> None:

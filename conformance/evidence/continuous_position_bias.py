@@ -68,6 +68,7 @@ def cases() -> tuple[Case, ...]:
         _case("swin/last-bias", (2, 3), 4, 3, "a bias in the second layer", last=True),
         _case("cr/no-last-bias", (2, 4), 3, 2, last=False),
         _case("cr/129", (3, 43), 1, 3, "129 cells"),
+        _case("forms/strided", (2, 3), 4, 3, form="non-contiguous"),
         _case("forms/strided-cr", (3, 2), 2, 4, word="cr", last=True, form="non-contiguous"),
         _case("refused/layers", (2, 3), 3, 4, "a bias for each hidden unit", kind="reject",
               given={"b1": np.asarray([0.5, 0.25, 1.0])}),

@@ -59,6 +59,7 @@ def cases() -> tuple[Case, ...]:
         _case("linear/small", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
         _case("linear/both-sides", (3, 8, 5), HOLES, 5, 3, 1, "keys before and after the query"),
         _case("linear/three-layers", (4, 6, 1), (1, 8), 3, 4, 3),
+        _case("linear/no-hidden-layer", (4, 0), (1, 2, 9), 2, 6, 0, "two layers in all"),
         _case("linear/24-bits", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 1, bits=24),
         _case("linear/one-unit", (2, 9), (0, 1, 2, 8), 3, 1, 1, "one hidden unit"),
         _case("log/far", (0, 2049), FAR, 2, 4),

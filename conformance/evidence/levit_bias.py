@@ -47,6 +47,7 @@ def cases() -> tuple[Case, ...]:
         _bias("fewer/three", (3, 8), 3, 4),
         _bias("fewer/24-bits", (4, 3), 2, 2, bits=24),
         _bias("forms/strided", (2, 3), 1, 4, form="non-contiguous"),
+        _bias("forms/strided-fewer", (3, 5), 2, 3, form="non-contiguous"),
         _bias("refused/columns", (2, 3), 1, 2, "a table of another grid", kind="reject", table=reals("levit columns", 2, 5)),
         _bias("refused/stride", (2, 3), 0, 2, "no stride", kind="reject"),
         _gradient("whole", (2, 3), 1, 2),

@@ -77,6 +77,7 @@ def cases() -> tuple[Case, ...]:
              steps=(_mla_step("prefill", (3,), (5, 4), ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
              _mla_step("decode", (3,), (5, 4), ((4,), (0, 1, 2, 3, 4)), layout="half"),
              _mla_step("elsewhere", (3,), (5, 4), ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
+        _case("shapes/no-content", (3,), (0, 6), ((3, 5), (0, 1)), layout="half", comment="all lanes rotate"),
         _unfitting("heads", {"k_rope": (3, 3, 4)}, "one key for all has no axis of heads"),
         _unfitting("widths", {"k_rope": (3, 6)}, "six lanes of keys on four of queries"),
         _case("refused/layout", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="neox", kind="reject", comment="no such layout"),

@@ -39,6 +39,7 @@ def _weight_forms() -> tuple[Case, ...]:
     return (
         case("expanded", (24, -3, 2), 2, form="broadcast-view"),
         case("batch-one", (12, 1), 1),
+        case("length-one", (16, 1), 2),
     )
 
 

@@ -42,6 +42,7 @@ def cases() -> tuple[Case, ...]:
         _case("levels/vector", (0.5,), 6, comment="one level"),
         _case("empty/points", np.zeros((0, 2)), 3),
         _case("empty/rows", np.zeros((2, 0, 3)), 4, "cos_sin"),
+        _case("empty/columns", POINTS, 0),
         _case("empty/columns-flipped", THREE, 0, "cos_sin"),
         _case("forms/batch-one", (POINTS,), 5),
         _case("forms/one-column", POINTS, 1, "cos_sin"),

@@ -61,6 +61,7 @@ def cases() -> tuple[Case, ...]:
         _case("weights/many-graphs", _drawn("many", 2, 8, 20), 2, "20 graphs of two nodes"),
         _case("weights/one-node", np.asarray([[0.5]]), 3, "a node with an edge to itself"),
         _case("weights/true-size", _drawn("true size", 12, 24), 20),
+        _case("empty/no-node", np.zeros((0, 0)), 3),
         _case("empty/no-node-rows", np.zeros((2, 0, 0)), 2),
         form_case(OP, "batch-one", {"adjacency": _drawn("batch", 4, 8, 1)}, {"steps": 3}),
         Case(f"{OP}/sequence/graphs", kind="sequence", comment="one graph after another",

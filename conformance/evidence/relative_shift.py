@@ -33,6 +33,7 @@ def cases() -> tuple[Case, ...]:
         _shifted("corner/two-distances", 2, 5, 2),
         _shifted("corner/one-distance", 4, 1),
         _shifted("corner/53-bits", 3, 4, bits=53),
+        _shifted("empty/no-distances", 2, 3, 0),
         _shifted("empty/no-distance", 3, 0),
         _shifted("forms/length-one", 1, 1, 5, comment="one query"),
         _shifted("refused/vector", 5, comment="no axis of queries", kind="reject"),

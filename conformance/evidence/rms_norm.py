@@ -64,6 +64,7 @@ def cases() -> tuple[Case, ...]:
         _case("forms/strided-offset", (4, 3, 10), weight_offset=1, form="non-contiguous"),
         _case("forms/expanded", (-3, 2, 8), form="broadcast-view"),
         _case("forms/batch-one", (1, 3, 6)),
+        _case("forms/one-row", (2, 1, 6), weight_offset=1),
         _case("forms/one-channel", (3, 1), "the sign of x, nearly"),
         _case("refused/weight-width", (3, 6), "the weight of another width", weight=(3,), kind="reject"),
         _case("refused/weight-one", (3, 6), "one weight would broadcast", weight=(1,), kind="reject"),

@@ -50,6 +50,7 @@ def cases() -> tuple[Case, ...]:
         _case("deformable/padding", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
         _case("counts/tall", TALL, 8, {**COUNTED, "base": 20.0}),
         _case("counts/long", np.ones((2, 300)), 4, COUNTED, "300 columns"),
+        _case("empty/columns", np.zeros((3, 0)), 8, COUNTED),
         _case("empty/batches", np.zeros((2, 0, 3, 2)), 8, DETR),
         _case("forms/strided-counts", TALL, 8, COUNTED, form="non-contiguous"),
         _case("forms/length-one", (((1,),),), 8, DETR, "one cell"),

@@ -95,6 +95,7 @@ def cases() -> tuple[Case, ...]:
         _case("models/heads-64", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
         _case("models/mla", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
               direction="multiply", format="e5m2"),
+        _case("empty/channels", (2, 3, 0), [0.5], format="e5m2"),
         _case("empty/channels-of-a-head", (3, 1, 0), [2.0], direction="multiply"),
         _case("forms/strided-channels", (3, 2, 10), [0.375], format="e5m2", form="non-contiguous"),
         _case("forms/batch-one", (1, 3, 2, 4), [0.25, 1.5]),

@@ -75,6 +75,7 @@ def cases() -> tuple[Case, ...]:
         _scores("sin-cos/xlnet", XL, (range(126, 129), range(129)), heads=1, lanes=4, width=8,
                 comment="three queries after a memory of 126"),
         _scores("sin-cos/53-bits", XL, NEAR, heads=3, bits=53),
+        _scores("sin-cos/rows", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
         _scores("sin-cos/base", XL | {"base": 500.0}, UNSORTED, width=8),
         _scores("interleaved/conformer", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
                 width=8, comment="65 frames see each other"),

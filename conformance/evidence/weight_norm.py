@@ -46,6 +46,7 @@ def cases() -> tuple[Case, ...]:
         _case("empty/taps", (4, 2, 0), 2),
         _case("empty/outputs", (0, 2, 3), 2),
         _case("forms/strided", (4, 3, 5), 2, form="non-contiguous"),
+        _case("forms/strided-outputs", (5, 2, 6), 0, form="non-contiguous"),
         _case("forms/length-one", (1, 1, 1), 2, "one weight: its sign and the length"),
         _norm_refused("lengths", (4, 2, 3), (4, 1, 1), 2, "a length for each channel, where each tap has one"),
         _norm_refused("vector", (4, 2, 3), (3,), 2, "a length has all three axes"),

@@ -64,6 +64,7 @@ def cases() -> tuple[Case, ...]:
         _bias("class/one-cell", (1, 1), 2, CLASS),
         _bias("frames/video-swin", (8, 3, 3), 1, FORWARD, comment="8 frames; fewer cells"),
         _bias("frames/long", (5, 1, 2), 2, FORWARD),
+        _bias("forms/strided", (2, 3), 4, FORWARD, form="non-contiguous"),
         _bias("forms/strided-class", (3, 1), 3, CLASS, form="non-contiguous"),
         _bias("refused/rows", (2, 3), 2, {**FORWARD, "height": 3}, comment="a table of another window", kind="reject"),
         _bias("refused/class", (2, 3), 2, FORWARD | {"depth": 2}, comment="too few rows for two frames", kind="reject"),

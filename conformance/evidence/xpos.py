@@ -56,6 +56,7 @@ def cases() -> tuple[Case, ...]:
         _case("shapes/three-axes", (5, 3, 20), (1, 6, 4), "query", "half", centre=4, scale_base=10.0),
         _case("shapes/single-head-interleaved", (3, 1, 2, 6), (4, 11), "query", "interleaved"),
         _case("shapes/one-pair", (3, 2), (0, 1, 40), "key", "half"),
+        _case("positions/negative", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), "query", "half"),
         _case("positions/negative-interleaved", (3, 5, 10), (-7, -1, -4096, 5, -300), "key", "interleaved", scale_base=1024.0),
         _case("positions/fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), "query", "half"),
         _case("positions/far-centre", (3, 4, 6), BEYOND, "key", "half", **BESIDE),

@@ -13,12 +13,12 @@ from ...suite.axes import alternatives, holds, is_star, names_in
 from .facts import facts_of
 from .made_calls import answers, call, differ, has_one_position, is_bounded, letters, shifted, usual_way, way_by_rows
 
-EMPTY: dict[str, dict[str, Any]] = {
-    "tokens": {"T": 0, "Q": 0, "K": 3},
-    "keys": {"K": 0},
-    "heads": {"R": (2, 0)},
-    "head-groups": {"H": 0, "G": 0},
-    "batch": {"R": (0,), "rows": True},
+EMPTY: dict[str, tuple[dict[str, Any], ...]] = {  # two calls each, by what there is none of
+    "tokens": ({"T": 0, "Q": 0, "K": 3}, {"T": 0, "Q": 0, "K": 2, "D": 4, "n": 2}),
+    "keys": ({"K": 0}, {"K": 0, "Q": 2}),
+    "heads": ({"R": (2, 0)}, {"R": (3, 0)}),
+    "head-groups": ({"H": 0, "G": 0}, {"H": 0, "G": 0, "R": (3,)}),
+    "batch": ({"R": (0,), "rows": True}, {"R": (0,), "rows": True, "T": 2, "Q": 2, "K": 3}),
 }
 
 
@@ -65,10 +65,11 @@ def _empty(op: str) -> Iterator[Case]:
         "batch": bool({"*R", "*B", "*P"} & known),
     }
     for kind in (kind for kind, there in kinds.items() if there):
-        how = EMPTY[kind]
-        case = one(op, f"no-{kind}", way=way_by_rows(op) if "R" in how else None, **how)
-        if answers(op, case.inputs, case.params):  # a query may need a key
-            yield case
+        for number, how in enumerate(EMPTY[kind]):
+            name = f"no-{kind}" + "-once-more" * number
+            case = one(op, name, way=way_by_rows(op) if "R" in how else None, **how)
+            if answers(op, case.inputs, case.params):  # a query may need a key
+                yield case
 
 
 def _sequences(op: str) -> Iterator[Case]:
@@ -77,7 +78,7 @@ def _sequences(op: str) -> Iterator[Case]:
     if is_bounded(op):
         near, longer = {**near, "N": 12}, {**longer, "places": shifted(5), "N": 19}
     steps = near, longer, {**near, "T": 5, "Q": 3}, near
-    if {"T", "Q", "*P"} & letters(op):
+    if REGISTRY[op].arrays:
         yield several(op, "grown", "short, longer than before, short again, as at first", *steps)
     if REGISTRY[op].returns == "real":
         same: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}

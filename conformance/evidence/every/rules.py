@@ -48,12 +48,11 @@ KERNEL = "kernel"
 WORDS = 12  # words of options together, in calls of the kernel tier
 LARGEST, LONGEST = 2500, 10_000  # numbers that a stored call takes and gives, and one of many tokens
 LADDER = (33, 259, 1, 3, 7, 9, 65, 130, 517)
-STORED_SIZES = LADDER[:2]
+STORED_SIZES = {"Q": (33, 259), "K": (1, 33, 259), "T": (33, 259), "P": (33, 259)}  # of tokens; of other axes 33
 LONG = 1030  # of tokens and keys
 HEAVY = 1 << 18  # numbers that any call takes, or gives
 GROUPS = ((3, 2), (5, 1), (6, 2), (1, 6))  # queries of a group, and groups of keys
 SMALL: Options = {"G": 1, "g": 1, "H": 1, "T": 2, "Q": 2, "K": 3}  # beside an axis that is large
-TOKENS = ("Q", "K", "T", "P")  # axes of tokens
 NUMBERS = (3, 5, 7, 9, 12, 40, 64, 129, 1000)
 Array = npt.NDArray[Any]
 
@@ -80,16 +79,20 @@ FORMS = (
     Form("one-query", "words", bare=True, rows=True, places=shifted(29), how={"R": (3,), "B": 3, "Q": 1, "T": 1, "last": True}),
     Form("two-rows", "usual", rows=True, how={"R": (3, 2), "B": 3, "P": (3, 2, 5)}),
     Form("strided", "usual", rows=True, form="non-contiguous", how={"R": (3,), "B": 3, "T": 4, "Q": 3}),
+    Form("strided-rows", "usual", rows=True, form="non-contiguous", how={"R": (2,), "B": 2, "T": 5, "Q": 2}),
     Form("distant", "words", places=far),
     Form("first", "usual", places=shifted(0), how={"T": 9, "Q": 8, "K": 9, "last": True}),
     Form("negative", "usual", places=lambda count: np.arange(count) * 3 - 11),
-    Form("fractional", "usual", places=lambda count: ((np.arange(count) * 9 + 3) % 23) / 4),
+    Form("far-negative", "usual", places=lambda count: -5 - np.arange(count) * 40),
+    Form("quarters", "usual", places=lambda count: ((np.arange(count) * 9 + 3) % 23) / 4),
+    Form("eighths", "usual", places=lambda count: 3.125 + (np.arange(count) * 29 % 31) / 8),
     Form("vector", "usual", places=shifted(6), how={"way": 0}),
     Form("expanded", "usual", rows=True, form="broadcast-view", how={"alike": True, "R": (3,), "G": 2, "T": 4, "Q": 3}),
+    Form("expanded-rows", "usual", rows=True, form="broadcast-view", how={"alike": True, "R": (2,), "G": 2, "T": 3}),
     Form("rows", bare=True, rows=True, how={"R": (2,), "B": 2, "G": 2}),
     Form("long", bare=True, places=shifted(0), how={"T": 131, "Q": 70, "K": 133, "G": 1, "g": 1, "H": 1}),
 )
-UNBOUNDED = ("distant", "negative")  # forms whose positions no table holds
+UNBOUNDED = ("distant", "negative", "far-negative")  # forms whose positions no table holds
 
 
 @dataclass(frozen=True)
@@ -204,12 +207,12 @@ def forms(op: str) -> Iterator[Form]:
     apart = not {"T", "Q", "*R"} & letters(op, 0)  # an alternative without leading axes
     lacking = {
         *(() if placed and not is_bounded(op) else UNBOUNDED),
-        *(() if "position" in kinds else ("fractional",)),
+        *(() if "position" in kinds else ("quarters", "eighths")),
         *(() if ways and apart and not has_coordinates(op) else ("vector",)),
-        *(() if any(is_star(axis) for axis in letters(op)) else ("strided", "expanded")),
+        *(() if any(is_star(axis) for axis in letters(op)) else ("strided", "strided-rows", "expanded", "expanded-rows")),
     }
     if has_one_position(op) or not letters(op) & {"T", "Q", "K", "*R", "*B", "*P"}:
-        lacking |= {form.name for form in FORMS} - {"plain", "distant", "negative", "fractional"}
+        lacking |= {form.name for form in FORMS} - {"plain", *UNBOUNDED, "quarters", "eighths"}
     yield from (form for form in FORMS if form.name not in lacking)
 
 
@@ -222,10 +225,10 @@ def _size_calls(op: str) -> Iterator[Asked]:
     small = {"without": optional(op), "places": shifted(0), "last": True, **{n: size for n, size in SMALL.items() if n in used}}
     for word in words(op)[:4]:
         for axis in sorted((axes & used | leading) - REGISTRY[op].domains.keys()):
-            for size in (*LADDER, *((LONG,) if axis in TOKENS else ())):
+            for size in (*LADDER, *((LONG,) if axis in STORED_SIZES else ())):
                 how = {**small, **word.sizes, **({axis: (size,), "rows": True} if axis in leading else {axis: size})}
                 name = f"{word.name}-{axis if axis.isupper() else 2 * axis}-{size}"
-                stored = word.name == "usual" and size in (STORED_SIZES if axis in TOKENS else STORED_SIZES[:1])
+                stored = word.name == "usual" and size in STORED_SIZES.get(axis, (33,))
                 yield Asked("size", name, word.params, how, stored, axis=axis)
     if {"G", "g"} <= used:
         usual = words(op)[0]
@@ -362,7 +365,7 @@ def _case(op: str, asked: Asked) -> Case | None:
 def _is_stored(op: str, asked: Asked, arrays: tuple[Array, ...]) -> bool:
     """Return whether a suite holds a call: it is small, and options that say how much is computed fit its values."""
     largest = max((size for x in arrays for size in x.shape), default=0)
-    most = LONGEST if asked.axis in TOKENS else LARGEST
+    most = LONGEST if asked.axis in STORED_SIZES else LARGEST
     return sum(x.size for x in arrays) <= most and all(asked.params.get(n, 0) <= 2 * largest for n in size_options(op))
 
 

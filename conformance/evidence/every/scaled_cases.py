@@ -49,7 +49,7 @@ SCALINGS: dict[str, tuple[Scaling, dict[str, Any]]] = {
 FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what is made of rotations
 LONG = LongRoPE((1.0, 2.0, 3.0), (2.0, 4.0, 7.0), 9, max_length=36, attention_factor=1.25)
 NEUTRAL = YaRN(4.0, 64, attention_factor=1.0), YaRN(12.0, 500, beta_fast=16, beta_slow=2, attention_factor=1.0)
-MIXED = ("ntk-mixed", "ntk-mixed-mix")
+FEW_WORDS = ("ntk-mixed", "ntk-mixed-mix", "yarn-turns", "yarn-turns-betas")
 EXTENDED: dict[str, dict[str, Any]] = {  # words of records at rope_frequencies, where they differ from another case
     "neutral-factor": {"scaling": NEUTRAL[0]},
     "neutral-factor-betas": {"scaling": NEUTRAL[1]},
@@ -59,6 +59,10 @@ EXTENDED: dict[str, dict[str, Any]] = {  # words of records at rope_frequencies,
     "longrope-given": {"scaling": LONG, "length": 40},
     "yarn-turns": {"scaling": YaRNByTurns(3.0, 200)},
     "yarn-turns-factor": {"scaling": YaRNByTurns(3.0, 200, attention_factor=1.25)},
+    "yarn-turns-betas": {"scaling": YaRNByTurns(5.0, 300, beta_fast=24, beta_slow=2, attention_factor=1.125)},
+    "ntk": {"scaling": NTKAware(3.0)},
+    "llama3": {"scaling": Llama3(8.0, 90)},
+    "longrope-mscales": {"scaling": LongRoPE(*LISTS, 9, short_mscale=1.25, long_mscale=1.5), "length": 40},
 }  # fmt: skip
 
 
@@ -88,10 +92,11 @@ def _rotations(op: str) -> Iterator[Case]:
         name, comment = f"neutral-factor-{layout}", "1 is given, not 0.1 ln s + 1"
         yield one(op, name, comment, {**options, "layout": layout, "scaling": scaling})
     if "K" in letters(op):
+        yield one(op, "yarn", params={**options, "scaling": YaRN(4.0, 64)})
         yield one(op, "linear", params={**options, "scaling": Linear(2.5)})
         yield one(op, "dynamic", params={**options, "scaling": DynamicNTK(3.0, 8), "length": 40})
         return
-    for name in list(EXTENDED)[2:] if rotates_alone(op) else MIXED:
+    for name in list(EXTENDED)[2:] if rotates_alone(op) else FEW_WORDS:
         yield one(op, name, params={**options, **EXTENDED[name]})
 
 

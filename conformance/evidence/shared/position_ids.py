@@ -26,7 +26,9 @@ def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: di
         return {name: np.asarray(array).astype(kind)}
 
     return (
+        case("forms/length-one", params, asked(whole[:1, 1:2])),
         case("forms/no-batch", params, asked(np.zeros((2, 0, 4)))),
+        case("forms/no-batch-again", params, asked(np.zeros((3, 0, 5)))),
         in_sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
     )
 
