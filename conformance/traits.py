@@ -358,8 +358,10 @@ def _share(op: str, main: str, call: Call) -> Iterator[str]:
 
 
 def _has_share(op: str) -> bool:
-    """Return whether the calls of an operation say which part of the head rotates."""
-    record = REGISTRY[op]
+    """Return whether the calls of an operation say which part of the head rotates; the last axis of weights is no head."""
+    record, main = REGISTRY[op], main_array(op)
+    if main is not None and record.arrays[main].shape.split()[-1] == "K":
+        return False
     return "heads" not in record.domains and not {"rotary_dim", "cos"}.isdisjoint({*record.domains, *record.arrays})
 
 
