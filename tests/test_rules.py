@@ -84,6 +84,12 @@ def test_the_kernel_tier_has_calls_that_are_not_stored(op: str, stored: dict[str
     assert all(np.array_equal(x, np.asarray(kernel[-1].inputs[n])) for n, x in again.inputs.items())
 
 
+def test_a_call_that_is_not_stored_is_one_that_would_be() -> None:
+    for op in REGISTRY:
+        names = {asked.id(op).partition("/")[2] for rule in rules.RULES for asked in rule(op) if asked.stored}
+        assert {*facts_of(op).unstored} <= names, op
+
+
 def test_what_the_registry_forbids_is_not_asked() -> None:
     """An option beside which no second value is allowed, and a magnitude that results do not follow."""
     assert not [case.id for case in rules.cases("cayley") if "huge" in case.id]  # (I - S)/(I + S) is near -I

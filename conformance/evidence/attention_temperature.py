@@ -15,6 +15,7 @@ from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "original_length": 8, "offset": 0}
 OTHER_VALUES = {"original_length": 16}
+UNSTORED = ("word/usual-far-negative",)
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "original_length": 64, "offset": 0},)
 
 LLAMA, MINISTRAL = (

@@ -34,6 +34,7 @@ WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("interleaved", {"layout": "interleaved", "arrangement": "chunked"}),
     ("by-axis", {"layout": "half_by_axis", "arrangement": "chunked"}),
     ("half-turns", {"layout": "half", "arrangement": "round_robin"}),
+    ("turns", {"layout": "interleaved", "arrangement": "round_robin"}),
 )
 IMAGE: dict[str, Any] = {"allocation": "own", "base": 100.0}
 
@@ -75,6 +76,7 @@ def cases() -> tuple[Case, ...]:
         _case("shapes/tokens-first", (2, 3, 2, 10),
               np.asarray(((0, 3, 9), (4, 1, 6)))[:, None, :, None], "(B, T, H, d)", dims=[4, 6], **_WAY["half"]),
         _case("shapes/one-head", (2, 1, 3, 8), ((0, 3, 9), (4, 1, 6)), dims=[4, 4], **_WAY["half-turns"]),
+        _case("shapes/one-head-by-axis", (3, 1, 2, 10), ((2, 9), (4, 1)), dims=[4, 6], **_WAY["by-axis"]),
         _case("refused/lanes", (6, 12), IMAGE_CELLS, "14 lanes of 12", kind="reject", dims=[6, 8], **_WAY["half"]),
         _case("refused/odd", (6, 12), IMAGE_CELLS, "an odd width", kind="reject", dims=[7, 5], **_WAY["half"]),
         _case("refused/axes", (6, 12), IMAGE_CELLS, "three widths for two axes", kind="reject", dims=[4, 4, 4], **_WAY["half"]),

@@ -47,6 +47,7 @@ def cases() -> tuple[Case, ...]:
         _case("plain/two-batches", (2, 3, 2, 4, 3)),
         _case("plain/one-channel", (5, 3, 1)),
         _case("plain/24-bits", (4, 3, 6), bits=24),
+        _case("plain/saturated", (3, 6, 4), "sums of more than 100 in size", scale=256.0),
         _case("plain/saturated-batch", (2, 2, 3, 5), scale=512.0),
         _case("plain/wavlm-base", (12, 3, 64), "12 heads of 64 channels"),
         _case("plain/wavlm-large", (16, 2, 64), "16 heads of 64 channels"),

@@ -53,6 +53,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("query/small", (3, 8), "query", 2, tier="smoke"),
+        _case("query/rows", (2, 3, 4, 9), "query", 1, "heads share matrices", lead=(2, 1, 4)),
         _case("query/far", (3, 16), "query", 2, far=512.0),
         _case("query/sana", (2, 5, 112), "query", 14, "SANA-WM: half of 112 channels; fewer tokens"),
         _case("key-value/far", (3, 8), "key_value", 2, far=512.0),

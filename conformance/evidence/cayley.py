@@ -44,6 +44,7 @@ def cases() -> tuple[Case, ...]:
         _case("plain/small", (3, 3), tier="smoke"),
         _case("plain/large", (4, 4), "entries near 1", over=3),
         _case("plain/small-entries", (6, 6), bits=24, over=64),
+        _case("again/no-head", (3, 0, 2, 2)),
         _case("refused/square", (3, 4), "no square matrix", kind="reject"),
         *_cayley_forms(),
         gradient("cayley", "plain", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
-from .shared.lie import IMAGES, learned, matrix_forms, skew_symmetric
+from .shared.lie import IMAGES, in_rows, learned, matrix_forms, skew_symmetric
 from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
@@ -16,6 +16,7 @@ from .tools.numbers import floats, reals, seed_of
 USUAL: dict[str, Any] = {"form": "conjugate"}
 SIZES: dict[str, Any] = {"D": 4, "N": 2}
 AXES = (1, 1)
+UNSTORED = ("size/usual-d-33", "value/usual-beyond-24-bits")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "conjugate"},)
 
 
@@ -39,10 +40,12 @@ def cases() -> tuple[Case, ...]:
           tier="smoke" if form == "conjugate" else "core"),
           _case(f"{form}/partial", (3, 7), FRAMES, (7, 7), (3, 2), bits=24, form=form),
           _case(f"{form}/far", (4, 4), FAR, (4, 4), (2, 2), bits=24, form=form),
+          _case(f"{form}/rows", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2), form=form),
           _case(f"{form}/between", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),)),
         _case("models/head-64", (2, 64), ((0, 5), (0, 11)), (64, 64), (2, 32),
               "a class token and a patch", bits=20, over=64, form="product"),
         _case("shapes/vector", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
+        _case("shapes/one-head", (2, 1, 3, 4), BETWEEN, (4, 4), (2, 2), form="product"),
         _case("shapes/one-head-conjugate", (3, 1, 2, 4), ((1, 7), (4, 2)), (3, 1, 1, 4, 4), (2, 2), form="conjugate"),
         _case("refused/skew", (5, 6), PATCHES, (4, 4), (2, 2), "a basis of four lanes for six", kind="reject", form="product"),
         _case("refused/lanes", (5, 6), PATCHES, (6, 6), (2, 4), "eight lanes of six", kind="reject", form="conjugate"),

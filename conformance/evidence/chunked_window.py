@@ -8,10 +8,12 @@ import numpy as np
 from ..model import Case
 from .shared.masks import (
     K_BEYOND,
+    K_NEGATIVE,
     K_ROWS,
     NEAR,
     NONE,
     Q_BEYOND,
+    Q_NEGATIVE,
     Q_ROWS,
     both_positions,
     offsets,
@@ -34,6 +36,7 @@ def cases() -> tuple[Case, ...]:
         _case("causal/small", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk_size=4, sides="causal", tier="smoke"),
         _case("causal/rows-and-heads", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
               "(B, 1, Q) and (B, 1, K)", chunk_size=4, sides="causal"),
+        _case("causal/negative", Q_NEGATIVE, K_NEGATIVE, chunk_size=4, sides="causal"),
         _case("causal/llama-4", (8191, 8192, 131071, 16385),
               (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk_size=8192, sides="causal"),
         _case("causal/beyond-float32", Q_BEYOND, K_BEYOND, chunk_size=2, sides="causal"),

@@ -52,6 +52,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("text/small", (4, 3), tier="smoke"),
+        _case("text/rows", (2, 3, 5, 4)),
         _case("text/from-zero", (6, 2), "the start of a text", given={"start": np.zeros(2)}),
         _case("text/turns", (9, 3), "many whole turns", by=4.0),
         _case("text/padding", (7, 3), "the first two tokens are padding", given={"increments": PADDED}),

@@ -83,6 +83,7 @@ def cases() -> tuple[Case, ...]:
         _scores("both/other-buckets", {"num_buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
         _scores("single/v1", {"num_buckets": None, "max_distance": 512, **CODE},
                 ((600, 0, 511), (0, 1, 88, 89, 511, 599)), "DeBERTa: a row for each distance", heads=1, lanes=1),
+        _scores("single/heads", single, ROWS, lead=(2,), heads=3, lanes=2),
         _scores("single/far", single, FAR),
         _scores("first/single", single, UNSORTED, terms="k", lanes=4),
         _scores("second/single", single, UNSORTED, terms="q", lanes=4),

@@ -43,6 +43,7 @@ def cases() -> tuple[Case, ...]:
     far = IMAGE + 131070
     return (
         _case("image/small", {}, _given(SMALL, np.ones(6)), tier="smoke"),
+        _case("video/last", {}, _given(VIDEO[:, :7], ALL[:7]), "the time is the largest position"),
         _case("text/four-axes", {}, _given(np.stack([np.arange(7)] * 4), np.ones(7)), "as in Qwen3.5"),
         _case("padding/one", {}, _padded(TALL, 2, 2, 1), "Qwen2-VL's first code gives padding position 1"),
         _case("padding/large", {}, _padded(LAST, 0, 5, 99), "padding counts on after the tokens"),

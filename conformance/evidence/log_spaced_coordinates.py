@@ -33,6 +33,7 @@ def cases() -> tuple[Case, ...]:
         _case("window/two", (-1, 0, 1), 2),
         _case("window/one", (0, 0), 1, "a window of one row has offset 0 alone"),
         _case("window/24-bits", (-1.0000001192092896, 2.000000238418579, 0.10000000149011612), 5),
+        _case("natural/small", (-3, -1, 0, 2, 6), None),
         _case("natural/far", FAR, None),
         _case("refused/window", (-1, 0, 1), 0, "a window has at least one cell", kind="reject"),
         *places(OP, "offsets", USUAL),

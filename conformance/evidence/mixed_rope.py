@@ -61,6 +61,7 @@ def cases() -> tuple[Case, ...]:
         _case("shapes/tokens-first", (2, 3, 2, 6), np.asarray(BETWEEN)[:, None, :, None],
               (2, 1, 1, 2, 3), "(B, T, H, d), as Mochi", layout="interleaved"),
         _case("shapes/vector", (6,), (4, 9), (2, 3), layout="half"),
+        _case("shapes/one-head-back", (2, 1, 2, 6), ((1, 7), (4, 2)), (2, 3), layout="interleaved_to_half", inverse=True),
         _case("shapes/one-head-interleaved", (3, 1, 2, 6), ((1, 7), (4, 2)), (2, 3), layout="interleaved"),
         _case("refused/lanes", (5, 8), PATCHES, (2, 5), "ten lanes of eight", kind="reject", layout="half"),
         _case("refused/heads", (3, 5, 8), PATCHES, (2, 5, 4), "an axis for heads or for tokens", kind="reject", layout="half"),

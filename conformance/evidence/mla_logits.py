@@ -17,6 +17,7 @@ from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
 
 USUAL: dict[str, Any] = ROTARY
+UNSTORED = ("value/usual-beyond-24-bits",)
 KERNEL = in_layouts()
 
 
@@ -64,6 +65,7 @@ def cases() -> tuple[Case, ...]:
         _case("half/unsorted", (2, 3), (6, 10), ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
         _case("half/24-bits", (2, 3), (9, 6), ((0, 4, 7), UNSORTED), layout="half", bits=24),
         _case("half/far", (2,), (3, 8), (FAR_Q, FAR_K), layout="half"),
+        _case("half/rows", (2, 3), (4, 6), (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
         _case("interleaved/rows", (2, 4), (3, 6), (ROWS_Q, ROWS_K), layout="interleaved", bits=24, base=160000.0),
         _case("mixed/small", (3,), (5, 8), ((1, 2, 9), (0, 4, 7, 6)), **DEEPSEEK),
         _case("scale/given", (3,), (5, 4), ((1, 2), (0, 4, 7)), layout="half", scale=0.3125),

@@ -71,6 +71,7 @@ def cases() -> tuple[Case, ...]:
         _case("models/image", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],
               arrangement="chunked", precedence="rope_first"),
         _case("heads/one", (1, 9, 12), PROMPT, **three),
+        _case("heads/one-of-a-row", (3, 1, 6, 12), VIDEO, layout="interleaved", precedence="rope_first", **three),
         _case("eps/large", (9, 12), PROMPT, eps=0.125, **three),
         _case("refused/sections", (9, 12), PROMPT, "seven pairs of twelve lanes", kind="reject",
               sections=[2, 3, 2], arrangement="chunked"),

@@ -79,6 +79,7 @@ def cases() -> tuple[Case, ...]:
         ),
         _case("norm-first/tokens-first", (2, 5, 3, 10), (2, 5, 1), pairs=3, bits=24),
         _case("norm-first/heads", (5, 7, 8), (5, 1), "tokens, heads and channels, as packed kernels have them"),
+        _case("norm-first/one-head", (1, 5, 12), (5,), "one head, (1, T, D)"),
         _case("norm-first/one-head-rows", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", weight_offset=1),
         _case("norm-first/large-eps", (4, 2, 10), (2,), eps=0.125, layout="interleaved"),
         _case("rope-first/small-numbers", (4, 10), (4,), size=2.0**-7, eps=1e-4, precedence="rope_first"),

@@ -67,6 +67,7 @@ def cases() -> tuple[Case, ...]:
         _case("partial/back", (44, 3), heads=2, rotary_dim=10, source="half", target="interleaved"),
         _case("partial/odd-head", (39, 2), "heads of 13 lanes", heads=3, rotary_dim=8),
         _case("bias/plain", (24,), heads=2),
+        _case("bias/partial", (30,), heads=3, rotary_dim=6, source="half", target="interleaved"),
         _case("refused/heads", (10, 3), "ten rows do not hold four heads", heads=4, kind="reject"),
         _case("refused/rotary-dim", (16, 3), "more lanes than a head has", heads=2, rotary_dim=10, kind="reject"),
         _case("refused/odd", (16, 3), "an odd number of lanes", heads=2, rotary_dim=5, kind="reject"),

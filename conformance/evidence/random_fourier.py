@@ -13,6 +13,7 @@ from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 SIZES: dict[str, Any] = {"c": 2, "m": 5}
+UNSTORED = ("value/usual-beyond-24-bits",)
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"},)
 KERNEL_SIZES: dict[str, Any] = {"c": 3, "m": 96}
 
@@ -37,6 +38,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("sam/small", POINTS, 5, tier="smoke"),
         _case("sam/square", POINTS, 2, comment="the matrix is square"),
+        _case("paper/square", THREE, 3, "cos_sin", "the matrix is square"),
         _case("paper/wide", reals("random", 4, 2, bits=24) / 4, 10, "cos_sin", "a scale of 16", by=8.0),
         _case("levels/score", LEVELS, 128, comment="logarithms of noise levels; scale 16", by=8.0),
         _case("levels/vector", (0.5,), 6, comment="one level"),

@@ -140,6 +140,8 @@ def cases() -> tuple[Case, ...]:
         _case("trailing/deepseek-v4", (1, 512), (131071,), layout="interleaved", rotary_dim=64, lanes="trailing"),
         _case("trailing/deepseek-v4-compress", (1, 512), (65537,), "layers with a compressor",
               layout="interleaved", base=160000.0, rotary_dim=64, lanes="trailing", scaling=DEEPSEEK_V4),
+        _case("trailing/inverse-mixed", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
+              lanes="trailing", inverse=True, scaling=GIVEN),
         _case("inverse/factor", (5, 12), NEAR,
               "the factor multiplies again: the transpose, not the inverse", layout="half", scaling=GIVEN, inverse=True),
         _case("inverse/factor-interleaved", (5, 20), NEAR, bits=24, layout="interleaved", base=3e4,

@@ -87,6 +87,10 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("plain/small", 8, tier="smoke"),
         _case("plain/one-pair", 2, "the one frequency is 1", base=500.0),
+        _case("linear/4", 20, scaling=Linear(4)),
+        _case("linear/2.5", 48, base=5e5, scaling=Linear(2.5)),
+        _case("dynamic/below", 20, scaling=DynamicNTK(2, 16), length=7),
+        _case("dynamic/none", 12, "no token yet", base=5e5, scaling=DynamicNTK(4, 600), length=0),
         _case("llama3/limits", 20, base=2e4, scaling=Llama3(6, 500, 2, 9)),
         _case("llama3/llama-4", 128, base=5e5, scaling=LLAMA4),
         _case("llama3/step", 20, scaling=Llama3(4, 700, 2, 2)),

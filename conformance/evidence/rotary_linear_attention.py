@@ -55,6 +55,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("half/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="half", tier="smoke"),
         _case("half/unsorted", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
+        _case("half/rows", (2,), 6, (ROWS_Q, ROWS_K), layout="half", comment="positions (B, Q) and (B, K)"),
         _case("half/head-64", (2,), 64, ((900, 7), (3, 511, 900)), layout="half", out=5,
               comment="Performer's heads in the paper's experiment"),
         _case("interleaved/rows", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="interleaved",

@@ -53,6 +53,8 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("half/small", (), 6, ((1, 4), (0, 1, 5)), layout="half"),
         _case("half/unsorted", (3,), 10, ((3, 8, 1, 4), UNSORTED), layout="half", base=5e5),
+        _case("half/rows", (2, 3), 8, (with_heads(ROWS_Q), with_heads(ROWS_K)), layout="half",
+              comment="positions (B, 1, Q) and (B, 1, K)"),
         _case("half/dynamic", (3,), 8, ((40, 3), (0, 7, 41)), layout="half", scaling=DynamicNTK(2, 16), length=42),
         _case("interleaved/small", (2,), 6, ((1, 4), (0, 1, 5)), layout="interleaved", tier="smoke"),
         _case("interleaved/trailing-rows", (2, 4), 9, (with_heads(ROWS_Q), with_heads(ROWS_K)),

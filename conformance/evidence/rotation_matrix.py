@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.scaling import DynamicNTK, Llama3, YaRN
+from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
 
 from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, GPT_OSS, KIMI, ROTARY, UNEQUAL, UNROUNDED, Extended
@@ -46,6 +46,8 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("half/small", 3, 6, tier="smoke", layout="half"),
         _case("interleaved/far", 257, 14, layout="interleaved", base=1e6),
+        _case("scaling/ntk-half", 5, 6, layout="half", base=5e5, scaling=NTKAware(2.5)),
+        _case("scaling/dynamic-below", 9, 6, layout="interleaved", scaling=DynamicNTK(2, 16), length=10),
         _case("scaling/llama3", 50, 20, layout="half", base=2e4, scaling=Llama3(6, 500, 2, 9)),
         _case("scaling/llama3-interleaved", 7, 12, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
         _case("scaling/yarn-mixed", 8, 10, layout="interleaved_to_half", scaling=UNEQUAL),

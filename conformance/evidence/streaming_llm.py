@@ -8,6 +8,7 @@ from .shared.rotary import ROTARY, in_layouts
 from .streaming_llm_distances import METHOD
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
+UNSTORED = ("value/usual-beyond-24-bits",)
 KERNEL = in_layouts(num_sinks=4, window=48, counting="with_query")
 
 

@@ -48,6 +48,7 @@ def cases() -> tuple[Case, ...]:
     decode = (35, 18, 3, 52, 64)  # one token of each of five sequences
     return (
         _case("pages/small", (3, 4, 2, 3), (5, 0, 11, 7), tier="smoke"),
+        _case("pages/24-bits", (4, 3, 2, 5), (10, 2, 3, 1, 7), bits=24),
         _case("pages/53-bits", (2, 5, 1, 4), (9, 4, 3), bits=53),
         _case("pages/one-slot", (6, 1, 2, 3), (4, 0, 5), "pages of one slot"),
         _case("pages/one-page", (1, 7, 2, 3), (6, 1, 3), "a contiguous cache of one sequence"),

@@ -54,6 +54,7 @@ def cases() -> tuple[Case, ...]:
         *_layout("interleaved", "query", "key"),
         *_layout("interleaved_to_half", "key", "query"),
         _case("shapes/three-axes", (5, 3, 20), (1, 6, 4), "query", "half", centre=4, scale_base=10.0),
+        _case("shapes/single-head", (2, 1, 5, 12), UNSORTED, "key", "half"),
         _case("shapes/single-head-interleaved", (3, 1, 2, 6), (4, 11), "query", "interleaved"),
         _case("shapes/one-pair", (3, 2), (0, 1, 40), "key", "half"),
         _case("positions/negative", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), "query", "half"),

@@ -8,6 +8,7 @@ What the evidence of an operation says of its generated calls. Each name may be 
 ``AXES``           further numbers of position axes: a generated case for each
 ``SATURATES``      True: large numbers give the same results as others in whatever dtype, so that none are asked
 ``GAPS``           names of deviations that fewer than two cases of the operation catch
+``UNSTORED``       names of calls of the four rules that no deviation fails: the kernel tier alone asks them
 ``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
 ``KERNEL_SIZES``   sizes by letter of these calls, where they do not follow from what a kernel of the kind has: real widths
 ``WITH_OPTION``    by option, what calls that differ in it alone have besides (options, sizes by letter): without it the option
@@ -40,6 +41,7 @@ class Facts:
     axes: tuple[int, ...]
     saturates: bool
     gaps: tuple[str, ...]
+    unstored: tuple[str, ...]
     kernel: tuple[Options, ...]
     every_size: bool
     kernel_sizes: Mapping[str, Any] | None
@@ -63,6 +65,7 @@ def facts_of(op: str) -> Facts:
         axes=getattr(stated, "AXES", ()),
         saturates=getattr(stated, "SATURATES", False),
         gaps=getattr(stated, "GAPS", ()),
+        unstored=getattr(stated, "UNSTORED", ()),
         kernel=getattr(stated, "KERNEL", ()),
         every_size=getattr(stated, "EVERY_SIZE", False),
         kernel_sizes=getattr(stated, "KERNEL_SIZES", None),

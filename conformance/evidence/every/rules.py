@@ -76,7 +76,7 @@ class Form:
 
 FORMS = (
     Form("plain", "words", bare=True),
-    Form("one-query", "words", bare=True, rows=True, places=shifted(29), how={"R": (3,), "B": 3, "Q": 1, "T": 1, "last": True}),
+    Form("one-query", "usual", bare=True, rows=True, places=shifted(29), how={"R": (3,), "B": 3, "Q": 1, "T": 1, "last": True}),
     Form("two-rows", "usual", rows=True, how={"R": (3, 2), "B": 3, "P": (3, 2, 5)}),
     Form("strided", "usual", rows=True, form="non-contiguous", how={"R": (3,), "B": 3, "T": 4, "Q": 3}),
     Form("strided-rows", "usual", rows=True, form="non-contiguous", how={"R": (2,), "B": 2, "T": 5, "Q": 2}),
@@ -221,7 +221,7 @@ def _size_calls(op: str) -> Iterator[Asked]:
     """Yield calls in which one axis is larger than a tile, or odd; no other one is large."""
     axes = letters(op, usual_way(op))
     used = {name for axis in axes if not is_star(axis) for name in names_in(axis)}
-    leading = {axis.lstrip("*") for axis in axes if is_star(axis)} - ({"P"} if "T" in used else set())
+    leading = {axis.lstrip("*") for axis in axes if is_star(axis)} - ({"P"} if "T" in used or has_one_position(op) else set())
     small = {"without": optional(op), "places": shifted(0), "last": True, **{n: size for n, size in SMALL.items() if n in used}}
     for word in words(op)[:4]:
         for axis in sorted((axes & used | leading) - REGISTRY[op].domains.keys()):
@@ -275,6 +275,8 @@ def _value_calls(op: str) -> Iterator[Asked]:
         reals = [n for n, axes in REGISTRY[op].arrays.items() if axes.kind in ("real", "wide")]
         if reals:
             yield Asked("value", f"{word.name}-24-bits", word.params, {**word.sizes, "bits": 24}, usual)
+            rows = {"rows": True, "R": (3,), "B": 3, "T": 4, "Q": 3, **word.sizes, "bits": 24}
+            yield Asked("value", f"{word.name}-24-bits-rows", word.params, rows, usual)
         for name in (name for name in reals if not REGISTRY[op].arrays[name].ordered):
             for magnitude, changed in MAGNITUDES.items():
                 stored = usual and magnitude in STORED_VALUES
@@ -364,6 +366,8 @@ def _case(op: str, asked: Asked) -> Case | None:
 
 def _is_stored(op: str, asked: Asked, arrays: tuple[Array, ...]) -> bool:
     """Return whether a suite holds a call: it is small, and options that say how much is computed fit its values."""
+    if asked.id(op).partition("/")[2] in facts_of(op).unstored:
+        return False
     largest = max((size for x in arrays for size in x.shape), default=0)
     most = LONGEST if asked.axis in STORED_SIZES else LARGEST
     return sum(x.size for x in arrays) <= most and all(asked.params.get(n, 0) <= 2 * largest for n in size_options(op))

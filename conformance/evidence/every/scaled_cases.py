@@ -49,7 +49,7 @@ SCALINGS: dict[str, tuple[Scaling, dict[str, Any]]] = {
 FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what is made of rotations
 LONG = LongRoPE((1.0, 2.0, 3.0), (2.0, 4.0, 7.0), 9, max_length=36, attention_factor=1.25)
 NEUTRAL = YaRN(4.0, 64, attention_factor=1.0), YaRN(12.0, 500, beta_fast=16, beta_slow=2, attention_factor=1.0)
-FEW_WORDS = ("ntk-mixed", "ntk-mixed-mix", "yarn-turns", "yarn-turns-betas")
+FEW_WORDS = ("ntk-mixed", "ntk-mixed-mix", "yarn-turns", "yarn-turns-factor", "yarn-turns-betas")
 EXTENDED: dict[str, dict[str, Any]] = {  # words of records at rope_frequencies, where they differ from another case
     "neutral-factor": {"scaling": NEUTRAL[0]},
     "neutral-factor-betas": {"scaling": NEUTRAL[1]},

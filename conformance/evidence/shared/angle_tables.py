@@ -17,6 +17,11 @@ def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {op: argument(0, change) for op in ("rope_table", "sinusoidal", "xpos_scales")}
 
 
+def positions_of_tables(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return wraps that change the positions of every table and of learned rows."""
+    return _positions(change) | {op: argument(0, change) for op in ("axial_table", "learned")}
+
+
 def along_tokens(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that changes positions along the axis of tokens: the last, or the one before if the last is 1."""
 

@@ -49,6 +49,7 @@ def placed_forms() -> tuple[Placed, ...]:
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
         Placed("strided", (2, 3, 4, 10), rows, "heads before tokens", form="non-contiguous"),
+        Placed("strided-rows", (4, 12), np.asarray(PLACES), form="non-contiguous"),
         Placed("length-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
     )
 

@@ -85,6 +85,7 @@ def _scores(method: Method) -> Iterator[Score]:
     small, other, large = method.small, method.other, method.large
     llama = {**ROTARY, "base": 500000.0}
     yield Score("small", SMALL, small, (2, 2), 6, ROTARY, tier="smoke")
+    yield Score("rows", ROWS, small, (2, 1), 6, llama, bits=24)
     yield Score("negative", NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
     yield Score("far", FAR, small, (), 10, llama, bits=24)
     yield Score("far-unlike", FAR, large, (), 6, MIXED)

@@ -34,6 +34,12 @@ def learned(name: str, *shape: int, bits: int = 8, over: float = 8) -> npt.NDArr
     return np.asarray(floats(*shape, seed=seed_of(name + "learned"), bits=bits) / over)
 
 
+def in_rows(frames: Any) -> npt.NDArray[Any]:
+    """Return positions of two rows, (axes, 2, 1, tokens), from those of one."""
+    p = np.asarray(frames)
+    return np.stack([p[:2], p[1:]], axis=1)[:, :, None]
+
+
 def lie_case(
     op: str, parameter: str, name: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...],
     comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
