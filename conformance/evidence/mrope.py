@@ -8,6 +8,7 @@ import numpy as np
 from posref.scaling import (
     DynamicNTK,
     DynamicYaRN,
+    Linear,
     Llama3,
     NTKAlpha,
     NTKAware,
@@ -69,6 +70,7 @@ def _arranged(arrangement: str) -> tuple[Case, ...]:
         _case(f"{group}/small", (9, 12), PROMPT, tier=first, layout="half", **small),
         _case(f"{group}/interleaved", (2, 6, 12), VIDEO, bits=24, layout="interleaved", **small),
         _case(f"{group}/mixed", (6, 12), VIDEO, bits=24, layout="interleaved_to_half", base=5e5, **small),
+        _case(f"{group}/inverse", (9, 12), PROMPT, layout="interleaved", inverse=True, **small),
         _case(f"{group}/text", (3, 12), ((3, 9, 257),) * 3, "as rope", layout="half", **small),
     )
 
@@ -121,10 +123,12 @@ def cases() -> tuple[Case, ...]:
                  tuple(Step({"base": BASE, "layout": "half", "sections": [2, 2, 2], "arrangement": "interleaved"},
                  {"x": floats(len(places[0]), 12, seed=i), "positions": places})
                  for i, places in enumerate((PROMPT, VIDEO, ((6,), (6,), (6,)))))),
+        *_scaled("linear", Linear(4), Linear(2.5)),
         *_scaled("ntk", NTKAware(4), NTKAware(2.5)),
         *_scaled("ntk-alpha", NTKAlpha(6.5), NTKAlpha(0.75)),
         *_scaled("ntk-fixed", NTKFixed(4.0), NTKFixed(2.5)),
         *_scaled("ntk-mixed", NTKMixed(4.0, mix=0.5), NTKMixed(6.0)),
+        *_scaled("dynamic", DynamicNTK(2, 16), DynamicNTK(3.5, 24), lengths=(40, 16, 9)),
         *_scaled("llama3", Llama3(6, 500, 2, 9), Llama3(5, 300, 1.5, 24)),
         *_scaled("yarn", GIVEN, YaRN(9, 256, mscale=0.0, mscale_all_dim=0.75),
                  YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0), YaRN(4, 6), YaRN(0.75, 2000)),

@@ -92,6 +92,7 @@ def cases() -> tuple[Case, ...]:
         _case("models/glm-4.5", (2, 3, 128), (3,), "64 of 128 channels rotate", pairs=32, eps=1e-5),
         _case("models/hunyuan", (2, 3, 128), (3,), eps=1e-5, precedence="rope_first"),
         _case("forms/batch-one", (1, 3, 5, 6), (5,)),
+        _case("forms/one-token", (3, 1, 12), (1,), precedence="rope_first"),
         _case("refused/weight-width", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
               weight=(4,), kind="reject"),
         _case("refused/weight-of-heads", (2, 3, 8), (3,), "a weight for each head", weight=(2, 8), kind="reject"),

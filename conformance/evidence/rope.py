@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import posref
-from posref.scaling import DynamicNTK, DynamicYaRN, Llama3, Proportional, Scaling, YaRN
+from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Proportional, Scaling, YaRN
 
 from ..model import Case, Step
 from .shared.rotary import (
@@ -29,6 +29,7 @@ from .shared.rotary import (
     SMALL,
     UNEQUAL,
     UNROUNDED,
+    UNSORTED,
     YARN_LENGTHS,
     Extended,
     in_layouts,
@@ -95,9 +96,11 @@ def _extended_rotations(extended: Extended) -> Iterator[Case]:
     """Yield rotations of both layouts with a context extension."""
     name, dim = extended.name, extended.dim
     x = floats(*((3, 2, 5) if dim <= 24 else (5,)), dim, seed=seed_of(name), bits=24)
+    y = floats(5, dim, seed=seed_of(name) + 1)
     positions = (0, 1, 7, extended.last // 2, extended.last)
-    half = {**extended.params, "layout": "half"}
+    half, other = ({**extended.params, "layout": layout} for layout in ("half", extended.layout))
     yield Case(f"rope/{name}", half, {"x": x, "positions": positions}, extended.comment)
+    yield Case(f"rope/{name}-{extended.layout.replace('_', '-')}", other, {"x": y, "positions": positions})
 
 
 def _rising_rotations(scaling: Scaling, lengths: tuple[int, ...]) -> Case:
@@ -137,16 +140,49 @@ def cases() -> tuple[Case, ...]:
         _case("partial/40-of-72", (5, 72), NEAR, bits=24, layout="half", rotary_dim=40),
         _case("partial/72-of-80", (3, 80), (1, 7, 63), bits=24, layout="interleaved", rotary_dim=72),
         _case("partial/gpt-j", (3, 256), (1, 7, 2047), layout="interleaved", rotary_dim=64),
+        _case("trailing/half", (3, 2, 5, 14), UNSORTED, layout="half", rotary_dim=8, lanes="trailing"),
+        _case("trailing/interleaved", (3, 5, 22), UNSORTED, bits=24, layout="interleaved", rotary_dim=12,
+              base=5e5, lanes="trailing"),
+        _case("trailing/mixed", (5, 17), NEAR, "an odd head size", layout="interleaved_to_half",
+              rotary_dim=6, lanes="trailing"),
         _case("trailing/deepseek-v4", (1, 512), (131071,), layout="interleaved", rotary_dim=64, lanes="trailing"),
         _case("trailing/deepseek-v4-compress", (1, 512), (65537,), "layers with a compressor",
               layout="interleaved", base=160000.0, rotary_dim=64, lanes="trailing", scaling=DEEPSEEK_V4),
+        _case("trailing/inverse", (2, 5, 15), NEAR, bits=24, layout="interleaved", rotary_dim=10,
+              lanes="trailing", inverse=True),
         _case("trailing/inverse-mixed", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
               lanes="trailing", inverse=True, scaling=GIVEN),
+        _case("trailing/all", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
+        *(_case(f"inverse/{w.replace('_', '-')}", (2, 5, 12), UNSORTED, layout=w, inverse=True)
+          for w in LAYOUTS),
+        _case("inverse/partial", (3, 5, 22), NEAR, bits=24, layout="half", rotary_dim=12, inverse=True),
+        _case("inverse/partial-mixed", (3, 5, 16), NEAR, layout="interleaved_to_half", rotary_dim=10, inverse=True),
         _case("inverse/factor", (5, 12), NEAR,
               "the factor multiplies again: the transpose, not the inverse", layout="half", scaling=GIVEN, inverse=True),
         _case("inverse/factor-interleaved", (5, 20), NEAR, bits=24, layout="interleaved", base=3e4,
               scaling=YaRN(factor=4, original_length=2048), inverse=True),
+        _case("linear/4", (5, 12), NEAR, layout="half", scaling=Linear(4)),
+        _case("linear/2.5", (3, 5, 10), NEAR, bits=24, layout="interleaved", base=5e5, scaling=Linear(2.5)),
+        _case("linear/8", (5, 20), (0, 3, 300, 4097, 8), layout="half", base=5e5, scaling=Linear(8)),
+        _case("linear/6", (3, 14), (1, 63, 2049), layout="interleaved", scaling=Linear(6)),
+        _case("linear/3-mixed", (5, 6), (0, 3, 300, 4097, 8), layout="interleaved_to_half", scaling=Linear(3)),
+        _case("ntk/2.5", (3, 5, 12), NEAR, bits=24, layout="interleaved", base=5e5, scaling=NTKAware(2.5)),
+        _case("ntk/3", (5, 6), NEAR, layout="interleaved", base=500.0, scaling=NTKAware(3)),
+        _case("ntk/partial", (5, 30), NEAR, "the power has the rotated width",
+              layout="interleaved", scaling=NTKAware(6), rotary_dim=12),
         _case("dynamic/below", (5, 12), (0, 1, 2, 5, 6), layout="half", scaling=DynamicNTK(2, 16), length=7),
+        _case("dynamic/below-interleaved", (3, 5, 20), NEAR, layout="interleaved", scaling=DynamicNTK(4, 600), length=64),
+        _case("dynamic/at", (5, 12), (0, 1, 2, 7, 15), layout="half", scaling=DynamicNTK(2, 16), length=16),
+        _case("dynamic/at-interleaved", (3, 10), (0, 1, 11), layout="interleaved", scaling=DynamicNTK(3, 12), length=12),
+        _case("dynamic/above", (5, 12), (0, 1, 2, 7, 39), layout="half", scaling=DynamicNTK(2, 16), length=40),
+        _case("dynamic/far-above", (3, 20), (1, 7, 4097), bits=24, layout="half", base=5e5,
+              scaling=DynamicNTK(4, 2048), length=5000),
+        _case("dynamic/one-above", (3, 10), (1, 7, 12), layout="interleaved", scaling=DynamicNTK(3, 12), length=13),
+        _case("dynamic/above-interleaved", (3, 5, 20), NEAR, bits=24, layout="interleaved",
+              base=5e5, scaling=DynamicNTK(4, 24), length=70),
+        _case("dynamic/length-and-positions", (3, 10), (1, 7, 20),
+              "length is more than the last position + 1", layout="interleaved_to_half", scaling=DynamicNTK(2.5, 16),
+              length=100),
         _case("llama3/limits", (3, 5, 20), NEAR, bits=24, layout="half", base=2e4, scaling=Llama3(6, 500, 2, 9)),
         _case("llama3/limits-interleaved", (5, 12), NEAR, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
         _case("llama3/llama-4", (5, 128), (0, 1, 7, 63, 8193), layout="interleaved", base=5e5, scaling=LLAMA4),
@@ -155,6 +191,8 @@ def cases() -> tuple[Case, ...]:
         _case("yarn/gpt-oss", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="half", base=150000.0, scaling=GPT_OSS),
         _case("yarn/deepseek-v2-lite", (5, 64), NEAR, layout="interleaved", scaling=DEEPSEEK_V2),
         _case("yarn/kimi-k2", (5, 64), NEAR, layout="interleaved_to_half", base=50000.0, scaling=KIMI),
+        _case("yarn/interleaved", (2, 5, 20), NEAR, layout="interleaved", base=5e5, scaling=YaRN(16, 1000)),
+        _case("yarn/mixed", (3, 5, 12), NEAR, bits=24, layout="interleaved_to_half", scaling=YaRN(5, 700)),
         _case("yarn/mscale", (5, 12), NEAR, layout="half", scaling=UNEQUAL),
         _case("yarn/zero-mscale", (5, 12), NEAR, "1 / (0.08 ln 9 + 1), not 0.1 ln 9 + 1", layout="half",
               scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
