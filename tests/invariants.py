@@ -41,6 +41,7 @@ def tokens(op: str, call: Call) -> int | None:
     """Return how many tokens a call has, None for less than two."""
     name = positions(call)
     shape = call.inputs[name].shape[1 if of_coordinates(op, name) else 0 :]
+    shape = shape[-1:] if name == "q_positions" else shape  # of one query, an axis before it is one of rows
     return next((n for n in reversed(shape) if n > 1), None)
 
 
