@@ -59,6 +59,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("plain/small", (16, 3), heads=2, tier="smoke"),
+        _case("plain/three-heads", (36, 5), heads=3),
         _case("plain/mixed", (12, 5), "as from interleaved", heads=1, source="interleaved_to_half"),
         _case("plain/to-mixed", (14, 5), heads=1, source="half", target="interleaved_to_half"),
         _case("plain/same-reading", (12, 7), "nothing moves: both read pairs (2i, 2i + 1)", heads=2,
