@@ -183,6 +183,13 @@ class Limit:
     axis: str
     text: str
     cases: int
+    fresh: tuple[int, int] = (0, 0)  # calls besides that came out as it says, of all that were asked
+
+    @property
+    def line(self) -> str:
+        """The limit with what it stands on."""
+        true, asked = self.fresh
+        return f"{self.text} [{self.cases}{f', {true} of {asked} fresh calls' if asked else ''}]"
 
 
 @dataclass
@@ -227,7 +234,7 @@ class Scope:
     @property
     def line(self) -> str:
         """The scope in one line: n of m answered, then what explains the rest, limits before choices."""
-        rest = "; ".join(f"{one.text} [{one.cases}]" for one in self.limits)
+        rest = "; ".join(one.line for one in self.limits)
         return f"{self.answered} of {self.asked}" + (f": {rest}" if rest else "")
 
 

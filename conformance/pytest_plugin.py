@@ -122,6 +122,7 @@ class Suite(pytest.Collector):
     def _ask(self, op: str) -> None:
         """Ask the chosen cases of an operation in all dtypes, and settle its scope."""
         from .checks import case_run, scope_result
+        from .checks.learned_scope import Trials
         from .model import NOT_JUDGED, Answer
 
         with warnings.catch_warnings():
@@ -134,7 +135,7 @@ class Suite(pytest.Collector):
                     operation.cases.append(result)
                     answers.append(answer)
         own = [pair for (name, _), pair in self.operations.items() if name == op]
-        scope_result.settle(own, self.target, self.stated, whole=self.whole(op))
+        scope_result.settle(own, self.target, self.stated, Trials(self.target), whole=self.whole(op))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""

@@ -421,12 +421,22 @@ def form(p: npt.NDArray[Any], coordinates: bool = False) -> int:
     return 2 if np.all(steps >= 0) else 3
 
 
+def _are_lengths(call: Call) -> bool:
+    """Return whether two lengths say all positions of a call: keys from 0 on, of which the queries are the last."""
+    q, k = (call.inputs.get(name, np.empty(0)) for name in ("q_positions", "k_positions"))
+    if not (q.ndim and k.ndim and 0 < q.shape[-1] <= k.shape[-1]):
+        return False
+    keys = np.arange(k.shape[-1])
+    return np.array_equal(k, np.broadcast_to(keys, k.shape)) and bool(np.all(q == keys[k.shape[-1] - q.shape[-1] :]))
+
+
 def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
     """Yield the sizes of a call: positions by their order and the largest of them, tokens, head size, rows of tables."""
+    last = _are_lengths(call)
     for name in positions_of(op):
         if name in call.inputs:
             p = np.asarray(call.inputs[name])
-            yield "positions", float(form(p, has_coordinates(op)))
+            yield "positions", 0.0 if last else float(form(p, has_coordinates(op)))
             if p.size:
                 yield "position", float(np.max(np.abs(p)))
     main = main_array(op)

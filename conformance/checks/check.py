@@ -21,6 +21,7 @@ from . import scope_statement
 from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
+from .learned_scope import CALLS, Trials
 from .scope import ENOUGH
 from .scope_result import Progress, settle, stated_scope, tell_of_scope
 from .summary import finish
@@ -51,6 +52,7 @@ def check(
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     seed: int | None = None,
+    experiments: int = CALLS,
 ) -> Report:
     """
     Return what an implementation does on the golden vectors.
@@ -94,6 +96,8 @@ def check(
         Called with the id of every case as it begins.
     seed : int, optional
         Ask what passed some fresh calls too, drawn by this seed, so that a table of the suite's answers fails.
+    experiments : int
+        How many calls of every operation and dtype may be asked besides, to find why some were refused or wrong; 0: none.
 
     Raises
     ------
@@ -125,7 +129,7 @@ def check(
                 loaded.reproduce += "" if layer is None else f" --layer {layer}"
                 loaded.reproduce += "" if layout is None else f" --layout {layout}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            report = _check(loaded, choice, cases, missing, progress, seed)
+            report = _check(loaded, choice, cases, missing, progress, seed, experiments)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
@@ -134,7 +138,7 @@ def check(
 
 def _check(
     target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], progress: Progress | None,
-    seed: int | None,
+    seed: int | None, experiments: int,
 ) -> Report:  # fmt: skip
     """Return the report on loaded cases."""
     stated = stated_scope(target)
@@ -167,7 +171,8 @@ def _check(
     except KeyboardInterrupt:
         complete = False
     enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
-    settle(operations, target, stated, progress, whole=complete and choice.is_whole, enough=enough)
+    trials = Trials(target, experiments, seed or 0, progress)
+    settle(operations, target, stated, trials, whole=complete and choice.is_whole, enough=enough)
     notes = []
     if seed is not None and complete and target.kind != "outputs":
         judged = ask_fresh_calls(operations, target, stated, seed, progress)

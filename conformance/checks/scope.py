@@ -11,7 +11,7 @@ the fewest axes: first the one that explains most cases, with all that it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
@@ -74,16 +74,23 @@ class Restriction:
     allowed: Any  # a frozenset of words, a Bound, or a set of pairs that are not offered
     excludes: Callable[[Traits], bool]
     outside: tuple[Asked, ...] = ()  # none yet while it may be told
+    text: str = ""  # where no axis says it
+    covers: frozenset[str] = frozenset()  # of one that was found by experiment, the cases that it excludes
+    fresh: tuple[int, int] = (0, 0)  # fresh calls that came out as it predicts, and all that were asked
 
 
-def infer(op: str, asked: Sequence[Asked], enough: int = ENOUGH) -> tuple[list[Restriction], list[Asked]]:
+def infer(
+    op: str, asked: Sequence[Asked], enough: int = ENOUGH, besides: Container[str] = ()
+) -> tuple[list[Restriction], list[Asked]]:
     """
     Return the restrictions that explain what was not answered, and what none explains.
 
-    At least `enough` cases must ask for what a restriction excludes.
+    At least `enough` cases must ask for what a restriction excludes. Nothing is said on the axes `besides`: these were asked.
     """
     refused = [one for one in asked if not one.answered]
-    found, left = _fewest(op, _singles(op, asked, enough), _pairs(op, asked, enough), refused)
+    singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
+    pairs = [one for one in _pairs(op, asked, enough) if one.axis[0] == "dtype" or one.axis[1] not in besides]
+    found, left = _fewest(op, singles, pairs, refused)
     return [one if len(one.axis) == 1 else _only_needed(one) for one in found], left
 
 
@@ -101,12 +108,12 @@ def is_inside(stated: Mapping[str, Any], traits: Traits) -> bool:
 
 def _stated(stated: Mapping[str, Any]) -> tuple[list[Restriction], list[Restriction]]:
     """Return the restrictions of a stated scope: those of one axis, and what is not offered together."""
-    singles = [_restriction(axis, allowed) for axis, allowed in stated.items() if axis != "not"]
+    singles = [on_axis(axis, allowed) for axis, allowed in stated.items() if axis != "not"]
     pairs = [Restriction((*words,), frozenset({(*words.values(),)}), _is_all_of(words)) for words in stated.get("not", ())]
     return singles, pairs
 
 
-def _restriction(axis: str, allowed: Any) -> Restriction:
+def on_axis(axis: str, allowed: Any) -> Restriction:
     """Return the restriction that excludes cases which have what an axis does not allow."""
 
     def excludes(traits: Traits) -> bool:
@@ -170,11 +177,11 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
         bound = _always(asked, axis, enough) if axis in defaults(op) else _bound(asked, axis, enough)
         if bound != Bound():
-            found.append(_restriction(axis, bound))
+            found.append(on_axis(axis, bound))
     sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get("head_size", ()))
     others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get("head_size", ()))}
     if 0 < len(sizes) <= FEW and len(others) >= enough:  # as code compiled for a few sizes has
-        found.append(_restriction("head_size", sizes))
+        found.append(on_axis("head_size", sizes))
     return found
 
 

@@ -35,7 +35,8 @@ from ..targets.invocation import text_of
 from ..traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, in_dtype, letters, main_array, traits_of
 from . import scope_statement
 from .case_run import asked_in
-from .scope import ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside, is_known
+from .learned_scope import Trials
+from .scope import ENOUGH, Asked, Bound, Restriction, apply, is_inside, is_known
 from .scope_statement import Stated
 
 SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
@@ -70,18 +71,18 @@ def stated_scope(target: Target) -> Stated:
 
 
 def settle(
-    operations: Pairs, target: Target, stated: Stated, progress: Progress | None = None, *, whole: bool, enough: int = ENOUGH
-) -> None:
+    operations: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool, enough: int = ENOUGH
+) -> None:  # fmt: skip
     """
     Give every operation its scope, and make selective what lies inside it and was refused.
 
-    Unless the `whole` suite was asked nothing is inferred; `enough` cases must ask for what a scope is inferred to lack.
+    Unless the `whole` suite was asked nothing is learned; `enough` cases must ask for what a scope is inferred to lack.
     """
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, progress, enough)
+        scope = _scope(op, own, target, stated, trials, enough)
         for operation, _ in own:
             operation.scope = scope
             for case in operation.cases:
@@ -109,7 +110,7 @@ def tell_of_scope(operations: Pairs, stated: Stated) -> None:
         operation.diagnosis = {**operation.diagnosis, "text": text}
 
 
-def _scope(op: str, own: Pairs, target: Target, stated: Stated, progress: Progress | None, enough: int) -> Scope:
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, enough: int) -> Scope:
     """Return the scope of one operation."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
@@ -121,15 +122,16 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, progress: Progre
     if answered in (0, len(asked)):
         return scope  # of what answers nothing, nothing can be said
     every = _asked(own)
-    restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every, enough)
+    restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, enough)
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [
-        Limit(" with ".join(one.axis), scope_statement.in_words(op, one, every), len(one.outside)) for one in restrictions
+        Limit(" with ".join(one.axis), scope_statement.in_words(op, one, every), len(one.outside), one.fresh)
+        for one in restrictions
     ]
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
-        asker = Asker(target, op, own[0][0].dtype, tuple(one.traits for one in every if one.answered), progress)
+        asker = Asker(target, op, own[0][0].dtype, tuple(one.traits for one in every if one.answered), trials.progress)
         objection = _reason(every, restrictions, asker)
         if not objection and op not in stated and len(passing) < ENOUGH <= enough:
             text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"

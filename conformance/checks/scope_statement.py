@@ -169,6 +169,8 @@ def quantity(value: float) -> str:
 def in_words(op: str, restriction: Restriction, asked: Sequence[Asked]) -> str:
     """Return a restriction in words, a limit with both of its sides."""
     allowed = restriction.allowed
+    if restriction.text:
+        return restriction.text
     if len(restriction.axis) > 1:
         return _pairs(restriction)
     [axis] = restriction.axis
@@ -184,6 +186,8 @@ def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[As
     """Return restrictions as an implementation states them, and of options those words alone that were answered."""
     found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
     for restriction in restrictions:
+        if restriction.allowed is None:  # no axis says it
+            continue
         if len(restriction.axis) > 1:
             pairs = [[_words_of(w) for w in pair] for pair in sorted(restriction.allowed, key=str)]
             found.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)

@@ -22,7 +22,7 @@ from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integer
 
 from ..calls import given_dtype
 from ..model import Call
-from ..suite.axes import alternatives, arranged, holds, limits, names_in, size_options, value_of, within
+from ..suite.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
 from ..traits import defaults
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
@@ -91,17 +91,6 @@ def _valid(record: Encoding, frame: Frame) -> bool:
     counts += [known[name] or 1 for name in size_options(record.name)]  # one that is not given says nothing
     small = all(math.prod(shape) <= MOST for shape in frame.shapes.values())
     return small and math.prod(counts) <= WORK and meets(record, known)
-
-
-def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
-    """Return whether options and sizes are what an operation requires."""
-    known, required = dict(known), list(record.requires)
-    for name, domain in record.domains.items():
-        scaling = known.get(name)
-        if isinstance(domain, Record) and scaling is not None:
-            known |= {"dim": value_of(domain.dim, known)} | _fields(scaling)
-            required += getattr(scaling, "requires", ())
-    return all(holds(text, known) for text in required)
 
 
 # ---- options -------------------------------------------------------------------------------------------------------------

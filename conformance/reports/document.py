@@ -112,7 +112,7 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
         shared = len(lacking) > 1 and scope["library"]
         limits = [limit for limit in scope["limits"] if not (shared and limit["axis"] == "gradient")]
         if limits or scope["wrong"]:
-            told = "; ".join(f"{limit['text']} [{limit['cases']}]" for limit in limits)
+            told = "; ".join(limit.get("line", f"{limit['text']} [{limit['cases']}]") for limit in limits)
             lines.append(
                 f"scope of {scope['op']}: {scope['answered']} of {scope['asked']} cases" + (f": {told}" if told else "")
             )

@@ -117,7 +117,7 @@ class Report:
 def _scope(scope: Scope) -> dict[str, Any]:
     return {
         "op": scope.op, "asked": scope.asked, "answered": scope.answered, "stated": scope.stated, "line": scope.line,
-        "limits": [{"axis": one.axis, "text": one.text, "cases": one.cases} for one in scope.limits],
+        "limits": [{"axis": o.axis, "text": o.text, "cases": o.cases, "line": o.line} for o in scope.limits],
         "selective": [list(one) for one in scope.refused], "narrow": scope.narrow, "library": scope.library,
         "drawn": scope.drawn, "wrong": scope.wrong, "supports": scope.supports,
     }  # fmt: skip

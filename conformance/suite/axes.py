@@ -8,7 +8,7 @@ which it may be cut, and at which position every value of a result stands.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY, Axes, Integer
+from posref.spec import REGISTRY, Axes, Encoding, Integer, Record
 
 from ..calls import positions_of
 from ..model import Arrays, Call
@@ -59,6 +59,17 @@ def names_in(text: str) -> set[str]:
 def holds(text: str, known: Mapping[str, Any]) -> bool:
     """Return whether a requirement holds; one that speaks of what is not there does."""
     return not names_in(text) <= set(known) or bool(value_of(text, known))
+
+
+def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
+    """Return whether options and sizes are what an operation requires."""
+    known, required = dict(known), list(record.requires)
+    for name, domain in record.domains.items():
+        scaling = known.get(name)
+        if isinstance(domain, Record) and scaling is not None:
+            known |= {"dim": value_of(domain.dim, known)} | {f.name: getattr(scaling, f.name) for f in fields(scaling)}
+            required += getattr(scaling, "requires", ())
+    return all(holds(text, known) for text in required)
 
 
 def arranged(values: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:

@@ -1,0 +1,226 @@
+"""
+The scope of an implementation that does not state it, found by experiment: what it refuses, as restrictions of a report.
+
+Stored cases that were refused begin the walk. A cause of one feature is told on the axis of `supports` that says the same, if
+there is one; positions in one sentence. What a call cannot be made of, such as gradients, is left to `scope.infer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from posref.spec import REGISTRY, Flag, OneOf, Record
+
+from ..experiments.asker import REFUSED, Asker
+from ..experiments.features import Features, is_number, quantities, read
+from ..experiments.rules import Numbers, Rule
+from ..experiments.sentences import conditions
+from ..experiments.walk import Cause, Experiment, is_scaling
+from ..targets.base import Target
+from ..traits import DEFAULT, GIVEN, defaults, numbers_or_none, vocabulary
+from .scope import Asked, Bound, Restriction, infer, on_axis
+
+CALLS = 500  # of one operation, at most
+ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
+    "rank", "one", "rotated", "partial", "negative", "numbers", "per_row", "positions", "position", "tokens", "queries", "keys",
+    "head_size", "rows", "taps", "axes", "strided", "odd_dim", "odd_taps", "not_square", "unequal", "tokens_before_heads",
+    "heads_not_power_of_two", "unequal_coordinates",
+})  # fmt: skip
+PLACES = ("form", "start", "queries", "rows")  # features of positions
+AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
+        "taps": "taps"}  # fmt: skip
+NOT_OFFERED = {
+    ("memory", "strided"): "strided", ("rows", "of their own"): "per_row", ("coordinates", "unlike"): "unequal_coordinates",
+}  # fmt: skip
+
+
+@dataclass
+class Trials:
+    """Experiments with the operations of a target: at most so many `calls` of each, drawn by a `seed`; none of files."""
+
+    target: Target
+    calls: int = CALLS
+    seed: int = 0
+    progress: Callable[[str], None] | None = None
+    of: dict[str, Experiment] = field(default_factory=dict)
+
+    def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
+        """Return what an operation refuses, and the refused cases that nothing explains."""
+        if not self.can_ask() or all(one.answered or one.case.kind == "vjp" for one in every):
+            return infer(op, every, enough)
+        trial = self.begin(op, every[0].dtype, every)
+        found, left = learn(trial, every)
+        if trial.anchor(right=False) is None:
+            return infer(op, every, enough)
+        known = [*(one for one in every if one.answered), *left]
+        others, left = infer(op, known, enough, besides=ASKED | {*REGISTRY[op].domains})
+        return [*found, *others], left
+
+    def begin(self, op: str, dtype: str, every: Sequence[Asked]) -> Experiment:
+        """Return the experiment with an operation, which begins with its stored cases."""
+        if op not in self.of:
+            self.of[op] = experiment(op, every, Asker(self.target, op, dtype, self.calls, self.progress), self.seed)
+        return self.of[op]
+
+    def can_ask(self) -> bool:
+        """Return whether calls can be asked that no file has."""
+        return self.calls > 0 and self.target.kind != "outputs"
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        for trial in self.of.values():
+            trial.asker.close()
+
+
+def records_of(one: Asked) -> list[Features]:
+    """Return the features of every call of a case."""
+    return [read(one.case.op, call, one.case.flags) for call in one.case.calls]
+
+
+def experiment(op: str, every: Sequence[Asked], asker: Asker, seed: int) -> Experiment:
+    """Return an experiment that begins with the cases of an operation."""
+    values = [one for one in every if one.case.kind in ("value", "sequence")]
+    answered = [record for one in values if one.verdict == "pass" and one.dtype == asker.dtype for record in records_of(one)]
+    return Experiment(asker, [record for one in values for record in records_of(one)], answered, seed)
+
+
+def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple[Features, Numbers]]]:
+    """Return the features and the numbers of the calls of every case."""
+    found = {}
+    for one in every:
+        if one.id not in found:
+            records = [trial.full(record) for record in records_of(one)]
+            found[one.id] = [(r, quantities(trial.op, r, call)) for r, call in zip(records, one.case.calls, strict=True)]
+    return found
+
+
+def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
+    """Return what an operation refuses, each with the cases that it explains and none before it does, and what is left."""
+    refused = [one for one in every if not one.answered]
+    trial.learn(REFUSED, [record for one in refused if one.case.kind != "vjp" for record in records_of(one)])
+    trial.complete(REFUSED, PLACES)
+    trial.predict((REFUSED,))
+    causes = [cause for cause in trial.causes if cause.kind == REFUSED]
+    cases = described(trial, every)
+    found = []
+    for restriction, several in [*_of_positions(trial.op, causes), *((_restriction(trial, c), [c]) for c in causes)]:
+        own = [cause for cause in several if cause in causes]
+        if own:
+            causes = [cause for cause in causes if cause not in own]
+            covers = {name for name, calls in cases.items() if any(c.holds(*call) for c in own for call in calls)}
+            covers |= _by_traits(restriction, every)
+            fresh = sum(cause.true for cause in own), sum(cause.asked for cause in own)
+            found.append(replace(restriction, covers=frozenset(covers), fresh=fresh))
+    told, left = [], refused
+    for one in sorted(found, key=lambda one: -len(one.covers)):
+        told.append(replace(one, outside=tuple(case for case in left if case.id in one.covers)))
+        left = [case for case in left if case.id not in one.covers]
+    return told, left
+
+
+def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
+    """Return the cases that lie outside of what an axis allows, unless one of them was answered."""
+    if restriction.allowed is None:
+        return set()
+    outside = [one for one in every if restriction.excludes(one.traits)]
+    return set() if any(one.answered for one in outside) else {one.id for one in outside}
+
+
+# ---- causes as axes of `supports` -------------------------------------------------------------------------------------------
+def _of_positions(op: str, causes: Sequence[Cause]) -> list[tuple[Restriction, list[Cause]]]:
+    """Return the form of positions that is taken, told at once, with the causes that it stands for."""
+    own = [cause for cause in causes if {*cause.features} <= {*PLACES, "size Q", "size K"} and {*cause.features} != {"rows"}]
+    forms = {value for cause in own if cause.features == ("form",) for value in cause.shows.get("form", ())}
+    rules = [rule for cause in own for rule in cause.rules if rule.quantity == "smallest position"]
+    zero = any(rule.kind in ("other", "least") and rule.holds({rule.quantity: 1}) for rule in rules)
+    last = any(cause.lacks.get("queries") == ["last"] for cause in own)
+    consecutive = "gaps" in forms and (zero or "unsorted" in forms)
+    level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3
+    if level == 3 or (last and level):
+        return []
+    text = ("positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
+    text += ", queries the last of the keys" if last else ""
+    several = [cause for cause in own if _is_told(cause, level, last=last)]
+    return [(replace(on_axis("positions", Bound(high=float(level))), text=text), several)]
+
+
+def _is_told(cause: Cause, level: int, *, last: bool) -> bool:
+    """Return whether a form of positions says what a cause does."""
+    if cause.features == ("form",):
+        return cause.shows.get("form") != ["fractional"]
+    return (level == 0 and cause.features == ("start",)) or (last and "queries" in cause.features)
+
+
+def _restriction(trial: Experiment, cause: Cause) -> Restriction:
+    """Return what a cause leaves: an axis with what it allows, or a sentence."""
+    axis, allowed = _axis(trial, cause) or ("", None)
+    if axis:
+        return on_axis(axis, allowed)
+    return Restriction(cause.features, None, lambda _: False, text=f"not {conditions(trial.op, cause)}")
+
+
+def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
+    """Return the axis on which a cause may be stated, with what it allows; None without one."""
+    op = trial.op
+    if cause.rough or any(name not in cause.features for name in cause.shows):
+        return None
+    if len(cause.rules) == 1 and not cause.shows:
+        return _limit(op, cause.rules[0])
+    if cause.rules or len(cause.shows) != 1:
+        return None
+    [(name, shows)] = cause.shows.items()
+    lacks, (kind, _, rest) = cause.lacks[name], name.partition(" ")
+    if kind == "option":
+        return _option(op, rest, shows, [*lacks, *(record[name] for record in trial.answered)])
+    if kind == "array":
+        return rest, frozenset[Any]({True} if shows == [False] else ())
+    if name == "form" and shows == ["fractional"]:
+        return "numbers", frozenset({"integers", "whole floats"})
+    axis = NOT_OFFERED.get((name, shows[0])) if len(shows) == 1 else None
+    return None if axis is None or axis not in vocabulary(op) else (axis, frozenset[Any]())
+
+
+def _limit(op: str, rule: Rule) -> tuple[str, Any] | None:
+    """Return a limit on a number; of one token, query or key a word."""
+    axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
+    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest position", "spread of ")):
+        return None
+    first = rule.numbers[0] if rule.numbers else 0.0
+    match rule.kind:
+        case "most" if rule.quantity == "smallest position":
+            return ("negative", frozenset()) if first == -1 else None
+        case "least" if axis:
+            return axis, Bound(high=first - 1)
+        case "most" if axis:
+            return axis, Bound(low=first + 1)
+        case "equal" if axis in ("tokens", "queries", "keys") and first == 1:
+            return "one", frozenset({"token", "query", "key"} - {"query" if axis == "queries" else axis[:-1]})
+        case "other" if axis:
+            return axis, Bound(first, first)
+        case "no multiple" if axis and len(rule.numbers) == 1:
+            return axis, Bound(multiple_of=int(first))
+    return None
+
+
+def _option(op: str, name: str, shows: Sequence[Any], lacks: Sequence[Any]) -> tuple[str, Any] | None:
+    """Return the words of an option that are left; of a number whether it is at its default, or its value."""
+    domain = REGISTRY[op].domains[name]
+    if isinstance(domain, Record):
+        refused, kept = ({_kind(value) for value in values} for values in (shows, lacks))
+        return None if refused & kept else (name, frozenset(kept))
+    if isinstance(domain, OneOf | Flag):
+        return name, frozenset(lacks)
+    if name in defaults(op) or name in numbers_or_none(op):
+        usual = defaults(op).get(name)
+        if {repr(value) for value in lacks} == {repr(usual)}:
+            return name, frozenset({DEFAULT if name in defaults(op) else None})
+        if usual not in lacks and list(shows) == [usual] and len(lacks) > 1:
+            return name, frozenset({GIVEN})
+    return (name, frozenset(lacks)) if len({*lacks}) == 1 and is_number(lacks[0]) else None
+
+
+def _kind(value: Any) -> Any:
+    """Return the type of a scaling, or None."""
+    return type(value).__name__ if is_scaling(value) else value

@@ -1,0 +1,154 @@
+"""Asks a target the calls that records describe: what comes of each, kept, within a budget of calls and of new processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from .. import judge
+from ..calls import held_to, returns_reals
+from ..errors import Failure, PosrefError, Stopped, Unsupported
+from ..model import Call, LoadedCase
+from ..proof.evaluation import askable, hollow_results
+from ..targets.base import Target
+from .features import FLAGS, LARGEST, Features, make
+
+REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
+ENDED = ("crash", "timeout", "protocol")  # outcomes after which nothing can be asked of this process
+ANY_ANSWER = (RIGHT, WRONG, ANSWERED)
+PROCESSES = 6  # new ones, after a call that ended one
+ON_BALLS = 1 << 14  # values of a call that are proved
+
+
+def key_of(record: Features) -> str:
+    """Return a record as a key."""
+    return repr(sorted(record.items()))
+
+
+@dataclass
+class Asker:
+    """
+    A target that is asked one operation in one dtype.
+
+    Every record is asked once; `outcome` tells whether an answer is right, and `answer` alone whether there is one, which
+    costs less. After a call that ended its process another one is started, `PROCESSES` times at most.
+    """
+
+    target: Target
+    op: str
+    dtype: str
+    budget: int
+    progress: Callable[[str], None] | None = None
+    calls: int = 0
+    processes: int = 0
+    known: dict[str, tuple[Features, str]] = field(default_factory=dict)
+    made: dict[str, Call | None] = field(default_factory=dict)
+    others: list[Target] = field(default_factory=list)  # processes that were started here
+
+    def call(self, record: Features) -> Call | None:
+        """Return the call of a record, with nothing that is expected; None where there is none."""
+        key = key_of(record)
+        if key not in self.made:
+            self.made[key] = make(self.op, record)
+        return self.made[key]
+
+    def whole(self, record: Features) -> Call | None:
+        """Return the call of a record with results of the shapes that are expected; None where there is none in this dtype."""
+        call = self.call(record)
+        if call is None or (returns_reals(self.op) and self.dtype not in askable(self.op, call.inputs, {})):
+            return None
+        try:
+            expected = hollow_results(self.op, call.inputs, call.params)
+        except (ValueError, IndexError, ZeroDivisionError, OverflowError):  # the definition refuses it
+            return None
+        return replace(call, expected=expected) if sum(x.size for x in expected.values()) <= LARGEST else None
+
+    def is_known(self, record: Features) -> bool:
+        """Return whether a record was asked."""
+        return key_of(record) in self.known
+
+    def answer(self, record: Features) -> str:
+        """Return whether a call is answered or refused, or how it ended."""
+        return self._outcome(record, judged=False)
+
+    def outcome(self, record: Features) -> str:
+        """Return whether a call is answered rightly or wrongly, or refused, or how it ended."""
+        return self._outcome(record, judged=True)
+
+    def _outcome(self, record: Features, *, judged: bool) -> str:
+        key = key_of(record)
+        before = self.known.get(key, (record, ""))[1]
+        if before and not (judged and before == ANSWERED):
+            return before
+        call = self.whole(record)
+        if call is None:
+            self.known[key] = record, NO_CALL
+            return NO_CALL
+        if self.calls >= self.budget:
+            return SPENT
+        self.calls += 1
+        found = self.asked(call, record, judged=judged)
+        if found != SPENT:
+            self.known[key] = record, found
+        return found
+
+    def asked(self, call: Call, record: Features, *, judged: bool = True, target: Target | None = None) -> str:
+        """Return what comes of a call, of this target or of another process of it."""
+        name = f"{self.op}/asked/{self.calls}"
+        flags = FLAGS[record.get("memory", "plain")]
+        case = LoadedCase(name, self.op, "value", "core", flags, "", (self.dtype,), (call,))
+        if self.progress:
+            self.progress(name)
+        here = target or self.target
+        try:
+            here.begin(case)
+            outputs = here.run(case, call, self.dtype)
+        except Unsupported:
+            return REFUSED
+        except Failure:
+            return WRONG
+        except Stopped as stopped:
+            if here is not self.target or stopped.verdict not in (*ENDED, "not-run"):
+                return stopped.verdict if stopped.verdict in (*ENDED, "error") else SPENT
+            started = self._start_again()
+            if stopped.verdict == "not-run" and started:  # an earlier call had ended the process
+                return self.asked(call, record, judged=judged)
+            return stopped.verdict if stopped.verdict in ENDED else SPENT
+        if not judged:
+            return ANSWERED
+        if not any(x.size for x in call.expected.values()):
+            return "no values"
+        claim = held_to(self.op, self.target.claims[self.dtype])
+        bare = replace(call, expected={})
+        verdict = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS).verdict
+        return {"pass": RIGHT, "fail": WRONG}.get(verdict, "not judged")
+
+    def _start_again(self) -> bool:
+        """Start another process for the calls that follow; without one nothing more is asked."""
+        other = self.target.again() if self.processes < PROCESSES else None
+        self.processes += 1
+        if other is None:
+            self.budget = 0
+            return False
+        self.target = other
+        self.others.append(other)
+        return True
+
+    def again(self, records: list[Features]) -> list[str]:
+        """Return what comes of calls in a new process, the last one first; nothing where there is no such process."""
+        try:
+            new = self.target.again()
+        except PosrefError:
+            new = None
+        here = self.target if new is None else new
+        try:
+            calls = [(self.whole(record), record) for record in reversed(records)]
+            return [self.asked(call, record, target=here) for call, record in calls if call is not None][::-1]
+        finally:
+            if new is not None:
+                new.close()
+
+    def close(self) -> None:
+        """Leave no process behind that was started here."""
+        for other in self.others:
+            other.close()

@@ -1,0 +1,309 @@
+"""
+A call as a record of features, and the call that has the features of a record.
+
+The features come from the registry: the value of every option, the size of every axis by its letter, the leading axes, which
+alternative of the axes, the form and the start of positions, how queries lie to keys, whether rows differ, how the memory
+lies, how many bits reals have, and which optional arrays there are. `read` describes a call, `make` makes one; a call that
+was made has the features of its record, and numbers of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.spec import REGISTRY, Flag, Integer, OneOf, Real, Record
+
+from ..calls import positions_of
+from ..evidence.every.facts import facts_of
+from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usual_way
+from ..evidence.every.made_calls import call as made_call
+from ..model import Call
+from ..suite.axes import alternative, alternatives, meets, names_in, value_of
+from ..traits import LETTERS, defaults, letters, which_alternative
+
+Features = dict[str, Any]
+FORMS = ("consecutive", "gaps", "unsorted", "fractional")
+QUERIES = ("last", "first", "beyond")  # the last of the keys, from the first key on, or after the last key
+NUMBERS = (*range(1, 10), 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 129, 192, 256, 257, 512, 1030)
+STARTS = (0, 1, 29, 1000, 40_000, 70_000, 2**24 + 1, -11)
+LEADING = ((), (1,), (2,), (3, 2))
+MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
+LARGEST = 1 << 18  # numbers of a call
+FLAGS = {"plain": (), "strided": ("non-contiguous",), "broadcast": ("broadcast-view",)}  # by how the memory lies
+WORDS = {**LETTERS, "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid", "J": "columns of the grid",
+         "G": "key heads", "g": "query heads of a key head", "k": "taps", "A": "coordinates", "n": "pairs"}  # fmt: skip
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is an int or a float, and no flag."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def has_values(names: Iterable[str], record: Features) -> bool:
+    """Return whether a record has all features of these names."""
+    return all(name in record for name in names)
+
+
+# ---- every value that a feature may have ----------------------------------------------------------------------------------
+def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
+    """Return the values that every feature of an operation's calls may have, the usual one first, those of `records` too."""
+    record, facts = REGISTRY[op], facts_of(op)
+    usual = {**defaults(op), **facts.options}
+    found: dict[str, list[Any]] = {"way": [usual_way(op)]}
+    for name, domain in record.domains.items():
+        found[f"option {name}"] = _with(usual.get(name), _options(domain, usual.get(name)))
+    tokens = [axis.lstrip("~") for axes in record.arrays.values() for way in alternatives(axes.shape) for axis in way]
+    named = {n for axis in tokens if not axis.startswith(("*", "=")) for n in names_in(axis)} - {*record.domains}
+    named |= {"T"} if "*P" in tokens else set()
+    for name in sorted(named):
+        sizes = [n for n in NUMBERS if n <= MOST.get(name, n)]
+        found[f"size {name}"] = _with({**SIZES, **facts.sizes}.get(name, 2), [0, *sizes] if name in ("tail", "E") else sizes)
+    if any(axis.startswith("*") for axis in tokens):
+        found["leading axes"] = list(LEADING)
+    places = positions_of(op)
+    if places or any(_may_lack_rows(op, name, 1) for name in record.arrays):
+        found["rows"] = ["alike", "of their own"]
+    if places:
+        whole = any(record.arrays[name].kind != "position" for name in places)
+        found["form"] = list(FORMS[:-1] if whole else FORMS)
+        found["start"] = [0] if is_bounded(op) else list(STARTS)
+    if has_coordinates(op):
+        found["coordinates"] = ["unlike", "alike"]
+    if {"q_positions", "k_positions"} <= {*places} and not is_bounded(op):
+        found["queries"] = list(QUERIES)
+    if "mask" in record.arrays and record.arrays["mask"].shape.endswith("Q K"):
+        found["mask"] = ["scattered", "causal"]
+    if tokens:
+        found |= {"memory": [*FLAGS], "bits": [8, 24]}
+    found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
+    for one in records:
+        for name in found.keys() & one.keys():
+            found[name] = _with(found[name][0], [*found[name][1:], one[name]])
+    return found
+
+
+def _options(domain: Any, usual: Any) -> list[Any]:
+    """Return values of an option; of records and lists there are those that calls have."""
+    match domain:
+        case OneOf():
+            return list(domain.words)
+        case Flag():
+            return [False, True]
+        case Record():
+            return [None]
+        case Real():
+            few = [domain.usual[0], usual * 50] if is_number(usual) else [domain.usual[0], domain.usual[1]]
+            return [*few, *([None] if domain.optional else ())]
+        case Integer():
+            high = math.inf if domain.high is None else domain.high
+            numbers = [n for n in (domain.low, *NUMBERS) if domain.low <= n <= high and n % domain.step == 0]
+            return [*([None] if domain.optional else ()), *numbers]
+    return []
+
+
+def _with(usual: Any, values: Iterable[Any]) -> list[Any]:
+    """Return values without repeats, the usual one first."""
+    return list({repr(value): value for value in (usual, *values)}.values())
+
+
+# ---- a call as a record ---------------------------------------------------------------------------------------------------
+def read(op: str, call: Call, flags: Sequence[str] = ()) -> Features:
+    """Return the features of a call, as near as a record comes to it."""
+    record = REGISTRY[op]
+    options = {name: call.params.get(name, defaults(op).get(name)) for name in record.domains}
+    found: Features = {"way": which_alternative(op, call)}
+    found |= {f"option {name}": tuple(v) if isinstance(v, list) else v for name, v in options.items()}
+    sizes = _sizes(op, call, options)
+    found |= {f"size {name}": size for name, size in sizes.items() if not isinstance(size, tuple)}
+    found["leading axes"] = next((size for size in sizes.values() if not isinstance(size, int)), ())
+    loose = [name for name in call.inputs if _may_lack_rows(op, name, found["way"])]
+    tokens = {name: alternative(op, record.arrays[name].shape, found["way"]) for name in loose}
+    full = [name for name, axes in tokens.items() if call.inputs[name].ndim >= len(axes) - 1 + len(found["leading axes"] or ())]
+    found["rows"] = "of their own" if full and found["leading axes"] else "alike"
+    found |= _positions(op, call)
+    if "mask" in call.inputs:
+        mask = call.inputs["mask"]
+        causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
+        found["mask"] = "causal" if causal else "scattered"
+    found["memory"] = next((word for word, own in FLAGS.items() if own and {*own} <= {*flags}), "plain")
+    reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
+    found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
+    found |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
+    return found
+
+
+def _sizes(op: str, call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the sizes of axes by letter, those of several leading axes as a tuple; expressions are solved for a letter.
+
+    Where all axes are leading ones, the last is that of the tokens; without any the leading axes are None.
+    """
+    known: dict[str, Any] = {}
+    expressions: list[tuple[str, int]] = []
+    for sizes in letters(op, call).values():
+        for axis, size in sizes.items():
+            if axis.startswith("*"):
+                leading = size if axis != "*P" else size[:-1] if size else None
+                known["R"] = leading if len(leading or ()) >= len(known.get("R") or ()) else known["R"]
+                known |= {"T": size[-1]} if axis == "*P" and size else {}
+            elif axis.isidentifier():
+                known[axis] = max(size[0], known.get(axis, 0))
+            else:
+                expressions.append((axis.rstrip("'"), size[0]))
+    for axis, size in expressions:
+        left = names_in(axis) - known.keys() - options.keys()
+        if len(left) == 1:
+            [name] = left
+            solved = [n for n in range(size + 1) if value_of(axis, {**options, **known, name: n}) == size]
+            known |= {name: solved[0]} if solved else {}
+    return {name: size for name, size in known.items() if name not in options}
+
+
+def _positions(op: str, call: Call) -> Features:
+    """Return the form and the start of positions, whether rows and coordinates differ, and how queries lie to keys."""
+    given = {name: np.asarray(call.inputs[name]) for name in positions_of(op) if name in call.inputs}
+    found: Features = {}
+    keys = given.get("k_positions", next(iter(given.values()), np.empty(0)))
+    if not keys.size:
+        return found
+    keys = keys[..., 0] if keys.ndim > 1 and keys.shape[-1] == 1 and keys.shape[-2] > 1 else keys
+    first = keys.reshape(-1, keys.shape[-1])[0] if keys.ndim else keys.reshape(1)
+    steps = np.diff(first)
+    sorted_form = "consecutive" if np.all(steps == 1) else "gaps" if np.all(steps > 0) else "unsorted"
+    found["form"] = "fractional" if np.any(keys != np.floor(keys)) else sorted_form
+    found["start"] = int(np.floor(first.min()))
+    rows = keys.reshape(-1, keys.shape[-1]) if keys.ndim > 1 else keys.reshape(1, -1)
+    if has_coordinates(op):
+        found["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
+        rows = np.moveaxis(keys, 0, -1).reshape(-1, keys.shape[0] * (keys.shape[-1] if keys.ndim > 1 else 1))[:1]
+    found["rows"] = "of their own" if np.any(rows != rows[:1]) else "alike"
+    if {"q_positions", "k_positions"} <= given.keys() and given["q_positions"].size:
+        q, k = (given[name].reshape(-1, given[name].shape[-1])[0] for name in ("q_positions", "k_positions"))
+        last = len(q) <= len(k) and np.array_equal(q, k[len(k) - len(q) :])
+        found["queries"] = "last" if last else "beyond" if q.min() > k.max() else "first"
+    return found
+
+
+# ---- a record as a call ---------------------------------------------------------------------------------------------------
+def make(op: str, record: Features, number: int = 0) -> Call | None:
+    """
+    Return a call that has the features of a record, its numbers drawn by `number`; None where there is no such call.
+
+    What is expected is left out.
+    """
+    options, sizes = part(record, "option "), dict[str, Any](part(record, "size "))
+    leading = record.get("leading axes", ()) or ()
+    sizes["P"] = (*leading, sizes.get("T", 1)) if record.get("leading axes", ()) is not None else ()
+    known = {**SIZES, **facts_of(op).sizes, **defaults(op), **options, **sizes, "R": leading}
+    used = _axes(op, record["way"]) - {"tail", "E", *options}
+    count = math.prod(n for name, n in sizes.items() if name in used) * math.prod(leading)
+    try:
+        if count > LARGEST or not meets(REGISTRY[op], known):
+            return None
+        params, arrays = made_call(
+            op, f"asked/{number}", options, places=lambda n: _places(n, record), way=record["way"],
+            rows=record.get("rows") == "of their own", bits=record.get("bits", 8), alike=record.get("memory") == "broadcast",
+            without=tuple(name for name, there in part(record, "array ").items() if not there), **{**sizes, "R": leading},
+        )  # fmt: skip
+        if "queries" in record and {"q_positions", "k_positions"} <= arrays.keys():
+            arrays["q_positions"] = _queries(record["queries"], arrays["q_positions"], arrays["k_positions"])
+        if record.get("rows") == "alike" and leading:
+            loose = [name for name in arrays if _may_lack_rows(op, name, record["way"])]
+            arrays |= {name: arrays[name][(0,) * len(leading)] for name in loose}
+        if record.get("coordinates") == "alike":
+            arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
+        if record.get("mask") == "causal" and "mask" in arrays:
+            arrays["mask"] = np.tril(np.ones_like(arrays["mask"]), arrays["mask"].shape[-1] - arrays["mask"].shape[-2])
+        inputs = {name: np.asarray(array) for name, array in arrays.items()}
+        params = {name: value for name, value in params.items() if name in REGISTRY[op].domains and _is_told(op, name, value)}
+    except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError):  # no such call
+        return None
+    return Call(params, inputs) if sum(x.size for x in inputs.values()) <= LARGEST else None
+
+
+def part(record: Features, start: str) -> dict[str, Any]:
+    """Return the features whose names begin with a word, by the rest of their names."""
+    return {name.removeprefix(start): value for name, value in record.items() if name.startswith(start)}
+
+
+def _is_told(op: str, name: str, value: Any) -> bool:
+    """Return whether a call names an option: at its default it is left out."""
+    return name not in defaults(op) or value != defaults(op)[name] or type(value) is not type(defaults(op)[name])
+
+
+def _axes(op: str, way: int) -> set[str]:
+    """Return the letters of one alternative of an operation's axes."""
+    tokens = (axis.lstrip("~") for axes in REGISTRY[op].arrays.values() for axis in alternative(op, axes.shape, way))
+    return {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
+
+
+def _places(count: int, record: Features) -> npt.NDArray[Any]:
+    """Return positions of a form, from a start on."""
+    p = np.arange(count)
+    forms = {"gaps": p * 3, "unsorted": (p * 7 + 3) % max(2 * count + 1, 3), "fractional": p + 0.5}
+    return np.asarray(forms.get(record.get("form", ""), p) + record.get("start", 0))
+
+
+def _may_lack_rows(op: str, name: str, way: int) -> bool:
+    """Return whether an array of an operation, which is no position, may be without the leading axes."""
+    tokens = alternative(op, REGISTRY[op].arrays[name].shape, way)
+    return bool(tokens) and tokens[0].startswith("~*") and REGISTRY[op].arrays[name].kind in ("real", "wide", "mask")
+
+
+def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the positions of queries that lie to those of the keys in a way; ValueError where they cannot."""
+    count, beside = queries.shape[-1], keys.shape[-1]
+    if lie == "last":
+        if count > beside or not beside:
+            msg = "more queries than keys"
+            raise ValueError(msg)
+        return np.broadcast_to(keys[..., beside - count :], queries.shape).copy()
+    if lie == "first" and count == beside:
+        msg = "these queries are the last of the keys too"
+        raise ValueError(msg)
+    first = queries - 2  # of calls that are made
+    return first + (keys.max() - first.min() + 1 if lie == "beyond" and keys.size and first.size else 0)
+
+
+# ---- numbers of a call ----------------------------------------------------------------------------------------------------
+def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
+    """Return the numbers of a call that a rule may speak of: its sizes and options, and what follows from several of them."""
+    axes = _axes(op, record["way"])
+    sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
+    options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
+    found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"} | options
+    first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
+    if first is not None:
+        found |= {"head size": first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}
+        if "rotary_dim" in part(record, "option "):
+            rotated = record["option rotary_dim"] or first.shape[-1]
+            found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}
+    leading = record.get("leading axes", ()) or ()
+    found |= {"leading axes": len(leading), "batch rows": math.prod(leading)}
+    for name, value in part(record, "option ").items():
+        if isinstance(value, tuple) and value:
+            found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
+            found[f"spread of {name}"] = max(value) - min(value)
+    places = [call.inputs[n] for n in positions_of(op) if n in call.inputs and call.inputs[n].size]
+    if places:
+        found["largest position"] = float(max(np.abs(p).max() for p in places))
+        found["smallest position"] = float(min(p.min() for p in places))
+    if len(places) == 2:
+        found["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
+    return found | _related({**{WORDS.get(n, n): size for n, size in sizes.items()}, **options}, options)
+
+
+def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict[str, float]:
+    """Return remainders of whole numbers by options, and differences of numbers of queries and keys, rows and columns."""
+    whole = {name: int(n) for name, n in numbers.items() if float(n).is_integer()}
+    steps = {name: n for name, n in whole.items() if name in options and n > 1}
+    found = {f"{a} mod {b}": whole[a] % n for a in whole for b, n in steps.items() if a != b}
+    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("H", "W"), ("M", "N"), ("d", "e")):
+        if a in whole and b in whole:
+            found[f"{a} minus {b}"] = whole[a] - whole[b]
+    return {name: float(n) for name, n in found.items()}

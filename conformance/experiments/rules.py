@@ -1,0 +1,139 @@
+"""Rules of one number that part calls of one outcome from calls of another: limits, equality, multiples and remainders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+STEPS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128)  # of which a number may be a multiple
+SHOWN = 6  # remainders of a rule
+Numbers = Mapping[str, float]
+Sample = tuple[Numbers, bool]  # the quantities of a call, and whether it had the outcome that a rule is of
+
+
+@dataclass(frozen=True)
+class Rule:
+    """
+    A condition on one quantity: its kind, and the numbers that it speaks of.
+
+    Kinds are "least", "most", "equal", "other", "multiple", "no multiple" (of a step; from a number on, if there are two),
+    "remainders" (a step, then remainders) and "no power of two".
+    """
+
+    quantity: str
+    kind: str
+    numbers: tuple[float, ...] = ()
+
+    def holds(self, quantities: Numbers) -> bool:
+        """Return whether a call has the condition."""
+        if self.quantity not in quantities:
+            return False
+        n, (first, *rest) = quantities[self.quantity], self.numbers or (0.0,)
+        match self.kind:
+            case "least":
+                return n >= first
+            case "most":
+                return n <= first
+            case "equal":
+                return n == first
+            case "other":
+                return n != first
+            case "multiple":
+                return n % first == 0
+            case "no multiple":
+                return n % first != 0 and all(n >= least for least in rest)
+            case "remainders":
+                return n % first in rest
+        return not is_power_of_two(n)
+
+    @property
+    def text(self) -> str:
+        """The condition in words."""
+        name, numbers = self.quantity, [f"{n:.12g}" for n in self.numbers]
+        first, step = name.partition(" mod ")[::2]
+        if step and self.kind in ("least", "other", "equal", "most"):
+            some = {"least": self.numbers[0] == 1, "other": self.numbers[0] == 0}.get(self.kind, False)
+            if some or self.numbers[0] == 0:
+                return f"{first} {'not ' * some}a multiple of {step}"
+            return f"{first} with a remainder by {step} of {_ends(self.kind, numbers[0])}"
+        less, more = name.partition(" minus ")[::2]
+        if more and (self.kind, self.numbers[0]) in ALIKE:
+            return ALIKE[self.kind, self.numbers[0]].format(less, more)
+        match self.kind:
+            case "multiple":
+                return f"{name} a multiple of {numbers[0]}"
+            case "no multiple":
+                least = f"of {numbers[1]} or more and " if len(numbers) > 1 else ""
+                return f"{name} {least}not a multiple of {numbers[0]}"
+            case "remainders":
+                return f"{name} with a remainder by {numbers[0]} of {', '.join(numbers[1:])}"
+            case "no power of two":
+                return f"{name} not a power of two"
+        return f"{name} {_ends(self.kind, numbers[0])}" if self.kind == "other" else f"{name} of {_ends(self.kind, numbers[0])}"
+
+
+ALIKE = {
+    ("equal", 0.0): "as many {} as {}", ("other", 0.0): "not as many {} as {}", ("least", 1.0): "more {} than {}",
+    ("most", -1.0): "fewer {} than {}", ("most", 0.0): "at most as many {} as {}", ("least", 0.0): "at least as many {} as {}",
+}  # fmt: skip
+
+
+def _ends(kind: str, number: str) -> str:
+    """Return a limit or a number in words."""
+    return {"least": f"{number} or more", "most": f"{number} or less", "other": f"other than {number}"}.get(kind, number)
+
+
+def is_power_of_two(n: float) -> bool:
+    """Return whether a number is a power of two."""
+    return n >= 1 and float(n).is_integer() and int(n) & (int(n) - 1) == 0
+
+
+def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[Rule]:
+    """Yield the rules of one quantity that all calls of an outcome meet, the plainest first."""
+    low, high = min(having), max(having)
+    yield Rule(name, "least", (low,))
+    yield Rule(name, "most", (high,))
+    if low == high:
+        yield Rule(name, "equal", (low,))
+    if len(lacking) == 1 and not lacking & having:
+        yield Rule(name, "other", (*lacking,))
+    if not all(float(n).is_integer() for n in having):
+        return
+    for step in STEPS:
+        rests = {n % step for n in having}
+        if rests == {0}:
+            yield Rule(name, "multiple", (step,))
+        if 0 not in rests:
+            yield Rule(name, "no multiple", (step,))
+            yield Rule(name, "no multiple", (step, low))
+        if step > 2 and 0 < len(rests) < min(step - 1, SHOWN):
+            yield Rule(name, "remainders", (step, *sorted(rests)))
+    if not any(map(is_power_of_two, having)):
+        yield Rule(name, "no power of two")
+
+
+def fitting(samples: Sequence[Sample], names: Iterable[str], direct: Iterable[str], exceptions: float = 0.0) -> list[Rule]:
+    """
+    Return the rules that part samples, the plainest first: of a number that was changed itself, then by the order of kinds.
+
+    A wrong call may be right by chance, where its values are weak: `exceptions` says which share of right ones may meet a rule.
+    """
+    having, lacking = ([numbers for numbers, has in samples if has == wanted] for wanted in (True, False))
+    if not having or not lacking:
+        return []
+    found: list[tuple[tuple[float, ...], Rule]] = []
+    direct = {*direct}
+    for name in names:
+        if not all(name in numbers for numbers, _ in samples):
+            continue
+        values = {numbers[name] for numbers in having}, {numbers[name] for numbers in lacking}
+        for place, rule in enumerate(candidates(name, *values)):
+            against = sum(rule.holds(numbers) for numbers in lacking)
+            if against <= exceptions * len(having) and against < len(lacking):
+                found.append(((against, name not in direct, place, len(rule.numbers)), rule))
+    return [rule for _, rule in sorted(found, key=lambda one: one[0])]
+
+
+def parted(rules: Sequence[Rule], numbers: Numbers) -> bool:
+    """Return whether rules differ about a call."""
+    return len({rule.holds(numbers) for rule in rules}) == 2

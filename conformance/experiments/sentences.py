@@ -1,0 +1,124 @@
+"""A cause in words: what calls have that are refused or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from posref.scaling import Scaling
+from posref.spec import REGISTRY
+
+from ..suite.axes import alternatives
+from .features import WORDS
+from .walk import Cause, kind_of
+
+VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
+FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",
+         "fractional": "fractional positions"}  # fmt: skip
+LIES = {"last": "the last of the keys", "first": "from the first key on", "beyond": "beyond the keys"}
+TEXTS = {
+    ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "rows of the same positions",
+    ("memory", "plain"): "contiguous inputs", ("memory", "strided"): "an input that is not contiguous",
+    ("memory", "broadcast"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
+    ("coordinates", "alike"): "the same coordinate along every axis",
+    ("coordinates", "unlike"): "coordinates that differ from axis to axis",
+    ("mask", "scattered"): "a mask that is not causal",
+}  # fmt: skip
+SHOWN = 4  # values that are told
+
+
+def sentence(op: str, cause: Cause) -> str:
+    """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
+    fresh = f" [{cause.true} of {cause.asked} fresh calls]" if cause.asked else ""
+    return f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}{fresh}"
+
+
+def conditions(op: str, cause: Cause) -> str:
+    """Return what calls have that have a cause, in words."""
+    own = [name for name in cause.shows if name in cause.features]
+    parts = [rule.text for rule in cause.rules] + [words(op, name, cause) for name in own]
+    beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
+    return ", with ".join(part for part in (*parts, *beside) if part)
+
+
+def words(op: str, name: str, cause: Cause) -> str:
+    """Return the values of one feature in words, those with which the outcome comes."""
+    shows, lacks = cause.shows[name], cause.lacks.get(name, [])
+    kind, _, rest = name.partition(" ")
+    match kind:
+        case "option":
+            return _of_option(rest, shows, lacks)
+        case "array":
+            return rest if shows == [True] else f"no {rest}"
+        case "leading":
+            return _leading(shows, lacks)
+        case "form":
+            return " or ".join(FORMS[value] for value in shows)
+        case "queries":
+            return f"queries {'not the last of the keys' if lacks == ['last'] else ' or '.join(map(LIES.__getitem__, shows))}"
+        case "way":
+            return " or ".join(_axes(op, way) for way in shows)
+        case "bits":
+            return f"reals of {' or '.join(map(str, shows))} bits"
+        case "size" | "start":
+            return f"{'positions from' if kind == 'start' else WORDS.get(rest, rest)} {_listed(shows)}"
+    return " or ".join(TEXTS.get((name, value), f"{name} {value}") for value in shows)
+
+
+def _of_option(name: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
+    """Return the values of an option in words: of records the types, or a type with what its values have alone."""
+    if lacks == [None] or (lacks and all(value is None for value in lacks)):
+        return f"{name} given" if not isinstance(shows[0], Scaling) or len(set(map(kind_of, shows))) == 1 else name
+    if isinstance(shows[0], bool) and len(shows) == 1:
+        return name if shows[0] else f"no {name}"
+    mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
+    if any(isinstance(value, Scaling) for value in shows):
+        kinds = list(dict.fromkeys("none" if value is None else kind_of(value) for value in shows))
+        fields = [_field(kind, shows, lacks) for kind in kinds if kind in mixed]
+        return f"{name} {', '.join(kind for kind in kinds if kind not in mixed)}{', '.join(fields)}".strip()
+    if len(lacks) == 1 and len(shows) > 1 and not isinstance(shows[0], str):
+        return f"{name} other than {_plain(lacks[0])}"
+    return f"{name} {_listed(shows)}"
+
+
+def _field(kind: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
+    """Return a type of records with the field whose values part those that show an outcome from those that lack it."""
+    having, others = ([vars(value) for value in values if kind_of(value) == kind] for values in (shows, lacks))
+    for name in having[0]:
+        own, other = ({repr(value[name]) for value in values} for values in (having, others))
+        if not own & other:
+            return f"{kind} with {name} {'other than ' + ', '.join(other) if len(other) < len(own) else ', '.join(sorted(own))}"
+    return f"some of {kind}"
+
+
+def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:
+    """Return numbers of leading axes in words, or their sizes where these decide."""
+    counts, others = ({len(value or ()) for value in values} for values in (shows, lacks))
+    if not counts & others:
+        few = sorted(counts)
+        least = few[0] if few and others and max(others) < few[0] else None
+        many = f"{least} or more" if least is not None and len(few) > 1 else " or ".join(COUNTS.get(n, str(n)) for n in few)
+        return f"{many} leading {'axis' if few == [1] else 'axes'}"
+    return f"leading axes of {_listed(shows)}"
+
+
+COUNTS: Mapping[int, str] = {0: "no", 1: "one", 2: "two", 3: "three"}
+
+
+def _axes(op: str, way: int) -> str:
+    """Return one alternative of the axes of an operation's first array that has several."""
+    for name, axes in REGISTRY[op].arrays.items():
+        ways = alternatives(axes.shape)
+        if len(ways) > 1:
+            return f"{name} of axes ({', '.join(ways[min(way, len(ways) - 1)])})"
+    return ""
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(map(_plain, values[:SHOWN])) + (", ..." if len(values) > SHOWN else "")
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.12g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,448 @@
+"""
+Finds the cause of an outcome by experiment (delta debugging).
+
+From a call with the outcome towards one that is answered rightly the features are changed, in halves and then one at a time,
+while the outcome stays. What is left is the smallest change that makes the difference. Then every value of these features is
+asked, numbers are bisected, and what the two calls have alike is changed too: a word without which the outcome goes away
+belongs to the cause. Fresh calls say whether the cause predicts what comes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+from posref.scaling import Scaling
+
+from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
+from .features import Features, domains, is_number, quantities
+from .rules import Numbers, Rule, fitting, parted
+
+CAUSES = 20  # of an outcome of one operation
+FRESH = 8  # calls that are predicted of each cause, half of them outside
+DRAWS = 60  # records that are drawn for them at most
+MASKED = 0.1  # of right calls may meet the rule of wrong ones: their values are weak
+NUMBERS = ("size ", "option ", "start")  # how the names of features begin that may be numbers
+PARTING = 24  # calls that are asked to tell rules apart
+OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
+AROUND = 6  # calls that were answered into which a cause is put
+WORDS = 12  # values of a feature that is asked about as a word
+
+
+@dataclass
+class Cause:
+    """
+    What calls of one outcome have, and others lack: values of features, and rules of numbers.
+
+    `shows` are the values of a feature with which the outcome was seen, `lacks` those with which it was not. `bad` and `good`
+    are the last calls of the walk. Of the fresh calls `asked`, `true` came out as predicted.
+    """
+
+    kind: str
+    bad: Features
+    good: Features
+    features: tuple[str, ...] = ()
+    shows: dict[str, list[Any]] = field(default_factory=dict)
+    lacks: dict[str, list[Any]] = field(default_factory=dict)
+    rules: list[Rule] = field(default_factory=list)
+    rough: bool = False  # whether its numbers follow no rule: it holds for the values that were seen
+    told: bool = False  # whether fresh calls were asked of it
+    asked: int = 0
+    true: int = 0
+
+    def holds(self, record: Features, numbers: Numbers) -> bool:
+        """Return whether a call has the cause."""
+        return all(name in record and self._shows(name, record[name]) for name in self.shows) and all(
+            rule.holds(numbers) for rule in self.rules
+        )
+
+    def _shows(self, name: str, value: Any) -> bool:
+        """Return whether the outcome comes with a value; of one that was not asked, whether it does with all of its kind."""
+        if repr(value) in map(repr, self.shows[name]):
+            return True
+        kinds = [{kind_of(other) for other in values} for values in (self.shows[name], self.lacks.get(name, ()))]
+        if repr(value) in map(repr, self.lacks.get(name, ())):
+            return False
+        types = is_scaling(value) and kinds[1] == {"NoneType"}  # each type that was asked shows it
+        return types or kind_of(value) in kinds[0] - kinds[1]
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of a value: a word itself, or the type of a number, a record or a list."""
+    return value if isinstance(value, str) else type(value).__name__
+
+
+class Experiment:
+    """Experiments with one operation in one dtype; `stored` are the records of calls that the suite asks."""
+
+    def __init__(self, asker: Asker, stored: Sequence[Features], answered: Sequence[Features], seed: int = 0) -> None:
+        self.asker, self.op = asker, asker.op
+        self.domains = domains(asker.op, stored)
+        self.rng = random.Random(f"{seed}/{asker.op}/{asker.dtype}")
+        self.answered = [self.full(record) for record in answered]
+        self.causes: list[Cause] = []
+        self.unexplained: list[Features] = []  # fresh calls with an outcome that has no cause
+        self.anchors: dict[bool, Features | None] = {}
+        self.numbers_of: dict[str, Numbers] = {}
+
+    def full(self, record: Features) -> Features:
+        """Return a record with all features of the operation, the usual ones where it lacks some."""
+        return {name: record.get(name, values[0]) for name, values in self.domains.items()}
+
+    def numbers(self, record: Features) -> Numbers:
+        """Return the quantities of a call; none where there is no such call."""
+        key = key_of(record)
+        if key not in self.numbers_of:
+            call = self.asker.call(record)
+            self.numbers_of[key] = {} if call is None else quantities(self.op, record, call)
+        return self.numbers_of[key]
+
+    @property
+    def kinds(self) -> set[str]:
+        """The outcomes of which there are causes."""
+        return {cause.kind for cause in self.causes}
+
+    def explained(self, record: Features, kinds: Iterable[str], besides: Cause | None = None) -> list[Cause]:
+        """Return the causes of some outcomes that a call has."""
+        wanted, numbers = {*kinds}, self.numbers(record)
+        return [one for one in self.causes if one.kind in wanted and one is not besides and one.holds(record, numbers)]
+
+    # ---- one call to begin with, and one to end with ----------------------------------------------------------------------
+    def anchor(self, *, right: bool) -> Features | None:
+        """Return a call that is answered; a `right` one whose values are strong, if there is one: far positions, all bits."""
+        if right not in self.anchors:
+            self.anchors[right] = self._anchor(right=right)
+        return self.anchors[right]
+
+    def _anchor(self, *, right: bool) -> Features | None:
+        """Return a call with the options of one that passed, if it has one, as strong as there is."""
+        usual = {name: values[0] for name, values in self.domains.items()}
+        words = [name for name in usual if name.startswith(("option ", "array ", "way"))]
+        options = {key_of(one): one for one in ({name: record[name] for name in words} for record in self.answered)}
+        bases = [{**usual, **one} for one in ({}, *[*options.values()][:OPTIONS])]
+        sized = [record for record in self.answered if all(n > 1 for name, n in record.items() if name in ("size T", "size K"))]
+        bases += self.rng.sample(sized, min(len(sized), SIZES)) if right else []
+        for start, bits in ((1000, 24), (1000, 8), (29, 8), (0, 24), (0, 8)) if right else ((1000, 8), (0, 8)):
+            strong = {name: value for name, value in (("start", start), ("bits", bits)) if value in self.domains.get(name, ())}
+            for one in bases:
+                record = {**one, **strong}
+                if (self.asker.outcome(record) == RIGHT) if right else (self.asker.answer(record) in ANY_ANSWER):
+                    return record
+        ask, wanted = (self.asker.outcome, (RIGHT,)) if right else (self.asker.answer, ANY_ANSWER)
+        return next((record for record in self.answered[:OPTIONS] if ask(record) in wanted), None)
+
+    def near(self, record: Features, kind: str) -> Features | None:
+        """Return the record of a call that is made with an outcome: the given one, or one that differs in one feature."""
+        ask = self._ask(kind)
+        if ask(record) == kind:
+            return record
+        if kind in ENDED:
+            return None
+        places = ("start", "bits", "form", "rows", "queries")
+        trials = ({**record, name: value} for name in places for value in self.domains.get(name, ()))
+        return next((trial for trial in trials if ask(trial) == kind), None)
+
+    def _ask(self, kind: str) -> Callable[[Features], str]:
+        return self.asker.outcome if kind == WRONG else self.asker.answer
+
+    def _is_good(self, kind: str, outcome: str) -> bool:
+        return outcome == RIGHT if kind == WRONG else outcome in ANY_ANSWER
+
+    # ---- the walk ---------------------------------------------------------------------------------------------------------
+    def learn(self, kind: str, records: Iterable[Features]) -> None:
+        """Find causes of an outcome, until each of some records, which have it, has a cause."""
+        records = [*records]
+        good = self.anchor(right=kind == WRONG) if records else None
+        if good is None:
+            return
+        left = sorted(map(self.full, records), key=lambda record: (len(differing(record, good)), key_of(record)))
+        for record in left:
+            known = self.explained(record, (kind, *ENDED))
+            if known or len(self.causes) >= CAUSES or self.asker.calls >= self.asker.budget:
+                continue
+            bad = self.near(record, kind)
+            if bad is not None and not self.explained(bad, (kind,)):
+                self._add(self.cause(bad, good, kind))
+
+    def complete(self, kind: str, names: Sequence[str]) -> None:
+        """Learn what else comes of some features, where a cause has one of them: each of their values is asked alone."""
+        good = self.anchor(right=kind == WRONG)
+        if good is None or not any({*cause.features} & {*names} for cause in self.causes if cause.kind == kind):
+            return
+        trials = [{**good, name: value} for name in names for value in self.domains.get(name, ())]
+        self.learn(kind, [trial for trial in trials if self._ask(kind)(trial) == kind])
+
+    def _add(self, cause: Cause) -> None:
+        if cause.features:
+            self.causes.append(cause)
+
+    def cause(self, bad: Features, good: Features, kind: str) -> Cause:
+        """Return the cause of an outcome: the smallest change from the good call to the bad one that gives it."""
+        bad = self._fewest(bad, good, kind) if kind in ENDED else self._nearer(self._nearer(bad, good, kind), good, kind)
+        found = Cause(kind, bad, good, tuple(differing(bad, good)))
+        numbers = [name for name in found.features if self._is_numeric(name, bad, good)]
+        for name in found.features:
+            self._sweep(found, name, self._values(name, numbers, kind))
+        needed = tuple(name for name in found.features if found.lacks[name])  # without the others there is no such call
+        if needed:
+            found.features, numbers = needed, [name for name in numbers if name in needed]
+            found.shows = {name: values for name, values in found.shows.items() if name in needed}
+        numbers += self._context(found)
+        if numbers:
+            self._number(found, numbers)
+        return found
+
+    def _is_numeric(self, name: str, bad: Features, good: Features) -> bool:
+        numeric = [value for value in self.domains[name] if is_number(value)]
+        return name.startswith(NUMBERS) and is_number(bad[name]) and is_number(good[name]) and len(numeric) > 2
+
+    def _values(self, name: str, numbers: Sequence[str], kind: str) -> list[Any]:
+        """Return the values of a feature to ask: all of numbers and words, of records, lists and other numbers two a kind."""
+        values = self.domains[name]
+        if kind in ENDED or name in numbers or name == "leading axes":
+            return values[:6] if kind in ENDED else values
+        first = {kind_of(value): value for value in reversed(values)}
+        last = {kind_of(value): value for value in values}
+        return [*first.values(), *last.values()]
+
+    def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
+        """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
+        shows, lacks = found.shows.setdefault(name, []), found.lacks.setdefault(name, [])
+        for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
+            if repr(value) in map(repr, (*shows, *lacks)):
+                continue
+            outcome = self._ask(found.kind)({**found.bad, name: value})
+            if outcome == found.kind and (value == found.bad[name] or not self._has_other(found, name, value)):
+                shows.append(value)
+            elif self._is_good(found.kind, outcome):
+                lacks.append(value)
+        mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
+        left = [v for v in self.domains[name] if kind_of(v) in mixed and repr(v) not in map(repr, (*shows, *lacks))]
+        if left and found.kind not in ENDED and not is_number(left[0]) and not isinstance(left[0], tuple):
+            self._sweep(found, name, left)  # of a type of records some: each is asked
+
+    def _has_other(self, found: Cause, name: str, value: Any) -> bool:
+        """Return whether the outcome with a value has a cause of its own, that is known."""
+        return bool(self.explained({**found.bad, name: value}, (found.kind,)))
+
+    def _nearer(self, record: Features, to: Features, kind: str) -> Features:
+        """Return a record changed towards another, in halves and one by one, as far as the outcome stays."""
+        ask, size = self._ask(kind), 1 << 9
+        while size:
+            left = differing(record, to)
+            for at in range(0, len(left), size):
+                trial = {**record, **{name: to[name] for name in left[at : at + size]}}
+                if ask(trial) == kind and not self.explained(trial, (kind,)):
+                    record = trial
+            size = min(size, max(len(differing(record, to)), 1)) // 2
+        return record
+
+    def _fewest(self, bad: Features, good: Features, kind: str) -> Features:
+        """Return a record with the fewest features of a bad call, where each bad call costs a process and a good one none."""
+        names = differing(bad, good)
+        for count in (1, 2):
+            for several in combinations(names, count):
+                trial = {**good, **{name: bad[name] for name in several}}
+                if self.asker.answer(trial) == kind:
+                    return trial
+        return bad
+
+    def _context(self, found: Cause) -> list[str]:
+        """Add words that both calls have and that must stay for the outcome; return the numbers that must."""
+        if self._holds_around(found):
+            return []
+        numbers = []
+        for name, values in self.domains.items():
+            if name in found.features or (found.kind in ENDED and self.asker.processes > 1 and name not in ("leading axes",)):
+                continue
+            others = [value for value in values if repr(value) != repr(found.bad[name])]
+            numeric = [value for value in others if is_number(value)]
+            is_word = not (is_number(found.bad[name]) and len(numeric) > 2)
+            few = list({kind_of(value): value for value in reversed(others)}.values())[:WORDS]
+            few = few if is_word else numeric[:1] + numeric[len(numeric) // 2 :][:1]
+            few = others if name == "leading axes" else few
+            outcomes = [self._ask(found.kind)({**found.bad, name: value}) for value in few]
+            if not any(self._is_good(found.kind, outcome) for outcome in outcomes):
+                continue
+            self._sweep(found, name, self._values(name, () if is_word else (name,), found.kind))
+            if not is_word:
+                numbers.append(name)
+        return numbers
+
+    def _holds_around(self, found: Cause) -> bool:
+        """Return whether the outcome comes in several calls that were answered, once they have the features of the cause."""
+        changed = {name: found.bad[name] for name in found.features}
+        ask, count = self._ask(found.kind), 0
+        for record in self.rng.sample(self.answered, len(self.answered)) if found.kind not in ENDED else ():
+            trial = {**record, **changed}
+            if self.asker.is_known(trial) or not self._is_good(found.kind, ask(record)):
+                continue
+            outcome = ask(trial)
+            if self._is_good(found.kind, outcome):
+                return False
+            count += outcome == found.kind
+            if count == AROUND:
+                return True
+        return False
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------------
+    def _number(self, found: Cause, numbers: list[str]) -> None:
+        """Give a cause the rule of its numbers, or the values that were seen where no rule holds."""
+        for name in numbers:
+            self._bisect(found, name)
+            found.shows.pop(name, None)
+        rule = self._rule(found, numbers, {})
+        if rule is not None:
+            found.rules.append(rule)
+            return
+        for name in numbers:
+            fixed = {other: [found.bad[other]] for other in numbers if other != name}
+            rule = self._rule(found, [name], fixed)
+            if rule is not None:
+                found.rules.append(rule)
+            else:
+                found.rough = True
+                self._sweep(found, name, self.domains[name])
+
+    def _bisect(self, found: Cause, name: str) -> None:
+        """Ask between neighbouring values of which one shows the outcome and the other does not."""
+        ask = self._ask(found.kind)
+        for ends in map(list, pairwise(sorted({*found.shows[name], *found.lacks[name]}))):
+            outcomes = [ask({**found.bad, name: value}) for value in ends]
+            while ends[1] - ends[0] > 1 and (outcomes[0] == found.kind) != (outcomes[1] == found.kind):
+                middle = sum(ends) // 2
+                outcome = ask({**found.bad, name: middle})
+                if outcome not in outcomes:
+                    break
+                ends[outcomes.index(outcome)] = middle
+
+    def _rule(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> Rule | None:
+        """Return the rule of one quantity that parts the calls asked; while several do, one on which they differ is asked."""
+        within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
+        names, direct = self._moving(found, numbers), {name.split(" ", 1)[-1] for name in numbers}
+        exceptions = MASKED if found.kind == WRONG else 0.0
+
+        def rules() -> list[Rule]:
+            samples = []
+            for record, outcome in self.asker.known.values():
+                bad = outcome == found.kind
+                if not (bad or self._is_good(found.kind, outcome)) or not within.holds(record, self.numbers(record)):
+                    continue
+                if not (bad and self.explained(record, (found.kind,))):
+                    samples.append((self.numbers(record), bad))
+            return fitting(samples, names, direct, exceptions)
+
+        left, trials = rules(), self._near(found, numbers, fixed)
+        asked = 0
+        for record in trials:
+            if len(left) < 2 or asked >= PARTING:
+                break
+            if self.asker.is_known(record) or not parted(left, self.numbers(record)) or self.explained(record, (found.kind,)):
+                continue
+            asked += 1
+            if self._ask(found.kind)(record) not in (NO_CALL, SPENT):
+                left = rules()
+        return left[0] if left else None
+
+    def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
+        """Return the quantities that change with some numbers, those of fewest parts first."""
+        here = self.numbers(found.bad)
+        changed = [self.numbers({**found.bad, name: value}) for name in numbers for value in self.domains[name]]
+        return [name for name in here if any(other and other.get(name) != here[name] for other in changed)]
+
+    def _near(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> list[Features]:
+        """Return records near a cause whose numbers differ, in a random order."""
+        base = [{**found.bad, name: value} for name in numbers for value in self.domains[name]]
+        related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
+        trials = [{**one, name: value} for one in base for name in related for value in self.domains[name][:8]]
+        self.rng.shuffle(trials)
+        return [{**trial, **{name: values[0] for name, values in fixed.items()}} for trial in trials[:400]]
+
+    # ---- predictions ------------------------------------------------------------------------------------------------------
+    def predict(self, kinds: Iterable[str]) -> None:
+        """Ask fresh calls inside and outside of every cause, and count what comes as predicted; mend or drop a cause else."""
+        wanted = {*kinds} - {*ENDED}
+        while left := [cause for cause in self.causes if cause.kind in wanted and not cause.told]:
+            cause = left[0]
+            cause.told = True
+            against = self._predict(cause)
+            if against is None:
+                continue
+            self.causes.remove(cause)
+            narrower = self._narrower(cause, against)
+            if narrower is not None:
+                self.causes.append(narrower)
+                narrower.told = True
+                if self._predict(narrower) is not None:
+                    self.causes.remove(narrower)
+
+    def _predict(self, cause: Cause) -> Features | None:
+        """Ask fresh calls of one cause; return one that has it and came out otherwise, if there is one."""
+        inside, outside, missed = 0, 0, None
+        for _ in range(DRAWS):
+            if inside + outside >= FRESH:
+                break
+            base = cause.bad if inside <= outside else self.rng.choice((cause.bad, cause.good))
+            record = self._drawn(base, cause, keep=inside <= outside)
+            if self.asker.is_known(record) or not self.numbers(record):
+                continue
+            has = cause.holds(record, self.numbers(record))
+            if self.explained(record, self.kinds, besides=cause):
+                continue
+            if (inside if has else outside) >= FRESH // 2:
+                continue
+            outcome = self._ask(cause.kind)(record)
+            if outcome == cause.kind and not has:
+                self.learn(cause.kind, [record])  # it may have another cause
+            if not (outcome == cause.kind or self._is_good(cause.kind, outcome)) or self.explained(record, self.kinds, cause):
+                continue
+            inside, outside = inside + has, outside + (not has)
+            if not has and outcome == cause.kind:
+                self.unexplained.append(record)
+                continue
+            cause.asked += 1
+            cause.true += (outcome == cause.kind) is has
+            if has and outcome != cause.kind:
+                missed = missed or record
+        return missed if cause.true < cause.asked - (cause.kind == WRONG) else None
+
+    def _drawn(self, record: Features, cause: Cause, *, keep: bool) -> Features:
+        """Return a record with some features drawn anew; to `keep` the cause, none of its own but by another value of it."""
+        free = [name for name in self.domains if not (keep and name in cause.features)]
+        found = dict(record)
+        for name in self.rng.sample(free, min(len(free), self.rng.choice((1, 2, 3)))):
+            found[name] = self.rng.choice(cause.shows[name] if keep and cause.shows.get(name) else self.domains[name])
+        if keep:
+            found |= {name: self.rng.choice(cause.shows.get(name) or self.domains[name]) for name in cause.features}
+        return found
+
+    def _narrower(self, cause: Cause, against: Features) -> Cause | None:
+        """Return a cause with what tells its own call from one that it predicted wrongly."""
+        found = self.cause(cause.bad, against, cause.kind)
+        if not found.features:
+            return None
+        return replace(
+            found, good=cause.good, features=tuple(dict.fromkeys((*cause.features, *found.features))),
+            shows={**cause.shows, **found.shows}, lacks={**cause.lacks, **found.lacks},
+            rules=list(dict.fromkeys((*cause.rules, *found.rules))), rough=cause.rough or found.rough,
+        )  # fmt: skip
+
+    def steady(self) -> bool:
+        """Return whether the two ends of every cause come out the same in a new process, in another order."""
+        ends = [(record, cause.kind, bad) for cause in self.causes for record, bad in ((cause.bad, True), (cause.good, False))]
+        ends = [one for one in ends if one[1] not in ENDED]
+        outcomes = self.asker.again([record for record, _, _ in ends])
+        return all((outcome == kind) is bad for (_, kind, bad), outcome in zip(ends, outcomes, strict=True))
+
+
+def differing(record: Features, other: Features) -> list[str]:
+    """Return the names of features in which two records differ."""
+    return [name for name in record if repr(record[name]) != repr(other[name])]
+
+
+def is_scaling(value: Any) -> bool:
+    """Return whether a value is a record of `posref.scaling`."""
+    return isinstance(value, Scaling)
