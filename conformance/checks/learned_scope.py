@@ -16,7 +16,7 @@ from posref.spec import REGISTRY, Flag, OneOf, Record
 from ..experiments.asker import REFUSED, Asker
 from ..experiments.features import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
-from ..experiments.sentences import conditions
+from ..experiments.sentences import conditions, is_vague
 from ..experiments.walk import Cause, Experiment, is_scaling
 from ..targets.base import Target
 from ..traits import DEFAULT, GIVEN, defaults, numbers_or_none, vocabulary
@@ -24,9 +24,7 @@ from .scope import Asked, Bound, Restriction, infer, on_axis
 
 CALLS = 500  # of one operation, at most
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
-    "rank", "one", "rotated", "partial", "negative", "numbers", "per_row", "positions", "position", "tokens", "queries", "keys",
-    "head_size", "rows", "taps", "axes", "strided", "odd_dim", "odd_taps", "not_square", "unequal", "tokens_before_heads",
-    "heads_not_power_of_two", "unequal_coordinates",
+    "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
 })  # fmt: skip
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
@@ -54,8 +52,7 @@ class Trials:
         found, left = learn(trial, every)
         if trial.anchor(right=False) is None:
             return infer(op, every, enough)
-        known = [*(one for one in every if one.answered), *left]
-        others, left = infer(op, known, enough, besides=ASKED | {*REGISTRY[op].domains})
+        others, left = infer(op, every, enough, besides=ASKED | {*REGISTRY[op].domains}, refused=left)
         return [*found, *others], left
 
     def begin(self, op: str, dtype: str, every: Sequence[Asked]) -> Experiment:
@@ -100,10 +97,11 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     """Return what an operation refuses, each with the cases that it explains and none before it does, and what is left."""
     refused = [one for one in every if not one.answered]
     trial.learn(REFUSED, [record for one in refused if one.case.kind != "vjp" for record in records_of(one)])
-    trial.complete(REFUSED, PLACES)
-    trial.predict((REFUSED,))
-    causes = [cause for cause in trial.causes if cause.kind == REFUSED]
     cases = described(trial, every)
+    trial.complete(REFUSED, PLACES)
+    trial.hold_to([call for one in every if one.verdict == "pass" for call in cases[one.id]], REFUSED)
+    trial.predict((REFUSED,))
+    causes = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     found = []
     for restriction, several in [*_of_positions(trial.op, causes), *((_restriction(trial, c), [c]) for c in causes)]:
         own = [cause for cause in several if cause in causes]
@@ -113,11 +111,30 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
             covers |= _by_traits(restriction, every)
             fresh = sum(cause.true for cause in own), sum(cause.asked for cause in own)
             found.append(replace(restriction, covers=frozenset(covers), fresh=fresh))
-    told, left = [], refused
+    told, left = list[Restriction](), refused
     for one in sorted(found, key=lambda one: -len(one.covers)):
-        told.append(replace(one, outside=tuple(case for case in left if case.id in one.covers)))
-        left = [case for case in left if case.id not in one.covers]
+        outside = tuple(case for case in left if case.id in one.covers)
+        if outside or (one.fresh[1] and not one.covers):
+            told.append(replace(one, outside=outside))
+            left = [case for case in left if case.id not in one.covers]
     return told, left
+
+
+def merged(causes: Sequence[Cause]) -> list[Cause]:
+    """Return causes, those of values of one feature alone put together."""
+    found: dict[str, Cause] = {}
+    rest = []
+    for cause in causes:
+        if len(cause.shows) != 1 or cause.rules or cause.rough:
+            rest.append(cause)
+            continue
+        [name] = cause.shows
+        before = found.get(name, cause)
+        shows = [*before.shows[name], *(cause.shows[name] if before is not cause else ())]
+        lacks = [value for value in before.lacks[name] if repr(value) not in map(repr, shows)]
+        true, asked = (n + m for n, m in zip((before.true, before.asked), (cause.true, cause.asked), strict=True))
+        found[name] = cause if before is cause else replace(before, shows={name: shows}, lacks={name: lacks}, true=true, asked=asked)
+    return [*found.values(), *rest]
 
 
 def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
@@ -178,6 +195,8 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
         return rest, frozenset[Any]({True} if shows == [False] else ())
     if name == "form" and shows == ["fractional"]:
         return "numbers", frozenset({"integers", "whole floats"})
+    if name == "bands":
+        return "bands", frozenset(lacks)
     axis = NOT_OFFERED.get((name, shows[0])) if len(shows) == 1 else None
     return None if axis is None or axis not in vocabulary(op) else (axis, frozenset[Any]())
 
@@ -185,7 +204,7 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
 def _limit(op: str, rule: Rule) -> tuple[str, Any] | None:
     """Return a limit on a number; of one token, query or key a word."""
     axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
-    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest position", "spread of ")):
+    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest ", "spread of ")):
         return None
     first = rule.numbers[0] if rule.numbers else 0.0
     match rule.kind:
@@ -196,7 +215,11 @@ def _limit(op: str, rule: Rule) -> tuple[str, Any] | None:
         case "most" if axis:
             return axis, Bound(low=first + 1)
         case "equal" if axis in ("tokens", "queries", "keys") and first == 1:
-            return "one", frozenset({"token", "query", "key"} - {"query" if axis == "queries" else axis[:-1]})
+            return "one", frozenset(vocabulary(op)["one"] or ()) - {"query" if axis == "queries" else axis[:-1]}
+        case "least" if rule.quantity.startswith("spread of ") and first == 1:
+            return f"unequal_{rule.quantity.removeprefix('spread of ')}", frozenset()
+        case "most" if rule.quantity.startswith("smallest of ") and first == 1:
+            return f"one_{rule.quantity.removeprefix('smallest of ')}", frozenset()
         case "other" if axis:
             return axis, Bound(first, first)
         case "no multiple" if axis and len(rule.numbers) == 1:

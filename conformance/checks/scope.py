@@ -80,18 +80,25 @@ class Restriction:
 
 
 def infer(
-    op: str, asked: Sequence[Asked], enough: int = ENOUGH, besides: Container[str] = ()
-) -> tuple[list[Restriction], list[Asked]]:
+    op: str, asked: Sequence[Asked], enough: int = ENOUGH, *, besides: Container[str] = (),
+    refused: Sequence[Asked] | None = None,
+) -> tuple[list[Restriction], list[Asked]]:  # fmt: skip
     """
     Return the restrictions that explain what was not answered, and what none explains.
 
     At least `enough` cases must ask for what a restriction excludes. Nothing is said on the axes `besides`: these were asked.
+    Those that were not answered are explained, or of these only some that were `refused`.
     """
-    refused = [one for one in asked if not one.answered]
+    refused = [one for one in asked if not one.answered] if refused is None else refused
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
-    pairs = [one for one in _pairs(op, asked, enough) if one.axis[0] == "dtype" or one.axis[1] not in besides]
+    pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
     found, left = _fewest(op, singles, pairs, refused)
     return [one if len(one.axis) == 1 else _only_needed(one) for one in found], left
+
+
+def _are_of_dtypes(restriction: Restriction, asked: Sequence[Asked]) -> bool:
+    """Return whether a pair is of a dtype, where several are asked: an experiment has one."""
+    return restriction.axis[0] == "dtype" and len({one.dtype for one in asked}) > 1
 
 
 def apply(op: str, stated: Mapping[str, Any], asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:

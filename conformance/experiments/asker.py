@@ -14,6 +14,7 @@ from ..targets.base import Target
 from .features import FLAGS, LARGEST, Features, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
+NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing
 ENDED = ("crash", "timeout", "protocol")  # outcomes after which nothing can be asked of this process
 ANY_ANSWER = (RIGHT, WRONG, ANSWERED)
 PROCESSES = 6  # new ones, after a call that ended one
@@ -114,10 +115,10 @@ class Asker:
             if stopped.verdict == "not-run" and started:  # an earlier call had ended the process
                 return self.asked(call, record, judged=judged)
             return stopped.verdict if stopped.verdict in ENDED else SPENT
+        if not any(x.size for x in call.expected.values()):
+            return NO_VALUES
         if not judged:
             return ANSWERED
-        if not any(x.size for x in call.expected.values()):
-            return "no values"
         claim = held_to(self.op, self.target.claims[self.dtype])
         bare = replace(call, expected={})
         verdict = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS).verdict

@@ -78,6 +78,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         found["queries"] = list(QUERIES)
     if "mask" in record.arrays and record.arrays["mask"].shape.endswith("Q K"):
         found["mask"] = ["scattered", "causal"]
+    if "bands" in record.arrays:
+        found["bands"] = ["other", "powers of two"]
     if tokens:
         found |= {"memory": [*FLAGS], "bits": [8, 24]}
     found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
@@ -125,11 +127,15 @@ def read(op: str, call: Call, flags: Sequence[str] = ()) -> Features:
     tokens = {name: alternative(op, record.arrays[name].shape, found["way"]) for name in loose}
     full = [name for name, axes in tokens.items() if call.inputs[name].ndim >= len(axes) - 1 + len(found["leading axes"] or ())]
     found["rows"] = "of their own" if full and found["leading axes"] else "alike"
-    found |= _positions(op, call)
+    found |= _positions(op, call, found["way"])
     if "mask" in call.inputs:
         mask = call.inputs["mask"]
         causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
         found["mask"] = "causal" if causal else "scattered"
+    if "bands" in call.inputs:
+        bands = call.inputs["bands"]
+        powers = bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size))
+        found["bands"] = "powers of two" if powers else "other"
     found["memory"] = next((word for word, own in FLAGS.items() if own and {*own} <= {*flags}), "plain")
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
@@ -164,14 +170,16 @@ def _sizes(op: str, call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: size for name, size in known.items() if name not in options}
 
 
-def _positions(op: str, call: Call) -> Features:
+def _positions(op: str, call: Call, way: int) -> Features:
     """Return the form and the start of positions, whether rows and coordinates differ, and how queries lie to keys."""
     given = {name: np.asarray(call.inputs[name]) for name in positions_of(op) if name in call.inputs}
     found: Features = {}
     keys = given.get("k_positions", next(iter(given.values()), np.empty(0)))
     if not keys.size:
         return found
-    keys = keys[..., 0] if keys.ndim > 1 and keys.shape[-1] == 1 and keys.shape[-2] > 1 else keys
+    name = "k_positions" if "k_positions" in given else next(iter(given))
+    behind = alternative(op, REGISTRY[op].arrays[name].shape, way)[-1:] == ["1"]  # an axis for heads, behind that of tokens
+    keys = keys[..., 0] if behind and keys.ndim > 1 else keys
     first = keys.reshape(-1, keys.shape[-1])[0] if keys.ndim else keys.reshape(1)
     steps = np.diff(first)
     sorted_form = "consecutive" if np.all(steps == 1) else "gaps" if np.all(steps > 0) else "unsorted"
@@ -219,6 +227,8 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
             arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
         if record.get("mask") == "causal" and "mask" in arrays:
             arrays["mask"] = np.tril(np.ones_like(arrays["mask"]), arrays["mask"].shape[-1] - arrays["mask"].shape[-2])
+        if record.get("bands") == "powers of two":
+            arrays["bands"] = np.broadcast_to(2.0 ** np.arange(arrays["bands"].shape[-1]), arrays["bands"].shape).copy()
         inputs = {name: np.asarray(array) for name, array in arrays.items()}
         params = {name: value for name, value in params.items() if name in REGISTRY[op].domains and _is_told(op, name, value)}
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError):  # no such call
@@ -283,8 +293,10 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         if "rotary_dim" in part(record, "option "):
             rotated = record["option rotary_dim"] or first.shape[-1]
             found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}
+            if record["option rotary_dim"] is not None:
+                found["rotated share of the head"] = rotated / max(first.shape[-1], 1)
     leading = record.get("leading axes", ()) or ()
-    found |= {"leading axes": len(leading), "batch rows": math.prod(leading)}
+    found |= {"leading axes": len(leading), "batch rows": math.prod(leading), "size of the first axis": (*leading, 1)[0]}
     for name, value in part(record, "option ").items():
         if isinstance(value, tuple) and value:
             found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 STEPS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128)  # of which a number may be a multiple
-SHOWN = 6  # remainders of a rule
+SHOWN = 3  # remainders of a rule, at most
 Numbers = Mapping[str, float]
 Sample = tuple[Numbers, bool]  # the quantities of a call, and whether it had the outcome that a rule is of
 
@@ -106,7 +106,7 @@ def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[R
         if 0 not in rests:
             yield Rule(name, "no multiple", (step,))
             yield Rule(name, "no multiple", (step, low))
-        if step > 2 and 0 < len(rests) < min(step - 1, SHOWN):
+        if step > 2 and len(rests) < min(step - 1, SHOWN + 1) and len(having) > len(rests):
             yield Rule(name, "remainders", (step, *sorted(rests)))
     if not any(map(is_power_of_two, having)):
         yield Rule(name, "no power of two")

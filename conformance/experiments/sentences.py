@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any
 
 from posref.scaling import Scaling
@@ -19,6 +20,7 @@ LIES = {"last": "the last of the keys", "first": "from the first key on", "beyon
 TEXTS = {
     ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "rows of the same positions",
     ("memory", "plain"): "contiguous inputs", ("memory", "strided"): "an input that is not contiguous",
+    ("bands", "other"): "bands that are not powers of two", ("bands", "powers of two"): "bands that are powers of two",
     ("memory", "broadcast"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
     ("coordinates", "alike"): "the same coordinate along every axis",
     ("coordinates", "unlike"): "coordinates that differ from axis to axis",
@@ -74,21 +76,31 @@ def _of_option(name: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
     mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
     if any(isinstance(value, Scaling) for value in shows):
         kinds = list(dict.fromkeys("none" if value is None else kind_of(value) for value in shows))
-        fields = [_field(kind, shows, lacks) for kind in kinds if kind in mixed]
-        return f"{name} {', '.join(kind for kind in kinds if kind not in mixed)}{', '.join(fields)}".strip()
+        parts = [_field(kind, shows, lacks) for kind in kinds if kind in mixed]
+        return f"{name} {', '.join([*(kind for kind in kinds if kind not in mixed), *parts])}"
     if len(lacks) == 1 and len(shows) > 1 and not isinstance(shows[0], str):
         return f"{name} other than {_plain(lacks[0])}"
     return f"{name} {_listed(shows)}"
 
 
+def is_vague(cause: Cause) -> bool:
+    """Return whether a cause has some records of a type and not others, and no field tells them apart by its default."""
+    parted = ((cause.shows[name], cause.lacks.get(name, [])) for name in cause.shows if name.startswith("option "))
+    return any(
+        not _field(kind, shows, lacks)
+        for shows, lacks in parted
+        for kind in {kind_of(value) for value in shows if isinstance(value, Scaling)} & {kind_of(value) for value in lacks}
+    )
+
+
 def _field(kind: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
-    """Return a type of records with the field whose values part those that show an outcome from those that lack it."""
-    having, others = ([vars(value) for value in values if kind_of(value) == kind] for values in (shows, lacks))
-    for name in having[0]:
-        own, other = ({repr(value[name]) for value in values} for values in (having, others))
-        if not own & other:
-            return f"{kind} with {name} {'other than ' + ', '.join(other) if len(other) < len(own) else ', '.join(sorted(own))}"
-    return f"some of {kind}"
+    """Return a type of records with the field that all that show an outcome have, and none that lacks it; "" without one."""
+    having, others = ([value for value in values if kind_of(value) == kind] for values in (shows, lacks))
+    for one in fields(having[0]):
+        own, other = ({getattr(value, one.name) == one.default for value in values} for values in (having, others))
+        if one.default is not MISSING and own == {False} and other == {True}:
+            return f"{kind} with {one.name} given"
+    return ""
 
 
 def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:

@@ -167,6 +167,18 @@ class Experiment:
             if bad is not None and not self.explained(bad, (kind,)):
                 self._add(self.cause(bad, good, kind))
 
+    def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
+        """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
+        for cause in [one for one in self.causes if one.kind == kind]:
+            against = [record for record, numbers in known if cause.holds(record, numbers)]
+            if not against:
+                continue
+            self.causes.remove(cause)
+            good = next((record for record in against[:OPTIONS] if self._is_good(kind, self._ask(kind)(record))), None)
+            narrower = None if good is None else self._narrower(cause, good)
+            if narrower is not None and not any(narrower.holds(*one) for one in known):
+                self.causes.append(narrower)
+
     def complete(self, kind: str, names: Sequence[str]) -> None:
         """Learn what else comes of some features, where a cause has one of them: each of their values is asked alone."""
         good = self.anchor(right=kind == WRONG)
@@ -187,22 +199,25 @@ class Experiment:
         for name in found.features:
             self._sweep(found, name, self._values(name, numbers, kind))
         needed = tuple(name for name in found.features if found.lacks[name])  # without the others there is no such call
-        if needed:
-            found.features, numbers = needed, [name for name in numbers if name in needed]
-            found.shows = {name: values for name, values in found.shows.items() if name in needed}
+        found.features, numbers = needed, [name for name in numbers if name in needed]
+        found.shows = {name: values for name, values in found.shows.items() if name in needed}
+        if not needed:
+            return found
         numbers += self._context(found)
         if numbers:
             self._number(found, numbers)
         return found
 
     def _is_numeric(self, name: str, bad: Features, good: Features) -> bool:
+        if isinstance(bad[name], tuple) and isinstance(good[name], tuple):
+            return True  # how many there are, and the largest of them, are numbers
         numeric = [value for value in self.domains[name] if is_number(value)]
         return name.startswith(NUMBERS) and is_number(bad[name]) and is_number(good[name]) and len(numeric) > 2
 
     def _values(self, name: str, numbers: Sequence[str], kind: str) -> list[Any]:
         """Return the values of a feature to ask: all of numbers and words, of records, lists and other numbers two a kind."""
         values = self.domains[name]
-        if kind in ENDED or name in numbers or name == "leading axes":
+        if kind in ENDED or name in numbers or isinstance(values[0], tuple):
             return values[:6] if kind in ENDED else values
         first = {kind_of(value): value for value in reversed(values)}
         last = {kind_of(value): value for value in values}
@@ -214,15 +229,25 @@ class Experiment:
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
             if repr(value) in map(repr, (*shows, *lacks)):
                 continue
-            outcome = self._ask(found.kind)({**found.bad, name: value})
+            outcome = self._ask(found.kind)(self.changed(found.bad, name, value))
             if outcome == found.kind and (value == found.bad[name] or not self._has_other(found, name, value)):
                 shows.append(value)
             elif self._is_good(found.kind, outcome):
                 lacks.append(value)
         mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
         left = [v for v in self.domains[name] if kind_of(v) in mixed and repr(v) not in map(repr, (*shows, *lacks))]
-        if left and found.kind not in ENDED and not is_number(left[0]) and not isinstance(left[0], tuple):
+        if left and found.kind not in ENDED and is_scaling(left[0]):
             self._sweep(found, name, left)  # of a type of records some: each is asked
+
+    def changed(self, record: Features, name: str, value: Any) -> Features:
+        """Return a record with another value of a feature, and lists of as many entries beside a list, where it needs them."""
+        found = {**record, name: value}
+        if not isinstance(value, tuple) or name == "leading axes" or self.numbers(found):
+            return found
+        for other, values in self.domains.items():
+            if other != name and isinstance(record[other], tuple) and other.startswith("option "):
+                found[other] = next((v for v in values if len(v) == len(value)), record[other])
+        return found
 
     def _has_other(self, found: Cause, name: str, value: Any) -> bool:
         """Return whether the outcome with a value has a cause of its own, that is known."""
@@ -260,11 +285,11 @@ class Experiment:
                 continue
             others = [value for value in values if repr(value) != repr(found.bad[name])]
             numeric = [value for value in others if is_number(value)]
-            is_word = not (is_number(found.bad[name]) and len(numeric) > 2)
+            is_list = isinstance(found.bad[name], tuple)
+            is_word = not is_list and not (is_number(found.bad[name]) and len(numeric) > 2)
             few = list({kind_of(value): value for value in reversed(others)}.values())[:WORDS]
-            few = few if is_word else numeric[:1] + numeric[len(numeric) // 2 :][:1]
-            few = others if name == "leading axes" else few
-            outcomes = [self._ask(found.kind)({**found.bad, name: value}) for value in few]
+            few = few if is_word else others[:WORDS] if is_list else numeric[:1] + numeric[len(numeric) // 2 :][:1]
+            outcomes = [self._ask(found.kind)(self.changed(found.bad, name, value)) for value in few]
             if not any(self._is_good(found.kind, outcome) for outcome in outcomes):
                 continue
             self._sweep(found, name, self._values(name, () if is_word else (name,), found.kind))
@@ -292,7 +317,8 @@ class Experiment:
     def _number(self, found: Cause, numbers: list[str]) -> None:
         """Give a cause the rule of its numbers, or the values that were seen where no rule holds."""
         for name in numbers:
-            self._bisect(found, name)
+            if is_number(found.bad[name]):
+                self._bisect(found, name)
             found.shows.pop(name, None)
         rule = self._rule(found, numbers, {})
         if rule is not None:
@@ -304,13 +330,14 @@ class Experiment:
             if rule is not None:
                 found.rules.append(rule)
             else:
-                found.rough = True
+                found.rough = found.rough or is_number(found.bad[name])
                 self._sweep(found, name, self.domains[name])
 
     def _bisect(self, found: Cause, name: str) -> None:
         """Ask between neighbouring values of which one shows the outcome and the other does not."""
         ask = self._ask(found.kind)
-        for ends in map(list, pairwise(sorted({*found.shows[name], *found.lacks[name]}))):
+        whole = {value for value in (*found.shows[name], *found.lacks[name]) if type(value) is int}
+        for ends in map(list, pairwise(sorted(whole))):
             outcomes = [ask({**found.bad, name: value}) for value in ends]
             while ends[1] - ends[0] > 1 and (outcomes[0] == found.kind) != (outcomes[1] == found.kind):
                 middle = sum(ends) // 2
@@ -331,6 +358,8 @@ class Experiment:
                 bad = outcome == found.kind
                 if not (bad or self._is_good(found.kind, outcome)) or not within.holds(record, self.numbers(record)):
                     continue
+                if any(kind_of(record[name]) != kind_of(found.bad[name]) for name in numbers):
+                    continue
                 if not (bad and self.explained(record, (found.kind,))):
                     samples.append((self.numbers(record), bad))
             return fitting(samples, names, direct, exceptions)
@@ -350,12 +379,12 @@ class Experiment:
     def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
         """Return the quantities that change with some numbers, those of fewest parts first."""
         here = self.numbers(found.bad)
-        changed = [self.numbers({**found.bad, name: value}) for name in numbers for value in self.domains[name]]
+        changed = [self.numbers(self.changed(found.bad, name, value)) for name in numbers for value in self.domains[name]]
         return [name for name in here if any(other and other.get(name) != here[name] for other in changed)]
 
     def _near(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> list[Features]:
         """Return records near a cause whose numbers differ, in a random order."""
-        base = [{**found.bad, name: value} for name in numbers for value in self.domains[name]]
+        base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
         related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
         trials = [{**one, name: value} for one in base for name in related for value in self.domains[name][:8]]
         self.rng.shuffle(trials)
