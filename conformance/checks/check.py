@@ -21,9 +21,9 @@ from . import scope_statement
 from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
-from .learned_scope import CALLS, Trials
+from .learned_scope import CALLS, Progress, Trials
 from .scope import ENOUGH
-from .scope_result import Progress, settle, stated_scope, tell_of_scope
+from .scope_result import settle, stated_scope, tell_of_scope
 from .summary import finish
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _check(
     settle(operations, target, stated, trials, whole=complete and choice.is_whole, enough=enough)
     notes = []
     if seed is not None and complete and target.kind != "outputs":
-        judged = ask_fresh_calls(operations, target, stated, seed, progress)
+        judged = ask_fresh_calls(operations, stated, seed, trials)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
     tell_of_scope(operations, stated)

@@ -11,8 +11,7 @@ refuses all that is not in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,17 +22,20 @@ from posref.backends.rounding import BITS, round_to
 from posref.spec import REGISTRY, Axes, Integer, Real
 
 from ..calls import given_dtype, positions_of
+from ..experiments.asker import ENDED, REFUSED, WRONG, Asker
+from ..experiments.features import quantities, read
 from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
-from ..targets.base import Target
-from ..traits import LETTERS, RELATIONS, defaults, letters, traits_of
-from .scope import is_inside, is_known
-from .scope_result import CHANGES, NARROW, Asker, Progress, resized
+from ..traits import RELATIONS, defaults, letters, traits_of
+from .case_run import asked_in
+from .learned_scope import Trials
+from .scope import is_inside
+from .scope_result import NARROW
 from .scope_statement import Stated
 
 CALLS = 4  # of an operation
-REFUSED = 12  # cases of which other calls are tried while none is answered
+TRIED = 12  # cases of which calls are tried while none is answered
 LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
@@ -41,89 +43,57 @@ Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 
 
-def ask_fresh_calls(operations: Pairs, target: Target, stated: Stated, seed: int, progress: Progress | None) -> int:
+def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials) -> int:
     """Ask every operation that conforms a few fresh calls, and return how many were asked."""
     asked = 0
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [pair for pair in operations if pair[0].op == op]
         if all(operation.conformant for operation, _ in own):
-            asker = _ask(op, own, target, stated, np.random.default_rng([seed, *op.encode()]), progress)
-            asked += len(asker.results)
+            asked += _ask(op, own, stated, np.random.default_rng([seed, *op.encode()]), trials)
     return asked
 
 
-def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Generator, progress: Progress | None) -> Asker:
-    """Ask one operation in one dtype, and put what is wrong into its scope."""
+def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: Trials) -> int:
+    """Ask one operation in one dtype, put what is wrong into its scope, and return how many calls were asked."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
-    near = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
-    cases = [case for case in near if _is_small(case.calls[0])]
-    known = [traits_of(case, operation.dtype) for case in cases]
-    asker = Asker(target, op, operation.dtype, tuple(known), progress)
-
-    def is_wrong(case: LoadedCase, call: Call | None, name: str) -> bool:
-        result = None if call is None else asker.ask_shaped(f"{case.id}.{name}", call)
-        if call is None or result is None or result.verdict == "pass":
-            return False
-        traits = traits_of(replace(case, calls=(call,)), operation.dtype)
-        inside = is_known(traits, known) or (op in stated and is_inside(stated[op], traits))
-        refused = result.verdict == "unsupported"
-        if refused and not inside:
-            return False
-        text = f"it {'refuses' if refused else 'is wrong in'} a fresh call, {case.id} with other numbers: {result.message}"
-        _decide(own, "selective" if refused else result.verdict, text)
-        return True
-
-    order = [cases[at] for at in rng.permutation(len(cases))]
+    cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
+    cases = [case for case in cases if _is_small(case.calls[0])]
+    asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
     stored = [{**defaults(op), **call.params} for _, given in own for answer in given for call in answer.case.calls]
-    if any(is_wrong(case, fresh(case, operation.dtype, rng, stored), "fresh") for case in order[:CALLS]):
-        return asker
-    if op in stated or not any(one.counts["unsupported"] for one, _ in own):
-        return asker
-    for case, name, call in _others(order, near, operation.dtype, rng, stored):
-        if _answered(asker) or is_wrong(case, call, name):
-            return asker
-    if asker.results and not _answered(asker):
-        calls = "the fresh call" if len(asker.results) == 1 else f"all {len(asker.results)} fresh calls"
+    narrow = op not in stated and any(one.counts["unsupported"] for one, _ in own)
+    answered = refused = 0
+    for case in [cases[at] for at in rng.permutation(len(cases))][: TRIED if narrow else CALLS]:
+        if answered + refused >= CALLS and (answered or trials.right.get(op)):
+            break
+        call = fresh(case, operation.dtype, rng, stored)
+        if call is None or not asked_in(case, operation.dtype):
+            continue
+        outcome = asker.asked(call, case.flags)
+        answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
+        if outcome == REFUSED and _may_refuse(op, case, call, stated, trials):
+            continue
+        if outcome in (WRONG, REFUSED, "error", *ENDED):
+            verb = "refuses" if outcome == REFUSED else "is wrong in"
+            text = f"it {verb} a fresh call, {case.id} with other numbers: {asker.said}"
+            _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
+            return answered + refused
+    if narrow and refused and not answered and not trials.right.get(op):
+        calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = f"it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
         _decide(own, NARROW, f"its scope is too narrow: {text}")
-    return asker
+    return answered + refused
 
 
-def _answered(asker: Asker) -> int:
-    return sum(result.verdict != "unsupported" for result in asker.results.values())
-
-
-def _others(
-    small: Sequence[LoadedCase], near: Sequence[LoadedCase], dtype: str, rng: np.random.Generator, stored: Stored
-) -> Iterator[tuple[LoadedCase, str, Call | None]]:
-    """Yield more calls, also such as code of one base, or of positions from 0, answers."""
-    for case in small[CALLS:REFUSED]:
-        yield case, "fresh", fresh(case, dtype, rng, stored)
-    for case in (near[at] for at in rng.permutation(len(near))[:REFUSED]):
-        if not case.calls[0].inputs:
-            yield case, "whole", _with_other_options(case.op, case.calls[0], rng, stored, whole=True)
-            continue
-        for axis in LETTERS.values():
-            count = SHORTEST + int(rng.integers(4))
-            yield case, f"{axis}-{count}", _of_tokens(case, axis, count)
-
-
-def _of_tokens(case: LoadedCase, axis: str, count: int) -> Call | None:
-    """Return a small call with another number of tokens, queries or keys; None where its arrays do not fit together then."""
-    [call] = case.calls
-    changed: Call | None = None
-    with suppress(ValueError):
-        if axis == "tokens" and len(call.inputs) == 1 and tuple(call.inputs) == positions_of(case.op):
-            [(name, p)] = call.inputs.items()
-            if p.ndim and p.size:
-                changed = replace(call, inputs={name: resized(p, p.ndim - 1, count, follows=True)})
-        else:
-            changed = CHANGES[axis](case, count)
-        if changed is not None:
-            changed = replace(changed, expected=plain(case.op, changed.inputs, changed.params))
-            return changed if _is_small(changed) else None
-    return None
+def _may_refuse(op: str, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:
+    """Return whether a call that was refused lies outside of the scope, as far as it is known."""
+    if op in stated:
+        return not is_inside(stated[op], traits_of(replace(case, calls=(call,)), case.dtypes[0]))
+    if op not in trials.of:
+        return not call.inputs
+    record = trials.of[op].full(read(op, call, case.flags))
+    numbers = quantities(op, record, call)
+    return not call.inputs or any(cause.holds(record, numbers) for cause in trials.of[op].causes)
 
 
 def _decide(own: Pairs, decided: str, text: str) -> None:
@@ -200,12 +170,10 @@ def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.
     return arranged(drawn, axes)
 
 
-def _with_other_options(
-    op: str, call: Call, rng: np.random.Generator, stored: Stored, *, whole: bool = False
-) -> Call | None:  # fmt: skip
-    """Return a call without arrays of which one number is another, a real if it has any, unless `whole`; None without one."""
+def _with_other_options(op: str, call: Call, rng: np.random.Generator, stored: Stored) -> Call | None:
+    """Return a call without arrays of which one number is another, a real if it has any; None without one."""
     record, numbers = REGISTRY[op], {n: v for n, v in call.params.items() if type(v) in (int, float)}
-    reals = [n for n in numbers if isinstance(record.domains[n], Real) and not whole]
+    reals = [n for n in numbers if isinstance(record.domains[n], Real)]
     for name in map(str, rng.permutation(reals or [n for n in numbers if isinstance(record.domains[n], Integer)])):
         domain = record.domains[name]
         for k in map(int, rng.permutation(np.arange(1, 9))):

@@ -18,10 +18,12 @@ from ..experiments.features import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
 from ..experiments.sentences import conditions, is_vague
 from ..experiments.walk import Cause, Experiment, is_scaling
+from ..model import Call
 from ..targets.base import Target
 from ..traits import DEFAULT, GIVEN, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, infer, on_axis
 
+Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
@@ -41,8 +43,9 @@ class Trials:
     target: Target
     calls: int = CALLS
     seed: int = 0
-    progress: Callable[[str], None] | None = None
+    progress: Progress | None = None
     of: dict[str, Experiment] = field(default_factory=dict)
+    right: dict[str, list[Call]] = field(default_factory=dict)  # fresh calls inside of a scope, by operation
 
     def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
         """Return what an operation refuses, and the refused cases that nothing explains."""
@@ -133,7 +136,8 @@ def merged(causes: Sequence[Cause]) -> list[Cause]:
         shows = [*before.shows[name], *(cause.shows[name] if before is not cause else ())]
         lacks = [value for value in before.lacks[name] if repr(value) not in map(repr, shows)]
         true, asked = (n + m for n, m in zip((before.true, before.asked), (cause.true, cause.asked), strict=True))
-        found[name] = cause if before is cause else replace(before, shows={name: shows}, lacks={name: lacks}, true=true, asked=asked)
+        together = replace(before, shows={name: shows}, lacks={name: lacks}, true=true, asked=asked)
+        found[name] = cause if before is cause else together
     return [*found.values(), *rest]
 
 

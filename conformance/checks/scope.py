@@ -78,6 +78,10 @@ class Restriction:
     covers: frozenset[str] = frozenset()  # of one that was found by experiment, the cases that it excludes
     fresh: tuple[int, int] = (0, 0)  # fresh calls that came out as it predicts, and all that were asked
 
+    def leaves_out(self, one: Asked) -> bool:
+        """Return whether a case lies outside by this alone."""
+        return one.id in self.covers or self.excludes(one.traits)
+
 
 def infer(
     op: str, asked: Sequence[Asked], enough: int = ENOUGH, *, besides: Container[str] = (),
@@ -276,22 +280,6 @@ def _has_pair(first: str, second: str, missing: frozenset[tuple[Any, Any]]) -> C
         return any(a in traits.words.get(first, ()) and b in traits.words.get(second, ()) for a, b in missing)
 
     return has
-
-
-def is_known(traits: Traits, answered: Iterable[Traits]) -> bool:
-    """Return whether every word, every pair of words and every size of a case was answered: its refusal then has no reason."""
-    words: set[Any] = set()
-    sizes: dict[str, float] = {}
-    for one in answered:
-        words |= _together(one)
-        sizes |= {axis: max(own[-1], sizes.get(axis, own[-1])) for axis, own in one.sizes.items()}
-    return _together(traits) <= words and all(own[-1] <= sizes.get(axis, -1.0) for axis, own in traits.sizes.items())
-
-
-def _together(traits: Traits) -> set[Any]:
-    """Return the words of a case, and all pairs of them."""
-    words = [(axis, word) for axis, values in traits.words.items() for word in values]
-    return {*words, *combinations(sorted(words, key=str), 2)}
 
 
 # ---- the fewest axes ------------------------------------------------------------------------------------------------------

@@ -1,52 +1,46 @@
 """
-Gives every operation its scope after all of its cases were run: stated by the target, or inferred from its answers, and tried.
+Gives every operation its scope after all of its cases were run: stated by the target, or learned by experiment, and tried.
 
-What it passed must fail zeros, what it was given, and known mistakes: else too little was answered to speak of it.
-
-The limits of the scope are tried on both sides, with drawn calls: inside they must be answered and right, outside not wrong. A
-drawn call is a case that passed, at the limit, with its positions moved or its tokens and channels cut or repeated.
+What it passed must fail zeros, what it was given, and known mistakes: else too little was answered to speak of it. Calls that
+experiments made inside of the scope must be right, at its limits too.
 
 Which cases catch which deviation is recorded (`caught.json`, made with the docs). A deviation that no answered case catches
-does not act in the scope where one choice alone excludes every case that does: a mistake of YaRN, without scalings. Otherwise,
-and where sizes exclude them, a case that catches it is moved into the scope; if the deviation still shows there, the moved case
-is asked too, and judged live.
+does not act in the scope where one choice alone excludes every case that does: a mistake of YaRN, without scalings. Otherwise
+a case that catches it is moved into the scope; if the deviation still shows there, the moved case is asked too.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.spec import REGISTRY
-
 from .. import judge
-from ..calls import held_to, positions_of
-from ..errors import Failure, Stopped, Unsupported
-from ..model import Answer, Call, CaseResult, Limit, LoadedCase, Operation, Scope
-from ..proof.evaluation import plain
+from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
+from ..experiments.features import FLAGS, Features, read
+from ..experiments.walk import Experiment
+from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
-from ..targets.invocation import text_of
-from ..traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, in_dtype, letters, main_array, traits_of
+from ..traits import Traits, in_dtype, main_array, traits_of
 from . import scope_statement
-from .case_run import asked_in
 from .learned_scope import Trials
-from .scope import ENOUGH, Asked, Bound, Restriction, apply, is_inside, is_known
+from .scope import ENOUGH, Asked, Bound, Restriction, apply, is_inside
 from .scope_statement import Stated
+from .summary import call_in_words
 
-SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
-REFUSED = 3  # calls of a kind, after which nobody asks for it again
+LIMITED = {"position": "start", "tokens": "size T", "queries": "size Q", "keys": "size K", "head_size": "size D"}
+SIZES = frozenset({"tokens", "queries", "keys", "head_size"})
+UNJUDGED = (NO_VALUES, "not judged", "not asked")
+JUDGED = 12  # calls that experiments asked, which must be right
+MOVED = 4  # cases that catch a deviation and are moved into the scope
 PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
 RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Pairs = Sequence[tuple[Operation, list[Answer]]]
-Change = Callable[[LoadedCase, float], Call | None]
-LARGEST = 1 << 14  # numbers of a drawn call
-Progress = Callable[[str], None]  # called with the id of every case as it begins
 
 
 class Objection(NamedTuple):
@@ -131,13 +125,12 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
-        asker = Asker(target, op, own[0][0].dtype, tuple(one.traits for one in every if one.answered), trials.progress)
-        objection = _reason(every, restrictions, asker)
-        if not objection and op not in stated and len(passing) < ENOUGH <= enough:
+        objection = _reason(op, every, restrictions, trials, stated.get(op))
+        if not objection and op not in stated and len(passing) + len(trials.right.get(op, ())) < ENOUGH <= enough:
             text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"
             objection = Objection(NARROW, text)
-        scope.decided, scope.narrow = objection or _wrong_at_limit(every, restrictions, asker)
-        scope.drawn = len(asker.results)
+        scope.decided, scope.narrow = objection
+        scope.drawn = trials.of[op].asker.calls if op in trials.of else 0
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
     return scope
@@ -168,84 +161,67 @@ def _passing(own: Pairs) -> frozenset[str]:
     return frozenset(found)
 
 
-# ---- calls besides the stored ones ------------------------------------------------------------------------------------------
-@dataclass
-class Asker:
-    """A target that can still be asked, and what it said to drawn calls of one operation."""
-
-    target: Target
-    op: str
-    dtype: str
-    answered: tuple[Traits, ...] = ()  # what the stored cases have that it answered
-    progress: Progress | None = None
-    results: dict[str, CaseResult] = field(default_factory=dict)
-    right: list[tuple[Call, ...]] = field(default_factory=list)  # what it answered, and rightly
-
-    def ask(self, name: str, *calls: Call) -> CaseResult | None:
-        """
-        Return the verdict of drawn calls, asked in order as one case; each name is asked once.
-
-        None where nothing can be said: results are in files, or the class has no single answer.
-        """
-        if name in self.results:
-            return self.results[name]
-        return self.ask_shaped(name, *(replace(c, expected=plain(self.op, c.inputs, c.params)) for c in calls))
-
-    def ask_shaped(self, name: str, *calls: Call) -> CaseResult | None:
-        """Return the verdict of drawn calls as `ask` does; what they hold as expected has the right shapes and no other use."""
-        if self.target.kind == "outputs":
-            return None
-        if name not in self.results:
-            found = self._asked(name, calls)
-            if found is None:
-                return None
-            self.results[name] = found
-            if found.verdict == "pass":
-                self.right.append(calls)
-        return self.results[name]
-
-    def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
-        expected = [replace(c, widths={}, computed={}) for c in calls]
-        kind = "value" if len(calls) == 1 else "sequence"
-        case = LoadedCase(name, self.op, kind, "core", "", (self.dtype,), tuple(expected))
-        result = CaseResult(name, self.op, kind, "core", self.dtype, "pass")
-        if not asked_in(case, self.dtype):
-            return None
-        claim = held_to(self.op, self.target.claims[self.dtype])
-        if self.progress:
-            self.progress(name)
-        try:
-            outputs = [self.target.run(case, call, self.dtype) for call in case.calls]
-        except Unsupported as error:
-            return replace(result, verdict="unsupported", message=text_of(error) or "not implemented")
-        except Failure as failure:
-            return replace(result, verdict="fail", message=text_of(failure))
-        except Stopped as stopped:
-            return replace(result, verdict=stopped.verdict, message=text_of(stopped))
-        for call, given in zip(case.calls, outputs, strict=True):
-            judgement = judge.judge(self.op, call, given, claim, self.dtype, truth="live")
-            if judgement.failures:
-                return replace(result, verdict="fail", message=str(judgement.failures[0]))
-            if judgement.verdict != "pass":
-                return None
-        return result
-
-
 # ---- is enough inside it? --------------------------------------------------------------------------------------------------
-def _reason(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
+def _reason(
+    op: str, every: Sequence[Asked], restrictions: Sequence[Restriction], trials: Trials, stated: Mapping[str, Any] | None
+) -> Objection:
     """
     Return what the cases that passed do not tell from a right implementation; nothing if they tell all.
 
-    A function that cannot answer a case has failed it.
+    A function that cannot answer a case has failed it. What experiments were answered must be right.
     """
     passed = [one for one in every if one.verdict == "pass"]
     for returned, given in (("zeros", _zeros), ("its input", _given)):
         if not any(_differs(one.case, one.dtype, one.claim, given) for one in passed):
             return Objection(NARROW, f"its scope is too narrow: a function that returns {returned} passes")
-    for name in _unseen(every, restrictions, asker):
-        found = _acting(name, every, restrictions, asker)
-        if found:
-            return found
+    unseen = list(_unseen(every, restrictions, every[0].dtype)) if trials.can_ask() else []
+    if not unseen and op not in trials.of:
+        return NONE
+    trial = trials.begin(op, every[0].dtype, every)
+
+    def is_within(record: Features) -> bool:
+        call = trial.asker.call(record)
+        if call is None:
+            return False
+        if stated is not None:
+            case = replace(every[0].case, kind="value", flags=FLAGS[record.get("memory", "plain")], calls=(call,))
+            return is_inside(stated, traits_of(case, trial.asker.dtype))
+        return not trial.explained(record, trial.kinds)
+
+    found = [(record, outcome) for record, outcome in trial.judged(JUDGED) if is_within(record)]
+    for record, outcome in found:
+        if outcome not in (RIGHT, *UNJUDGED):
+            asked = call_in_words(trial.asker.case(trial.asker.call(record) or every[0].case.calls[0]))
+            text = f"it is wrong inside its scope, at {asked}: {trial.asker.messages[key_of(record)]}"
+            return Objection("fail" if outcome == WRONG else outcome, text)
+    right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
+    stored = [call.params for one in every for call in one.case.calls]
+    trials.right[op] = [call for call in right if call.inputs or call.params not in stored]
+    for name in unseen:
+        objection = _acting(name, every, trial, right, is_within)
+        if objection:
+            return objection
+    return _wrong_at_limit(trial, restrictions, stated=stated is not None)
+
+
+def _wrong_at_limit(trial: Experiment, restrictions: Sequence[Restriction], *, stated: bool) -> Objection:
+    """Return what is wrong at a limit: on it a call must be right, and beyond it not wrong."""
+    good = trial.anchor(right=False)
+    for restriction in restrictions if good is not None else ():
+        feature = LIMITED.get(restriction.axis[0]) if len(restriction.axis) == 1 else None
+        if not isinstance(restriction.allowed, Bound) or restriction.allowed.high is None or feature not in (good or ()):
+            continue
+        high = int(restriction.allowed.high)
+        start = max(int(trial.numbers(good or {}).get("largest position", 0)) - int((good or {}).get("start", 0)), 0)
+        for value, inside in ((high, True), (high - 1, True), (high + 1, False), (high + max(2, high // 2), False)):
+            record = {**(good or {}), str(feature): value - (start if feature == "start" else 0)}
+            outcome = trial.asker.outcome(record) if value > 0 else ""
+            told = f"at {restriction.axis[0].replace('_', ' ')} {value}"
+            if outcome == WRONG or (outcome in ENDED and inside):
+                side = f"inside its limit, {told}" if inside else f"beyond its limit, {told}"
+                return Objection("fail", f"{side}, it is wrong: {trial.asker.messages[key_of(record)]}")
+            if outcome == REFUSED and inside and stated:
+                return Objection("selective", f"it refuses a call inside its limit, {told}")
     return NONE
 
 
@@ -290,17 +266,17 @@ def caught(op: str) -> dict[str, frozenset[str]]:
     }
 
 
-def _unseen(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Iterator[str]:
+def _unseen(every: Sequence[Asked], restrictions: Sequence[Restriction], dtype: str) -> Iterator[str]:
     """Yield the deviations that no answered case catches although no restriction alone excludes all that do."""
     answered = {one.id for one in _with_values(every)}
-    known = {one.id: one.traits for one in every if one.dtype == asker.dtype}
+    known = {one.id: one for one in every if one.dtype == dtype}
     gradients = [restriction for restriction in restrictions if restriction.axis == ("gradient",)]
-    for name, ids in caught(asker.op).items():
+    choices = [restriction for restriction in restrictions if restriction.axis[0] not in SIZES]  # it acts at all sizes
+    for name, ids in caught(every[0].case.op).items():
         if ids & answered:
             continue
-        traits = [known[one] for one in ids if one in known and not any(r.excludes(known[one]) for r in gradients)]
-        choices = [restriction for restriction in restrictions if restriction.axis[0] not in SIZES]  # it acts at all sizes
-        if traits and not any(all(choice.excludes(one) for one in traits) for choice in choices):
+        catching = [known[one] for one in ids if one in known and not any(r.leaves_out(known[one]) for r in gradients)]
+        if catching and not any(all(choice.leaves_out(one) for one in catching) for choice in choices):
             yield name
 
 
@@ -309,38 +285,42 @@ def _with_values(every: Sequence[Asked]) -> list[Asked]:
     return [one for one in every if one.verdict == "pass" and one.case.kind != "vjp"]
 
 
-def _acting(name: str, every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
-    """Return what is wrong if a deviation shows in a case that was moved into the scope, and that case does not pass."""
+def _acting(
+    name: str, every: Sequence[Asked], trial: Experiment, right: Sequence[Call], is_inside: Callable[[Features], bool]
+) -> Objection:
+    """Return what is wrong if a deviation shows in a call inside of the scope, made as a case that catches it."""
     from ..diagnosis import strength
     from ..diagnosis.hypotheses import predict
     from ..evidence.deviations import DEVIATIONS, Deviation
 
     if name not in DEVIATIONS:
         return NONE
-    op, deviation, nothing = asker.op, DEVIATIONS[name], Deviation("nothing", "", {})
+    op, deviation, nothing = trial.op, DEVIATIONS[name], Deviation("nothing", "", {})
+
+    def shows(call: Call) -> bool:
+        return _shows(predict(nothing, op, (call,)), predict(deviation, op, (call,)))
+
     recorded, passed = {*_record()[op]["cases"]}, [one.case for one in _with_values(every)]
     if any(strength.fails(case, strength.outputs(deviation, case)) for case in passed if case.id not in recorded):
         return NONE
-    asked = {one.id: one.case for one in every}
-    if any(_shows(predict(nothing, op, calls), predict(deviation, op, calls)) for calls in asker.right):
+    if any(map(shows, right)):
         return NONE
+    asked = {one.id: one.case for one in every}
     refused = 0
-    for case in (asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"):
-        moved = _moved(case, asker.dtype, passed[0].calls[0].params, restrictions)
-        if moved is None or not _shows(predict(nothing, op, moved.calls), predict(deviation, op, moved.calls)):
+    for case in [asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"][:MOVED]:
+        record = trial.moved(read(op, case.calls[0], case.flags), is_inside)
+        call = None if record is None else trial.asker.call(record)
+        if record is None or call is None or not shows(call):
             continue
-        result = asker.ask(f"{case.id}.moved", *moved.calls)
-        if result is None or result.verdict == "pass":
+        outcome = trial.asker.outcome(record)
+        if outcome == RIGHT:
             return NONE
-        if result.verdict == "unsupported" and not is_known(traits_of(moved, asker.dtype), asker.answered):
-            continue
-        if result.verdict != "unsupported":
-            shown = f"{deviation.text} ({case.id}, moved)"
-            text = f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {result.message}"
-            return Objection(result.verdict, text)
-        refused += 1
-        if refused == REFUSED:
-            break
+        if outcome == REFUSED:
+            refused += 1
+        elif outcome in (WRONG, "error", *ENDED):
+            shown, said = f"{deviation.text} ({case.id}, moved)", trial.asker.messages[key_of(record)]
+            text = f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {said}"
+            return Objection("fail" if outcome == WRONG else outcome, text)
     text = f"its scope is too narrow: it refuses calls inside it that would show this mistake: {deviation.text} ({name})"
     return Objection(NARROW, text) if refused else NONE
 
@@ -355,175 +335,3 @@ def _shows(right: list[Any], wrong: list[Any]) -> bool:
             if not np.max(np.abs(other[name].astype(np.float64) - value), initial=0.0) <= PLAIN * size:
                 return True
     return False
-
-
-def _moved(case: LoadedCase, dtype: str, answered: Mapping[str, Any], restrictions: Sequence[Restriction]) -> LoadedCase | None:
-    """Return a case with options, as in a call that was answered, and positions that lie in the scope; None if it has none."""
-    for restriction in restrictions:
-        for axis in restriction.axis:
-            if restriction.excludes(traits_of(case, dtype)):
-                case = replace(case, calls=tuple(_changed(case.op, call, axis, restriction, answered) for call in case.calls))
-    traits = traits_of(case, dtype)
-    return None if any(restriction.excludes(traits) for restriction in restrictions) else case
-
-
-def _changed(op: str, call: Call, axis: str, restriction: Restriction, answered: Mapping[str, Any]) -> Call:
-    """Return a call that has on one axis the option of a call that was answered, or positions within the bound."""
-    name = axis.removeprefix("other_").partition(".")[0]
-    name = "scaling" if name not in REGISTRY[op].domains and "." in axis else name
-    if name in REGISTRY[op].domains:
-        return replace(call, params={**call.params, name: answered.get(name, defaults(op).get(name))})
-    if axis in SIZES and isinstance(restriction.allowed, Bound):
-        return _smaller(op, call, SIZES[axis], int(restriction.allowed.high or 0))
-    inputs = dict(call.inputs)
-    for place in positions_of(op):
-        if place in inputs:
-            inputs[place] = _within(inputs[place], axis, restriction.allowed)
-    return replace(call, inputs=inputs)
-
-
-def _smaller(op: str, call: Call, letter: str, most: int) -> Call:
-    """Return a call of which an axis of all arrays is cut off; whole channels are rotated."""
-    inputs = dict(call.inputs)
-    for name, sizes in letters(op, call).items():
-        axis = _axis(sizes, letter, inputs[name].ndim)
-        if axis is not None and sizes[letter][0] > most:
-            inputs[name] = inputs[name].take(range(most), axis=axis)
-    params = {n: v for n, v in call.params.items() if letter != "D" or n != "rotary_dim"}
-    return replace(call, inputs=inputs, params=params)
-
-
-def _axis(sizes: Mapping[str, Any], letter: str, ndim: int) -> int | None:
-    """Return the axis of a letter; None without it, or where any number of axes may stand behind it."""
-    behind = [*sizes][: [*sizes].index(letter)] if letter in sizes else ["*"]
-    return None if any(key.startswith("*") for key in behind) else ndim - 1 - len(behind)
-
-
-def _within(p: Any, axis: str, allowed: Any) -> Any:
-    """Return positions changed on one axis: smaller, in order, whole, or none negative."""
-    if axis == "position" and isinstance(allowed, Bound):
-        return np.sign(p) * (np.abs(p) % (max(1, int(allowed.high or 0)) + 1))
-    if axis == "positions" and p.ndim and p.size:
-        order = np.arange(p.shape[-1]) + (0 if allowed.high == 0 else p[..., :1])
-        return np.broadcast_to(order, p.shape).astype(p.dtype) if allowed.high < 2 else np.sort(p, axis=-1)
-    if axis == "negative":
-        return np.abs(p)
-    return np.floor(p).astype(np.int64) if axis == "numbers" else p
-
-
-# ---- its limits, tried on both sides: inside calls must be answered and right, outside not wrong ---------------------------
-def _wrong_at_limit(every: Sequence[Asked], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
-    """Return what is wrong at a limit, if anything is."""
-    passed = [one for one in every if one.verdict == "pass" and one.case.kind == "value" and one.dtype == asker.dtype]
-    for restriction in restrictions:
-        change = CHANGES.get(restriction.axis[0]) if len(restriction.axis) == 1 else None
-        if change is None or not isinstance(restriction.allowed, Bound) or restriction.allowed.high is None:
-            continue
-        found = _tried(passed, restriction, change, restrictions, asker)
-        if found:
-            return found
-    return NONE
-
-
-def _tried(
-    passed: Sequence[Asked], restriction: Restriction, change: Change, restrictions: Sequence[Restriction], asker: Asker
-) -> Objection:
-    """Return what is wrong on either side of one limit."""
-    [axis], high = restriction.axis, float(restriction.allowed.high)
-    case = _at_limit(passed, axis, high)
-    if case is None:
-        return NONE
-    for value, inside in _values(axis, high, restriction):
-        call = change(case, value)
-        if call is None or sum(a.size for a in call.inputs.values()) > LARGEST:
-            continue
-        traits = traits_of(replace(case, calls=(call,)), asker.dtype)
-        if any(other.excludes(traits) for other in restrictions if inside or other is not restriction):
-            continue
-        result = asker.ask(f"{case.id}.{axis.replace('_', '-')}-{value:.0f}", call)
-        if result is None or result.verdict == "pass" or (not inside and result.verdict == "unsupported"):
-            continue
-        told = f"{axis.replace('_', ' ')} {value:g}"
-        if result.verdict == "unsupported" and not is_known(traits, asker.answered):
-            continue
-        if result.verdict == "unsupported":
-            return Objection("selective", f"it refuses {told}, inside its limit ({case.id}, moved): {result.message}")
-        side = "inside" if inside else "beyond"
-        text = f"{side} its limit, at {told}, it is wrong ({case.id}, moved): {result.message}"
-        return Objection(result.verdict, text)
-    return NONE
-
-
-def _at_limit(passed: Sequence[Asked], axis: str, high: float) -> LoadedCase | None:
-    """Return the smallest of the cases nearest to a limit that have one call, and no option that goes with its length."""
-    found = [
-        (high - one.traits.sizes.get(axis, (0.0,))[-1], sum(a.size for a in one.case.calls[0].inputs.values()), one.case)
-        for one in passed
-        if not any(one.case.calls[0].params.get(name) is not None for name in RELATIONS)
-    ]
-    return min(found, key=lambda one: (*one[:2], one[2].id), default=(0, 0, None))[2]
-
-
-def _values(axis: str, high: float, restriction: Restriction) -> Iterator[tuple[float, bool]]:
-    """Yield values to try, and whether they lie inside."""
-    refused = min(
-        (one.traits.sizes[axis][-1] for one in restriction.outside if one.traits.sizes[axis][-1] > high), default=high
-    )
-    if axis != "head_size":
-        yield high - 1, True
-    step = 2 if axis == "head_size" else 1
-    yield from ((value, False) for value in (refused, refused + step * max(1, int(refused) // 3)) if value > high)
-
-
-# ---- drawn calls ----------------------------------------------------------------------------------------------------------
-def _farther(case: LoadedCase, value: float) -> Call | None:
-    """Return a call whose positions are moved so that the largest is `value`, as far apart as before but for a start at 0."""
-    [call] = case.calls
-    given = {n: call.inputs[n] for n in positions_of(case.op) if n in call.inputs and call.inputs[n].size}
-    if not given or any(np.any(p < 0) or p.dtype.kind == "f" for p in given.values()):
-        return None
-    shift = int(value) - max(int(p.max()) for p in given.values())
-    return replace(call, inputs={**call.inputs, **{n: np.maximum(p + shift, 0) for n, p in given.items()}})
-
-
-def _longer(letter: str) -> Change:
-    """Return what gives a call with another number of tokens: cut off, or repeated at the positions that follow."""
-
-    def change(case: LoadedCase, value: float) -> Call | None:
-        [call] = case.calls
-        inputs: dict[str, Any] = dict(call.inputs)
-        for name, sizes in letters(case.op, call).items():
-            if letter not in sizes or sizes[letter] == (1,):
-                continue
-            axis = _axis(sizes, letter, inputs[name].ndim)
-            if axis is None or not inputs[name].size:  # there is nothing to repeat
-                return None
-            inputs[name] = resized(inputs[name], axis, int(value), follows=name in positions_of(case.op))
-        return None if all(inputs[n] is a for n, a in call.inputs.items()) else replace(call, inputs=inputs)
-
-    return change
-
-
-def resized(array: Any, axis: int, size: int, *, follows: bool) -> Any:
-    """Return an array with another size of an axis; positions go on as they began."""
-    given = array.shape[axis]
-    index = np.arange(size) % given
-    found = np.take(array, index, axis=axis)
-    if follows and np.issubdtype(array.dtype, np.integer):
-        span = int(array.max() - array.min()) + 1
-        rounds = (np.arange(size) // given).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
-        found = found + span * rounds
-    return found
-
-
-def _wider(case: LoadedCase, value: float) -> Call | None:
-    """Return a call with a larger head, whose channels are repeated."""
-    [call] = case.calls
-    if has_coordinates(case.op) or call.params.get("rotary_dim") is not None:
-        return None
-    return _longer("D")(case, value)
-
-
-CHANGES: dict[str, Change] = {
-    "position": _farther, "head_size": _wider, **{name: _longer(letter) for letter, name in LETTERS.items()},
-}  # fmt: skip

@@ -11,6 +11,7 @@ from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
 from ..proof.evaluation import askable, hollow_results
 from ..targets.base import Target
+from ..targets.invocation import text_of
 from .features import FLAGS, LARGEST, Features, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
@@ -44,7 +45,9 @@ class Asker:
     processes: int = 0
     known: dict[str, tuple[Features, str]] = field(default_factory=dict)
     made: dict[str, Call | None] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)  # what was said of refused and wrong calls
     others: list[Target] = field(default_factory=list)  # processes that were started here
+    said: str = ""  # of the last call
 
     def call(self, record: Features) -> Call | None:
         """Return the call of a record, with nothing that is expected; None where there is none."""
@@ -88,32 +91,41 @@ class Asker:
         if self.calls >= self.budget:
             return SPENT
         self.calls += 1
-        found = self.asked(call, record, judged=judged)
+        found = self.asked(call, FLAGS[record.get("memory", "plain")], judged=judged)
         if found != SPENT:
             self.known[key] = record, found
+            self.messages[key] = self.said
         return found
 
-    def asked(self, call: Call, record: Features, *, judged: bool = True, target: Target | None = None) -> str:
-        """Return what comes of a call, of this target or of another process of it."""
-        name = f"{self.op}/asked/{self.calls}"
-        flags = FLAGS[record.get("memory", "plain")]
-        case = LoadedCase(name, self.op, "value", "core", flags, "", (self.dtype,), (call,))
+    def case(self, call: Call, flags: tuple[str, ...] = ()) -> LoadedCase:
+        """Return a call as a case."""
+        return LoadedCase(f"{self.op}/asked/{self.calls}", self.op, "value", "core", flags, "", (self.dtype,), (call,))
+
+    def asked(
+        self, call: Call, flags: tuple[str, ...] = (), *, judged: bool = True, target: Target | None = None
+    ) -> str:  # fmt: skip
+        """Return what comes of a call, of this target or of another process of it; what it says is in `said`."""
+        self.said = ""
+        case = self.case(call, flags)
         if self.progress:
-            self.progress(name)
+            self.progress(case.id)
         here = target or self.target
         try:
             here.begin(case)
             outputs = here.run(case, call, self.dtype)
-        except Unsupported:
+        except Unsupported as error:
+            self.said = text_of(error) or "not implemented"
             return REFUSED
-        except Failure:
+        except Failure as failure:
+            self.said = text_of(failure)
             return WRONG
         except Stopped as stopped:
+            self.said = text_of(stopped)
             if here is not self.target or stopped.verdict not in (*ENDED, "not-run"):
                 return stopped.verdict if stopped.verdict in (*ENDED, "error") else SPENT
             started = self._start_again()
             if stopped.verdict == "not-run" and started:  # an earlier call had ended the process
-                return self.asked(call, record, judged=judged)
+                return self.asked(call, flags, judged=judged)
             return stopped.verdict if stopped.verdict in ENDED else SPENT
         if not any(x.size for x in call.expected.values()):
             return NO_VALUES
@@ -121,8 +133,9 @@ class Asker:
             return ANSWERED
         claim = held_to(self.op, self.target.claims[self.dtype])
         bare = replace(call, expected={})
-        verdict = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS).verdict
-        return {"pass": RIGHT, "fail": WRONG}.get(verdict, "not judged")
+        judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS)
+        self.said = str(judgement.failures[0]) if judgement.failures else ""
+        return {"pass": RIGHT, "fail": WRONG}.get(judgement.verdict, "not judged")
 
     def _start_again(self) -> bool:
         """Start another process for the calls that follow; without one nothing more is asked."""
@@ -144,7 +157,7 @@ class Asker:
         here = self.target if new is None else new
         try:
             calls = [(self.whole(record), record) for record in reversed(records)]
-            return [self.asked(call, record, target=here) for call, record in calls if call is not None][::-1]
+            return [self.asked(c, FLAGS[r.get("memory", "plain")], target=here) for c, r in calls if c is not None][::-1]
         finally:
             if new is not None:
                 new.close()

@@ -246,7 +246,7 @@ class Experiment:
             return found
         for other, values in self.domains.items():
             if other != name and isinstance(record[other], tuple) and other.startswith("option "):
-                found[other] = next((v for v in values if len(v) == len(value)), record[other])
+                found[other] = next((v for v in values if isinstance(v, tuple) and len(v) == len(value)), record[other])
         return found
 
     def _has_other(self, found: Cause, name: str, value: Any) -> bool:
@@ -458,6 +458,25 @@ class Experiment:
             shows={**cause.shows, **found.shows}, lacks={**cause.lacks, **found.lacks},
             rules=list(dict.fromkeys((*cause.rules, *found.rules))), rough=cause.rough or found.rough,
         )  # fmt: skip
+
+    # ---- inside of the scope ----------------------------------------------------------------------------------------------
+    def judged(self, count: int) -> list[tuple[Features, str]]:
+        """Return some calls that were answered, and whether rightly: of those asked before, drawn at random."""
+        answered = [record for record, outcome in self.asker.known.values() if outcome in ANY_ANSWER]
+        return [(record, self.asker.outcome(record)) for record in self.rng.sample(answered, min(count, len(answered)))]
+
+    def moved(self, record: Features, is_inside: Callable[[Features], bool]) -> Features | None:
+        """Return a record that lies inside, with as much of another as it can have; None without a right call to begin with."""
+        found, record = self.anchor(right=False), self.full(record)
+        if found is None or not is_inside(found):
+            return None
+        if is_inside(record) and self.numbers(record):
+            return record
+        for name in differing(record, found):
+            trial = {**found, name: record[name]}
+            if self.numbers(trial) and is_inside(trial):
+                found = trial
+        return found
 
     def steady(self) -> bool:
         """Return whether the two ends of every cause come out the same in a new process, in another order."""
