@@ -86,6 +86,11 @@ def experiment(op: str, every: Sequence[Asked], asker: Asker, seed: int) -> Expe
     return Experiment(asker, [record for one in values for record in records_of(one)], answered, seed)
 
 
+def _has_values(call: Call) -> bool:
+    """Return whether a call has results with elements."""
+    return any(x.size for x in call.expected.values())
+
+
 def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple[Features, Numbers]]]:
     """Return the features and the numbers of the calls of every case."""
     found = {}
@@ -99,10 +104,11 @@ def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple
 def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
     """Return what an operation refuses, each with the cases that it explains and none before it does, and what is left."""
     refused = [one for one in every if not one.answered]
-    trial.learn(REFUSED, [record for one in refused if one.case.kind != "vjp" for record in records_of(one)])
     cases = described(trial, every)
+    trial.learn(REFUSED, [call for one in refused if one.case.kind != "vjp" for call in cases[one.id]])
     trial.complete(REFUSED, PLACES)
-    trial.hold_to([call for one in every if one.verdict == "pass" for call in cases[one.id]], REFUSED)
+    passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
+    trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)
     trial.predict((REFUSED,))
     causes = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     found = []

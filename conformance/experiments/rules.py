@@ -92,9 +92,9 @@ def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[R
     """Yield the rules of one quantity that all calls of an outcome meet, the plainest first."""
     low, high = min(having), max(having)
     yield Rule(name, "least", (low,))
-    yield Rule(name, "most", (high,))
     if low == high:
         yield Rule(name, "equal", (low,))
+    yield Rule(name, "most", (high,))
     if len(lacking) == 1 and not lacking & having:
         yield Rule(name, "other", (*lacking,))
     if not all(float(n).is_integer() for n in having):

@@ -29,6 +29,7 @@ NUMBERS = ("size ", "option ", "start")  # how the names of features begin that 
 PARTING = 24  # calls that are asked to tell rules apart
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
+MISSED = 6  # calls without a cause, after which no other is looked for
 WORDS = 12  # values of a feature that is asked about as a word
 
 
@@ -152,20 +153,21 @@ class Experiment:
         return outcome == RIGHT if kind == WRONG else outcome in ANY_ANSWER
 
     # ---- the walk ---------------------------------------------------------------------------------------------------------
-    def learn(self, kind: str, records: Iterable[Features]) -> None:
-        """Find causes of an outcome, until each of some records, which have it, has a cause."""
-        records = [*records]
-        good = self.anchor(right=kind == WRONG) if records else None
+    def learn(self, kind: str, calls: Iterable[tuple[Features, Numbers]]) -> None:
+        """Find causes of an outcome, until each of some calls, which have it, has a cause."""
+        calls = [*calls]
+        good = self.anchor(right=kind == WRONG) if calls else None
         if good is None:
             return
-        left = sorted(map(self.full, records), key=lambda record: (len(differing(record, good)), key_of(record)))
-        for record in left:
-            known = self.explained(record, (kind, *ENDED))
-            if known or len(self.causes) >= CAUSES or self.asker.calls >= self.asker.budget:
+        missed = 0
+        for record, numbers in sorted(calls, key=lambda one: (len(differing(one[0], good)), key_of(one[0]))):
+            known = [one for one in self.causes if one.kind in (kind, *ENDED) and one.holds(record, numbers)]
+            if known or len(self.causes) >= CAUSES or missed >= MISSED or self.asker.calls >= self.asker.budget:
                 continue
             bad = self.near(record, kind)
             if bad is not None and not self.explained(bad, (kind,)):
                 self._add(self.cause(bad, good, kind))
+            missed += bad is None or not self.explained(bad, (kind,))
 
     def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
         """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
@@ -185,7 +187,7 @@ class Experiment:
         if good is None or not any({*cause.features} & {*names} for cause in self.causes if cause.kind == kind):
             return
         trials = [{**good, name: value} for name in names for value in self.domains.get(name, ())]
-        self.learn(kind, [trial for trial in trials if self._ask(kind)(trial) == kind])
+        self.learn(kind, [(trial, self.numbers(trial)) for trial in trials if self._ask(kind)(trial) == kind])
 
     def _add(self, cause: Cause) -> None:
         if cause.features:
@@ -425,7 +427,7 @@ class Experiment:
                 continue
             outcome = self._ask(cause.kind)(record)
             if outcome == cause.kind and not has:
-                self.learn(cause.kind, [record])  # it may have another cause
+                self.learn(cause.kind, [(record, self.numbers(record))])  # it may have another cause
             if not (outcome == cause.kind or self._is_good(cause.kind, outcome)) or self.explained(record, self.kinds, cause):
                 continue
             inside, outside = inside + has, outside + (not has)
