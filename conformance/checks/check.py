@@ -19,6 +19,7 @@ from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
 from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
+from .causes import tell_of_causes
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .learned_scope import CALLS, Progress, Trials
@@ -178,9 +179,12 @@ def _check(
         judged = ask_fresh_calls(operations, stated, seed, trials)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
+    if complete:
+        tell_of_causes(operations, trials)
     tell_of_scope(operations, stated)
     if complete:
         tell_of_state(operations, target)
+    trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {name: value for name, value in operation.diagnosis.items() if name != "whole"}

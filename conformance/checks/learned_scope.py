@@ -59,8 +59,8 @@ class Trials:
         return [*found, *others], left
 
     def begin(self, op: str, dtype: str, every: Sequence[Asked]) -> Experiment:
-        """Return the experiment with an operation, which begins with its stored cases."""
-        if op not in self.of:
+        """Return the experiment with an operation, which begins with its stored cases; in a dtype, there is another."""
+        if op not in self.of or self.of[op].asker.dtype != dtype:
             self.of[op] = experiment(op, every, Asker(self.target, op, dtype, self.calls, self.progress), self.seed)
         return self.of[op]
 

@@ -91,7 +91,7 @@ def tell_of_scope(operations: Pairs, stated: Stated) -> None:
         if operation.diagnosis is None or operation.op not in stated:
             continue
         failing = {c.id for c in operation.cases if c.kind != "reject" and c.verdict == "fail"}
-        traits = {one.id: one.traits for one in _asked([(operation, answers)]) if one.id in failing}
+        traits = {one.id: one.traits for one in asked_cases([(operation, answers)]) if one.id in failing}
         outside = [name for name, found in traits.items() if not is_inside(stated[operation.op], found)]
         if not outside:
             continue
@@ -110,12 +110,12 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     answered = sum(case.verdict != "unsupported" for case in asked)
     passing = _passing(own)
     scope = Scope(op, len(asked), answered, passed=bool(passing), stated=op in stated)
-    if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in _asked(own)):
+    if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in asked_cases(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
     if answered in (0, len(asked)):
         return scope  # of what answers nothing, nothing can be said
-    every = _asked(own)
+    every = asked_cases(own)
     restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, enough)
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [
@@ -136,7 +136,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     return scope
 
 
-def _asked(own: Pairs) -> list[Asked]:
+def asked_cases(own: Pairs) -> list[Asked]:
     """Return the cases of an operation that are no invalid calls, with their traits."""
     found: list[Asked] = []
     known: dict[int, Traits] = {}  # by the identity of the case: most are asked in several dtypes

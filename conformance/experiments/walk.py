@@ -480,11 +480,11 @@ class Experiment:
                 found = trial
         return found
 
-    def steady(self) -> bool:
-        """Return whether the two ends of every cause come out the same in a new process, in another order."""
-        ends = [(record, cause.kind, bad) for cause in self.causes for record, bad in ((cause.bad, True), (cause.good, False))]
+    def steady(self, causes: Sequence[Cause]) -> bool:
+        """Return whether the two ends of causes come out the same in a new process, in another order."""
+        ends = [(record, cause.kind, bad) for cause in causes for record, bad in ((cause.bad, True), (cause.good, False))]
         ends = [one for one in ends if one[1] not in ENDED]
-        outcomes = self.asker.again([record for record, _, _ in ends])
+        outcomes = self.asker.again([record for record, _, _ in ends]) if ends else []
         return all((outcome == kind) is bad for (_, kind, bad), outcome in zip(ends, outcomes, strict=True))
 
 

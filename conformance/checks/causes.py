@@ -1,0 +1,78 @@
+"""
+Where an implementation is wrong, or ends, found by experiment: told where no known mistake explains the failures.
+
+Each cause is asked again in a new process, in another order, before it is told: what comes out otherwise there depends on
+earlier calls, or on chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..diagnosis.explanation import UNEXPLAINED
+from ..experiments.asker import ENDED, WRONG
+from ..experiments.sentences import sentence
+from ..experiments.walk import Experiment
+from ..model import Answer, Operation
+from .case_run import STATE_HINT
+from .learned_scope import Trials, described
+from .scope import Asked
+from .scope_result import asked_cases
+
+VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeout"}
+SHOWN = 3  # causes that are told
+SILENT = "unexplained"  # how a diagnosis begins that names nothing
+UNSTEADY = "The same calls come out otherwise in a new process, in another order: they depend on earlier calls, or on chance."
+Pairs = Sequence[tuple[Operation, list[Answer]]]
+
+
+def tell_of_causes(operations: Pairs, trials: Trials) -> None:
+    """Add to the diagnosis of every operation that names no mistake which calls are wrong, as experiments found it."""
+    if not trials.can_ask():
+        return
+    for operation, answers in operations:
+        kinds = [verdict for verdict in VERDICTS if any(c.verdict == verdict and c.kind != "reject" for c in operation.cases)]
+        if operation.diagnosis is not None and not str(operation.diagnosis["text"]).startswith(SILENT):
+            kinds = [verdict for verdict in kinds if verdict in ENDED]
+        if kinds:
+            text = _causes(operation, answers, kinds, trials)
+            if text:
+                before = dict(operation.diagnosis or {"text": "", "names": [], "explanations": [], "hint": "", "seen_in": ""})
+                operation.diagnosis = before | _with(before, text)
+
+
+def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return what a diagnosis says with causes: of a crash first, of wrong values after what is not known of them."""
+    before = str(diagnosis["text"])
+    if text == UNSTEADY:
+        return {"text": f"{UNEXPLAINED} {text}", "hint": STATE_HINT}
+    if before.startswith(UNEXPLAINED):
+        return {"text": f"{UNEXPLAINED} {text}{before.removeprefix(UNEXPLAINED)}"}
+    return {"text": f"{text} {before}".strip()}
+
+
+def _causes(operation: Operation, answers: Sequence[Answer], verdicts: Sequence[str], trials: Trials) -> str:
+    """Return the causes of failures in sentences; nothing where there is none."""
+    every = [one for one in asked_cases([(operation, answers)]) if one.case.kind != "vjp"]
+    if not every:
+        return ""
+    trial = trials.begin(operation.op, operation.dtype, every)
+    trial.asker.budget = trial.asker.calls + trials.calls
+    for verdict in sorted(verdicts, key=lambda word: word not in ENDED):
+        _learn(trial, every, verdict)
+    causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
+    if not causes:
+        return ""
+    if not trial.steady(causes):
+        return UNSTEADY
+    said = [sentence(operation.op, cause) for cause in sorted(causes, key=lambda one: one.kind not in ENDED)[:SHOWN]]
+    return ". ".join(text[0].upper() + text[1:] for text in said) + "."
+
+
+def _learn(trial: Experiment, every: Sequence[Asked], verdict: str) -> None:
+    """Walk from the cases of one verdict."""
+    failing = [one for one in every if one.verdict == verdict]
+    cases = described(trial, failing)
+    trial.learn(VERDICTS[verdict], [call for one in failing for call in cases[one.id]])
+    trial.predict((VERDICTS[verdict],))
