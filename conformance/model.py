@@ -18,6 +18,7 @@ VERDICTS = (
     "error", "crash", "timeout", "protocol", "not-run",
 )  # fmt: skip
 BAD = ("fail", "selective", "error", "crash", "timeout", "protocol", "not-run")
+ENDED = ("crash", "timeout", "protocol")  # of these nothing more is asked
 NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
 STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "no values", "in scope", "pass")  # of operations
 
@@ -297,7 +298,14 @@ class Operation:
         asked = [case for case in self.cases if case.kind != "reject"]
         bad = [case for case in self.failing if case.verdict != "selective"]
         valid = [case for case in bad if case.kind != "reject"]
-        parts = [f"{len(valid)} of {len(asked)} cases fail"] if valid else []
+        ended = [case for case in valid if case.verdict in ENDED]
+        parts = [f"{len(valid)} of {len(asked)} cases fail"] if valid and not ended else []
+        if ended:
+            left = sum(case.verdict == "not-run" for case in valid)
+            words = f"{ended[0].verdict} at {ended[0].id}"
+            after = f"{left} of {len(asked)} cases were not asked after it" if left else ""
+            others = len(valid) - len(ended) - left
+            parts = [text for text in (words, after, f"{others} others fail" if others else "") if text]
         if len(valid) < len(bad):
             words = ", ".join(dict.fromkeys(case.verdict for case in bad if case.kind == "reject"))
             count = len(bad) - len(valid)
@@ -325,6 +333,7 @@ class Operation:
         if self.conformant:
             return "in scope" if self.counts["unsupported"] else "pass"
         bad = {case.verdict for case in self.failing} - {"selective"}
+        bad -= {"not-run"} if bad & {*ENDED} else set()  # these follow from it
         if bad:
             return bad.pop() if len(bad) == 1 else "fail"
         if self.counts["selective"] or (self.scope is not None and self.scope.refused):

@@ -69,7 +69,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         call = fresh(case, operation.dtype, rng, stored)
         if call is None or not asked_in(case, operation.dtype):
             continue
-        outcome = asker.asked(call, case.flags)
+        outcome = asker.asked(call, case.form)
         answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
         if outcome == REFUSED and _may_refuse(op, case, call, stated, trials):
             continue
@@ -91,7 +91,7 @@ def _may_refuse(op: str, case: LoadedCase, call: Call, stated: Stated, trials: T
         return not is_inside(stated[op], traits_of(replace(case, calls=(call,)), case.dtypes[0]))
     if op not in trials.of:
         return not call.inputs
-    record = trials.of[op].full(read(op, call, case.flags))
+    record = trials.of[op].full(read(op, call, case.form))
     numbers = quantities(op, record, call)
     return not call.inputs or any(cause.holds(record, numbers) for cause in trials.of[op].causes)
 

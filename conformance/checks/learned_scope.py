@@ -32,7 +32,8 @@ PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps"}  # fmt: skip
 NOT_OFFERED = {
-    ("memory", "strided"): "strided", ("rows", "of their own"): "per_row", ("coordinates", "unlike"): "unequal_coordinates",
+    ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
+    ("coordinates", "unlike"): "unequal_coordinates",
 }  # fmt: skip
 
 
@@ -76,7 +77,7 @@ class Trials:
 
 def records_of(one: Asked) -> list[Features]:
     """Return the features of every call of a case."""
-    return [read(one.case.op, call, one.case.flags) for call in one.case.calls]
+    return [read(one.case.op, call, one.case.form) for call in one.case.calls]
 
 
 def experiment(op: str, every: Sequence[Asked], asker: Asker, seed: int) -> Experiment:

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
-from ..experiments.features import FLAGS, Features, read
+from ..experiments.features import Features, read
 from ..experiments.walk import Experiment
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
@@ -184,7 +184,7 @@ def _reason(
         if call is None:
             return False
         if stated is not None:
-            case = replace(every[0].case, kind="value", flags=FLAGS[record.get("memory", "plain")], calls=(call,))
+            case = replace(every[0].case, kind="value", form=record.get("memory", ""), calls=(call,))
             return is_inside(stated, traits_of(case, trial.asker.dtype))
         return not trial.explained(record, trial.kinds)
 
@@ -308,7 +308,7 @@ def _acting(
     asked = {one.id: one.case for one in every}
     refused = 0
     for case in [asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"][:MOVED]:
-        record = trial.moved(read(op, case.calls[0], case.flags), is_inside)
+        record = trial.moved(read(op, case.calls[0], case.form), is_inside)
         call = None if record is None else trial.asker.call(record)
         if record is None or call is None or not shows(call):
             continue

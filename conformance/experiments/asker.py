@@ -12,7 +12,7 @@ from ..model import Call, LoadedCase
 from ..proof.evaluation import askable, hollow_results
 from ..targets.base import Target
 from ..targets.invocation import text_of
-from .features import FLAGS, LARGEST, Features, make
+from .features import LARGEST, Features, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
 NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing
@@ -91,22 +91,20 @@ class Asker:
         if self.calls >= self.budget:
             return SPENT
         self.calls += 1
-        found = self.asked(call, FLAGS[record.get("memory", "plain")], judged=judged)
+        found = self.asked(call, record.get("memory", ""), judged=judged)
         if found != SPENT:
             self.known[key] = record, found
             self.messages[key] = self.said
         return found
 
-    def case(self, call: Call, flags: tuple[str, ...] = ()) -> LoadedCase:
+    def case(self, call: Call, form: str = "") -> LoadedCase:
         """Return a call as a case."""
-        return LoadedCase(f"{self.op}/asked/{self.calls}", self.op, "value", "core", flags, "", (self.dtype,), (call,))
+        return LoadedCase(f"{self.op}/asked/{self.calls}", self.op, "value", "core", "", (self.dtype,), (call,), form)
 
-    def asked(
-        self, call: Call, flags: tuple[str, ...] = (), *, judged: bool = True, target: Target | None = None
-    ) -> str:  # fmt: skip
+    def asked(self, call: Call, form: str = "", *, judged: bool = True, target: Target | None = None) -> str:
         """Return what comes of a call, of this target or of another process of it; what it says is in `said`."""
         self.said = ""
-        case = self.case(call, flags)
+        case = self.case(call, form)
         if self.progress:
             self.progress(case.id)
         here = target or self.target
@@ -125,7 +123,7 @@ class Asker:
                 return stopped.verdict if stopped.verdict in (*ENDED, "error") else SPENT
             started = self._start_again()
             if stopped.verdict == "not-run" and started:  # an earlier call had ended the process
-                return self.asked(call, flags, judged=judged)
+                return self.asked(call, form, judged=judged)
             return stopped.verdict if stopped.verdict in ENDED else SPENT
         if not any(x.size for x in call.expected.values()):
             return NO_VALUES
@@ -157,7 +155,7 @@ class Asker:
         here = self.target if new is None else new
         try:
             calls = [(self.whole(record), record) for record in reversed(records)]
-            return [self.asked(c, FLAGS[r.get("memory", "plain")], target=here) for c, r in calls if c is not None][::-1]
+            return [self.asked(c, r.get("memory", ""), target=here) for c, r in calls if c is not None][::-1]
         finally:
             if new is not None:
                 new.close()

@@ -22,7 +22,7 @@ from ..calls import positions_of
 from ..evidence.every.facts import facts_of
 from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usual_way
 from ..evidence.every.made_calls import call as made_call
-from ..model import Call
+from ..model import VIEWS, Call
 from ..suite.axes import alternative, alternatives, meets, names_in, value_of
 from ..traits import LETTERS, defaults, letters, which_alternative
 
@@ -34,7 +34,6 @@ STARTS = (0, 1, 29, 1000, 40_000, 70_000, 2**24 + 1, -11)
 LEADING = ((), (1,), (2,), (3, 2))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
 LARGEST = 1 << 18  # numbers of a call
-FLAGS = {"plain": (), "strided": ("non-contiguous",), "broadcast": ("broadcast-view",)}  # by how the memory lies
 WORDS = {**LETTERS, "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid", "J": "columns of the grid",
          "G": "key heads", "g": "query heads of a key head", "k": "taps", "A": "coordinates", "n": "pairs"}  # fmt: skip
 
@@ -81,7 +80,7 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     if "bands" in record.arrays:
         found["bands"] = ["other", "powers of two"]
     if tokens:
-        found |= {"memory": [*FLAGS], "bits": [8, 24]}
+        found |= {"memory": ["", *VIEWS], "bits": [8, 24]}
     found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
     for one in records:
         for name in found.keys() & one.keys():
@@ -114,7 +113,7 @@ def _with(usual: Any, values: Iterable[Any]) -> list[Any]:
 
 
 # ---- a call as a record ---------------------------------------------------------------------------------------------------
-def read(op: str, call: Call, flags: Sequence[str] = ()) -> Features:
+def read(op: str, call: Call, form: str = "") -> Features:
     """Return the features of a call, as near as a record comes to it."""
     record = REGISTRY[op]
     options = {name: call.params.get(name, defaults(op).get(name)) for name in record.domains}
@@ -136,7 +135,7 @@ def read(op: str, call: Call, flags: Sequence[str] = ()) -> Features:
         bands = call.inputs["bands"]
         powers = bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size))
         found["bands"] = "powers of two" if powers else "other"
-    found["memory"] = next((word for word, own in FLAGS.items() if own and {*own} <= {*flags}), "plain")
+    found["memory"] = form if form in VIEWS else ""
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
     found |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
@@ -215,7 +214,8 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
             return None
         params, arrays = made_call(
             op, f"asked/{number}", options, places=lambda n: _places(n, record), way=record["way"],
-            rows=record.get("rows") == "of their own", bits=record.get("bits", 8), alike=record.get("memory") == "broadcast",
+            rows=record.get("rows") == "of their own", bits=record.get("bits", 8),
+            alike=record.get("memory") == "broadcast-view",
             without=tuple(name for name, there in part(record, "array ").items() if not there), **{**sizes, "R": leading},
         )  # fmt: skip
         if "queries" in record and {"q_positions", "k_positions"} <= arrays.keys():

@@ -19,9 +19,9 @@ FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", 
 LIES = {"last": "the last of the keys", "first": "from the first key on", "beyond": "beyond the keys"}
 TEXTS = {
     ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "rows of the same positions",
-    ("memory", "plain"): "contiguous inputs", ("memory", "strided"): "an input that is not contiguous",
+    ("memory", ""): "contiguous inputs", ("memory", "non-contiguous"): "an input that is not contiguous",
     ("bands", "other"): "bands that are not powers of two", ("bands", "powers of two"): "bands that are powers of two",
-    ("memory", "broadcast"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
+    ("memory", "broadcast-view"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
     ("coordinates", "alike"): "the same coordinate along every axis",
     ("coordinates", "unlike"): "coordinates that differ from axis to axis",
     ("mask", "scattered"): "a mask that is not causal",

@@ -9,7 +9,7 @@ from posref.spec import REGISTRY
 
 from ..accuracy import TRIG
 from ..calls import returns_reals
-from ..model import VIEWS, decides
+from ..model import ENDED, VIEWS, decides
 from ..targets.base import PROCESSES
 
 NAMED = 4  # operations named in one line, at most
@@ -73,8 +73,9 @@ def standing(op: Mapping[str, Any]) -> str:
 
 
 def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the cases that prevent conformance, the smallest plain call first."""
-    return sorted((c for c in cases if decides(c["kind"], c["verdict"])), key=plainness)
+    """Return the cases that prevent conformance: what ended a process first, then the smallest plain call."""
+    bad = [case for case in cases if decides(case["kind"], case["verdict"])]
+    return sorted(bad, key=lambda case: (case["verdict"] not in ENDED, case["verdict"] == "not-run", plainness(case)))
 
 
 def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
