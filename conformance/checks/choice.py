@@ -14,6 +14,7 @@ from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation, shown
 from ..evidence.every import kernel_cases, rules
+from ..experiments import covering
 from ..model import Call, Case, LoadedCase
 from ..proof.evaluation import askable, plain
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
@@ -133,7 +134,8 @@ class Choice:
 # ---- the kernel tier -------------------------------------------------------------------------------------------------------
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
-    found = made(case for op in ops for module in (kernel_cases, rules) for case in module.kernel(op, only))
+    makers = (kernel_cases.kernel, rules.kernel, covering.cases)
+    found = made(case for op in ops for make in makers for case in make(op, only))
     first = next(found, None)
     if first is None and only is not None and ops:
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
