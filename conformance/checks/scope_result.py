@@ -23,6 +23,7 @@ import numpy as np
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
 from ..experiments.features import Features, read
+from ..experiments.sentences import sentence
 from ..experiments.walk import Experiment
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
@@ -37,6 +38,7 @@ LIMITED = {"position": "start", "tokens": "size T", "queries": "size Q", "keys":
 SIZES = frozenset({"tokens", "queries", "keys", "head_size"})
 UNJUDGED = (NO_VALUES, "not judged", "not asked")
 JUDGED = 12  # calls that experiments asked, which must be right
+MORE = 200  # calls, to find the cause of what is wrong inside of a scope
 MOVED = 4  # cases that catch a deviation and are moved into the scope
 PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
 RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
@@ -192,7 +194,7 @@ def _reason(
     for record, outcome in found:
         if outcome not in (RIGHT, *UNJUDGED):
             asked = call_in_words(trial.asker.case(trial.asker.call(record) or every[0].case.calls[0]))
-            text = f"it is wrong inside its scope, at {asked}: {trial.asker.messages[key_of(record)]}"
+            text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record)}"
             return Objection("fail" if outcome == WRONG else outcome, text)
     right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
     stored = [call.params for one in every for call in one.case.calls]
@@ -202,6 +204,16 @@ def _reason(
         if objection:
             return objection
     return _wrong_at_limit(trial, restrictions, stated=stated is not None)
+
+
+def _cause(trial: Experiment, record: Features) -> str:
+    """Return what was said of a wrong call, and which calls are wrong, as far as experiments find it."""
+    said = trial.asker.messages[key_of(record)]
+    trial.asker.budget += MORE
+    trial.learn(WRONG, [(record, trial.numbers(record))])
+    trial.predict((WRONG,))
+    causes = [one for one in trial.explained(record, (WRONG,)) if not one.rough]
+    return f"{said}; {sentence(trial.op, causes[0])}" if causes and trial.steady(causes[:1]) else said
 
 
 def _wrong_at_limit(trial: Experiment, restrictions: Sequence[Restriction], *, stated: bool) -> Objection:
@@ -219,7 +231,7 @@ def _wrong_at_limit(trial: Experiment, restrictions: Sequence[Restriction], *, s
             told = f"at {restriction.axis[0].replace('_', ' ')} {value}"
             if outcome == WRONG or (outcome in ENDED and inside):
                 side = f"inside its limit, {told}" if inside else f"beyond its limit, {told}"
-                return Objection("fail", f"{side}, it is wrong: {trial.asker.messages[key_of(record)]}")
+                return Objection("fail", f"{side}, it is wrong: {_cause(trial, record)}")
             if outcome == REFUSED and inside and stated:
                 return Objection("selective", f"it refuses a call inside its limit, {told}")
     return NONE

@@ -18,6 +18,7 @@ REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "
 NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing
 ENDED = ("crash", "timeout", "protocol")  # outcomes after which nothing can be asked of this process
 ANY_ANSWER = (RIGHT, WRONG, ANSWERED)
+LARGE = 10_000  # numbers of a call, for each of which it counts as one more
 PROCESSES = 6  # new ones, after a call that ended one
 ON_BALLS = 1 << 14  # values of a call that are proved
 
@@ -90,7 +91,7 @@ class Asker:
             return NO_CALL
         if self.calls >= self.budget:
             return SPENT
-        self.calls += 1
+        self.calls += 1 + sum(x.size for x in (*call.inputs.values(), *call.expected.values())) // LARGE
         found = self.asked(call, record.get("memory", ""), judged=judged)
         if found != SPENT:
             self.known[key] = record, found

@@ -322,7 +322,7 @@ class Experiment:
             if is_number(found.bad[name]):
                 self._bisect(found, name)
             found.shows.pop(name, None)
-        rule = self._rule(found, numbers, {})
+        rule = self._rule(found, numbers, {}, exact=len(numbers) > 1)
         if rule is not None:
             found.rules.append(rule)
             return
@@ -348,11 +348,13 @@ class Experiment:
                     break
                 ends[outcomes.index(outcome)] = middle
 
-    def _rule(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> Rule | None:
+    def _rule(
+        self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]], *, exact: bool = False
+    ) -> Rule | None:  # fmt: skip
         """Return the rule of one quantity that parts the calls asked; while several do, one on which they differ is asked."""
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
         names, direct = self._moving(found, numbers), {name.split(" ", 1)[-1] for name in numbers}
-        exceptions = MASKED if found.kind == WRONG else 0.0
+        exceptions = MASKED if found.kind == WRONG and not exact else 0.0
 
         def rules() -> list[Rule]:
             samples = []
