@@ -56,7 +56,7 @@ class Trials:
         found, left = learn(trial, every)
         if trial.anchor(right=False) is None:
             return infer(op, every, enough)
-        others, left = infer(op, every, enough, besides=ASKED | {*REGISTRY[op].domains}, refused=left)
+        others, left = infer(op, every, enough, besides=ASKED, refused=left)
         return [*found, *others], left
 
     def begin(self, op: str, dtype: str, every: Sequence[Asked]) -> Experiment:
@@ -106,7 +106,8 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     """Return what an operation refuses, each with the cases that it explains and none before it does, and what is left."""
     refused = [one for one in every if not one.answered]
     cases = described(trial, every)
-    trial.learn(REFUSED, [call for one in refused if one.case.kind != "vjp" for call in cases[one.id]])
+    begun = [one for one in refused if one.case.kind != "vjp" and all(map(_has_values, one.case.calls))]
+    trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
     trial.complete(REFUSED, PLACES)
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
     trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)

@@ -27,7 +27,7 @@ from ..experiments.sentences import sentence
 from ..experiments.walk import Experiment
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
-from ..traits import Traits, in_dtype, main_array, traits_of
+from ..traits import Traits, defaults, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import Trials
 from .scope import ENOUGH, Asked, Bound, Restriction, apply, is_inside
@@ -197,8 +197,8 @@ def _reason(
             text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record)}"
             return Objection("fail" if outcome == WRONG else outcome, text)
     right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
-    stored = [call.params for one in every for call in one.case.calls]
-    trials.right[op] = [call for call in right if call.inputs or call.params not in stored]
+    stored = [{**defaults(op), **call.params} for one in every for call in one.case.calls]
+    trials.right[op] = [call for call in right if call.inputs or {**defaults(op), **call.params} not in stored]
     for name in unseen:
         objection = _acting(name, every, trial, right, is_within)
         if objection:

@@ -186,8 +186,8 @@ def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[As
     """Return restrictions as an implementation states them, and of options those words alone that were answered."""
     found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
     for restriction in restrictions:
-        if restriction.allowed is None:  # no axis says it
-            continue
+        if restriction.allowed is None or (restriction.allowed == frozenset() and "." in restriction.axis[0]):
+            continue  # no axis says it
         if len(restriction.axis) > 1:
             pairs = [[_words_of(w) for w in pair] for pair in sorted(restriction.allowed, key=str)]
             found.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)

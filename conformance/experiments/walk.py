@@ -169,6 +169,13 @@ class Experiment:
                 self._add(self.cause(bad, good, kind))
             missed += bad is None or not self.explained(bad, (kind,))
 
+    def alone(self, kind: str, starts: tuple[str, ...]) -> None:
+        """Learn what comes of every value of some features, each of them alone."""
+        good = self.anchor(right=kind == WRONG)
+        names = [name for name in self.domains if name.startswith(starts)] if good is not None else []
+        trials = [{**(good or {}), name: value} for name in names for value in self.domains[name]]
+        self.learn(kind, [(trial, self.numbers(trial)) for trial in trials if self._ask(kind)(trial) == kind])
+
     def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
         """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
         for cause in [one for one in self.causes if one.kind == kind]:

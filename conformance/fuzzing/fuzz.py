@@ -28,6 +28,7 @@ from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Tas
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
+FEWEST = 10  # judged draws, and of ten draws one, from which a run says something
 SHOWN = 1000  # characters of a call
 REASONS = 5
 Search = Callable[[Sequence[Task]], list[Searched]]  # what each task gave, as far as time allowed
@@ -51,11 +52,20 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """0 nothing found; 1 found; 2 interrupted before anything was found, or nothing could be judged."""
+        """0 nothing found; 1 found; 2 interrupted before anything was found, or next to nothing could be judged."""
         if self.finds:
             return 1
-        judged = self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
-        return 0 if self.complete and judged else 2
+        return 0 if self.complete and not self.is_poor else 2
+
+    @property
+    def judged(self) -> int:
+        """How many draws were judged."""
+        return self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether so few draws were judged that nothing can be said."""
+        return not self.judged or (self.judged < FEWEST and self.judged < self.tally.verdicts.total() / FEWEST)
 
 
 def fuzz(
@@ -112,8 +122,11 @@ def fuzz(
     if scheduler is None:
         asking = Asking(given)
         try:
-            search = partial(_search, asking, seed, until, progress)
-            findings = _run(plan_of(asking.target, wanted), seed, examples, until, search)
+            plan = plan_of(asking.target, wanted)
+            for pair in plan.pairs if len(plan.pairs) <= FEWEST else ():
+                asking.trial(*pair)  # what it refuses is learned before the time of the draws begins
+            until = None if seconds is None else time.monotonic() + seconds
+            findings = _run(plan, seed, examples, until, partial(_search, asking, seed, until, progress))
         finally:
             asking.target.close()
     else:
@@ -181,11 +194,13 @@ def show(findings: Findings, console: Console) -> None:
         console.print(f"not judged: {count} draws: {plain(reason)}")
     for doubt in dict.fromkeys(tally.doubts):
         console.print(f"[yellow]about posref itself, please report it[/yellow]: {plain(doubt[:SHOWN])}")
-    judged = tally.verdicts.total() - tally.verdicts["unsupported"]
+    judged = findings.judged
     pairs = sum(t.verdicts.total() > 0 for t in findings.tallies.values())
     what = f"{judged} calls judged in {pairs} of {len(findings.tallies)} operations and dtypes, seed {findings.seed}"
     outcome = f"[bold red]{len(findings.finds)} FAIL[/bold red]" if findings.finds else "[bold green]nothing found[/bold green]"
     console.print(f"{outcome}: {what}{'' if findings.complete else ', interrupted'}")
+    if findings.is_poor and not findings.finds:
+        console.print(f"too few calls were judged to say anything: {judged} of {tally.verdicts.total()} draws")
     if findings.folder is not None:
         console.print(f"written to {plain(str(findings.folder))}")
 

@@ -26,11 +26,17 @@ from ..accuracy import UNIT
 from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
+from ..experiments.asker import REFUSED, Asker
+from ..experiments.features import part, read
+from ..experiments.walk import Experiment
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
 from ..proof.evaluation import askable
+from ..suite.axes import meets
+from ..suite.reader import INSTALLED, load_groups
 from ..targets.base import Target
 from ..targets.loader import load
+from ..traits import defaults
 from .strategies import calls
 
 Pair = tuple[str, str]  # operation, dtype
@@ -67,10 +73,21 @@ class Asking:
 
     options: LoadOptions
     target: Target = field(init=False)
+    trials: dict[Pair, Experiment] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Open the target."""
         self.target = load(**self.options)
+
+    def trial(self, op: str, dtype: str) -> Experiment:
+        """Return an experiment that knows which options, each alone, a target refuses."""
+        if (op, dtype) not in self.trials:
+            cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
+            stored = [read(op, case.calls[0]) for case in cases[:: max(1, len(cases) // STORED)]]
+            trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored, stored)
+            trial.alone(REFUSED, ("option ", "array ", "form"))
+            self.trials[op, dtype] = trial
+        return self.trials[op, dtype]
 
     def ask(self, case: LoadedCase, dtype: str, answer: Answer) -> CaseResult:
         """Return the verdict of one case; `TargetError` if it cannot be asked at all."""
@@ -132,6 +149,8 @@ def written(op: str, drawn: Call) -> str:
     return f"{op}({', '.join(f'{n}={v}' for n, v in {**arrays, **{n: repr(v) for n, v in drawn.params.items()}}.items())})"
 
 
+STORED = 40  # cases whose options are tried
+LEARNING = 300  # calls, to learn which options are refused
 ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
@@ -185,6 +204,7 @@ class Hunt:
         self._last: Seen | None = None
         self._evidence: list[Seen] | None = None
         self._steps = 0  # of the shrinking
+        self._trial = asking.trial(op, dtype)
         settings = hypothesis.settings(
             database=InMemoryExampleDatabase(), deadline=None, phases=(Phase.reuse, Phase.shrink), derandomize=False,
             report_multiple_bugs=False, print_blob=False, verbosity=Verbosity.quiet,
@@ -222,9 +242,16 @@ class Hunt:
         self._test.hypothesis.fuzz_one_input(self._entropy(index))
 
     def _see(self, drawn: Call) -> None:
-        """Judge one draw; raise `_Fails` if the target fails on it, in the way that is being shrunk."""
+        """Judge one draw, in the scope of the target; raise `_Fails` if that fails on it, in the way that is being shrunk."""
         searching = self._wanted is None
         tally = self.tally if searching else Tally()
+        drawn = self._inside(drawn)
+        if self._trial.causes:
+            record = self._trial.full(read(self.op, drawn))
+            if any(cause.holds(record, {}) for cause in self._trial.causes):  # it is refused: nothing need be proved
+                tally.verdicts["unsupported"] += 1
+                tally.reasons["outside of the scope that experiments found"] += 1
+                hypothesis.reject()
         try:
             case = case_of(case_id(self.op, self.seed, self.dtype), self.dtype, drawn)
         except NotJudged as unknown:
@@ -243,6 +270,19 @@ class Hunt:
             self._wanted, self._last = result.verdict, seen
             self._steps += not searching
             raise _Enough if self._steps > STEPS.get(result.verdict, self._steps) else _Fails
+
+    def _inside(self, drawn: Call) -> Call:
+        """Return a draw with options that the target does not refuse, where the operation has such a call."""
+        if not self._trial.causes:
+            return drawn
+        record = self._trial.full(read(self.op, drawn))
+        params = dict(drawn.params)
+        for cause in self._trial.causes:
+            if cause.holds(record | {f"option {n}": v for n, v in params.items()}, {}):
+                changed = {name: value for name, value in cause.good.items() if name in cause.shows}
+                params |= {name.removeprefix("option "): v for name, v in changed.items() if name.startswith("option ")}
+        known = {**defaults(self.op), **params, **part(record, "size ")}
+        return replace(drawn, params=params) if meets(REGISTRY[self.op], known) else drawn
 
     def _found(self, index: int) -> Searched:
         """Return the failure of draw `index`, shrunk and explained."""
