@@ -109,6 +109,7 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     begun = [one for one in refused if one.case.kind != "vjp" and all(map(_has_values, one.case.calls))]
     trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
     trial.complete(REFUSED, PLACES)
+    trial.alone(REFUSED, ("option ", "array "))
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
     trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)
     trial.predict((REFUSED,))

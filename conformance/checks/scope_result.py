@@ -39,7 +39,7 @@ SIZES = frozenset({"tokens", "queries", "keys", "head_size"})
 UNJUDGED = (NO_VALUES, "not judged", "not asked")
 JUDGED = 12  # calls that experiments asked, which must be right
 MORE = 200  # calls, to find the cause of what is wrong inside of a scope
-MOVED = 4  # cases that catch a deviation and are moved into the scope
+MOVED = 16  # cases that catch a deviation and are moved into the scope
 PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
 RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Pairs = Sequence[tuple[Operation, list[Answer]]]
@@ -328,7 +328,8 @@ def _acting(
         if outcome == RIGHT:
             return NONE
         if outcome == REFUSED:
-            refused += 1
+            trial.learn(REFUSED, [(record, trial.numbers(record))])
+            refused += not trial.explained(record, (REFUSED,))
         elif outcome in (WRONG, "error", *ENDED):
             shown, said = f"{deviation.text} ({case.id}, moved)", trial.asker.messages[key_of(record)]
             text = f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {said}"

@@ -52,7 +52,7 @@ def has_values(names: Iterable[str], record: Features) -> bool:
 def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     """Return the values that every feature of an operation's calls may have, the usual one first, those of `records` too."""
     record, facts = REGISTRY[op], facts_of(op)
-    usual = {**defaults(op), **facts.options}
+    usual = {n: tuple(v) if isinstance(v, list) else v for n, v in {**defaults(op), **facts.options}.items()}
     found: dict[str, list[Any]] = {"way": [usual_way(op)]}
     for name, domain in record.domains.items():
         found[f"option {name}"] = _with(usual.get(name), _options(domain, usual.get(name)))
