@@ -165,6 +165,7 @@ def _of_positions(op: str, causes: Sequence[Cause]) -> list[tuple[Restriction, l
     forms = {value for cause in own if cause.features == ("form",) for value in cause.shows.get("form", ())}
     rules = [rule for cause in own for rule in cause.rules if rule.quantity == "smallest position"]
     zero = any(rule.kind in ("other", "least") and rule.holds({rule.quantity: 1}) for rule in rules)
+    zero = zero or any(cause.features == ("start",) and cause.lacks.get("start") == [0] for cause in own)
     last = any(cause.lacks.get("queries") == ["last"] for cause in own)
     consecutive = "gaps" in forms and (zero or "unsorted" in forms)
     level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3

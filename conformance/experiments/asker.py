@@ -110,7 +110,6 @@ class Asker:
             self.progress(case.id)
         here = target or self.target
         try:
-            here.begin(case)
             outputs = here.run(case, call, self.dtype)
         except Unsupported as error:
             self.said = text_of(error) or "not implemented"

@@ -369,8 +369,8 @@ class Experiment:
                 bad = outcome == found.kind
                 if not (bad or self._is_good(found.kind, outcome)) or not within.holds(record, self.numbers(record)):
                     continue
-                if any(kind_of(record[name]) != kind_of(found.bad[name]) for name in numbers):
-                    continue
+                if any(kind_of(record[name]) != kind_of(value) for name, value in found.bad.items()):
+                    continue  # other words may have causes of their own
                 if not (bad and self.explained(record, (found.kind,))):
                     samples.append((self.numbers(record), bad))
             return fitting(samples, names, direct, exceptions)
