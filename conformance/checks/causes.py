@@ -52,7 +52,7 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
     return {"text": f"{text} {before}".strip()}
 
 
-def _causes(operation: Operation, answers: Sequence[Answer], verdicts: Sequence[str], trials: Trials) -> str:
+def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str], trials: Trials) -> str:
     """Return the causes of failures in sentences; nothing where there is none."""
     every = [one for one in asked_cases([(operation, answers)]) if one.case.kind != "vjp"]
     if not every:

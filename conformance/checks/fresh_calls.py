@@ -23,7 +23,7 @@ from posref.spec import REGISTRY, Axes, Integer, Real
 
 from ..calls import given_dtype, positions_of
 from ..experiments.asker import ENDED, REFUSED, WRONG, Asker
-from ..experiments.features import quantities, read
+from ..experiments.records import quantities, read
 from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..suite.axes import arranged, holds, limits, result_axes, value_of, within

@@ -14,7 +14,7 @@ from typing import Any
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..experiments.asker import REFUSED, Asker
-from ..experiments.features import Features, is_number, quantities, read
+from ..experiments.records import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
 from ..experiments.sentences import conditions, is_vague
 from ..experiments.walk import Cause, Experiment, is_scaling
@@ -94,7 +94,7 @@ def _has_values(call: Call) -> bool:
 
 def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple[Features, Numbers]]]:
     """Return the features and the numbers of the calls of every case."""
-    found = {}
+    found: dict[str, list[tuple[Features, Numbers]]] = {}
     for one in every:
         if one.id not in found:
             records = [trial.full(record) for record in records_of(one)]

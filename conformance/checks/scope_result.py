@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
-from ..experiments.features import Features, read
+from ..experiments.records import Features, read
 from ..experiments.sentences import sentence
 from ..experiments.walk import Experiment
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope

@@ -12,7 +12,7 @@ from ..model import Call, LoadedCase
 from ..proof.evaluation import askable, hollow_results
 from ..targets.base import Target
 from ..targets.invocation import text_of
-from .features import LARGEST, Features, make
+from .records import LARGEST, Features, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
 NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing

@@ -18,7 +18,7 @@ from posref.spec import REGISTRY, Record
 
 from ..evidence.every.facts import facts_of
 from ..model import Case
-from .features import Features, domains, is_number, make
+from .records import Features, domains, is_number, make
 
 GROUP = "kernel"
 CALLS, FEW = 120, 40  # of an operation that many kernels compute, and of another

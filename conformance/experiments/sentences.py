@@ -10,7 +10,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..suite.axes import alternatives
-from .features import WORDS
+from .records import WORDS
 from .walk import Cause, kind_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}

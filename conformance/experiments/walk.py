@@ -18,7 +18,7 @@ from typing import Any
 from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
-from .features import Features, domains, is_number, quantities
+from .records import Features, domains, is_number, quantities
 from .rules import Numbers, Rule, fitting, parted
 
 CAUSES = 20  # of an outcome of one operation

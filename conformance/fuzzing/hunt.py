@@ -27,7 +27,7 @@ from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
 from ..experiments.asker import REFUSED, Asker
-from ..experiments.features import part, read
+from ..experiments.records import part, read
 from ..experiments.walk import Experiment
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses

@@ -160,11 +160,11 @@ def _sizes(op: str, call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
                 known[axis] = max(size[0], known.get(axis, 0))
             else:
                 expressions.append((axis.rstrip("'"), size[0]))
-    for axis, size in expressions:
+    for axis, count in expressions:
         left = names_in(axis) - known.keys() - options.keys()
         if len(left) == 1:
             [name] = left
-            solved = [n for n in range(size + 1) if value_of(axis, {**options, **known, name: n}) == size]
+            solved = [n for n in range(count + 1) if value_of(axis, {**options, **known, name: n}) == count]
             known |= {name: solved[0]} if solved else {}
     return {name: size for name, size in known.items() if name not in options}
 
