@@ -13,7 +13,7 @@ from typing import Any
 
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
-from ..experiments.asker import REFUSED, Asker
+from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
 from ..experiments.records import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
 from ..experiments.sentences import conditions, is_vague
@@ -198,7 +198,7 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
     if cause.rough or any(name not in cause.features for name in cause.shows):
         return None
     if len(cause.rules) == 1 and not cause.shows:
-        return _limit(op, cause.rules[0])
+        return _limit(trial, cause.rules[0])
     if cause.rules or len(cause.shows) != 1:
         return None
     [(name, shows)] = cause.shows.items()
@@ -215,8 +215,16 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
     return None if axis is None or axis not in vocabulary(op) else (axis, frozenset[Any]())
 
 
-def _limit(op: str, rule: Rule) -> tuple[str, Any] | None:
-    """Return a limit on a number; of one token, query or key a word."""
+def _answered_below(trial: Experiment, rule: Rule) -> float:
+    """Return the largest number of a quantity that was answered below where refusals begin."""
+    asked = [record for record, outcome in trial.asker.known.values() if outcome in ANY_ANSWER]
+    numbers = [trial.numbers(record).get(rule.quantity) for record in (*asked, *trial.answered)]
+    return max((n for n in numbers if n is not None and n < rule.numbers[0]), default=rule.numbers[0] - 1)
+
+
+def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
+    """Return a limit on a number, as far as it was answered; of one token, query or key a word."""
+    op = trial.op
     axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
     if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest ", "spread of ")):
         return None
@@ -225,7 +233,7 @@ def _limit(op: str, rule: Rule) -> tuple[str, Any] | None:
         case "most" if rule.quantity == "smallest position":
             return ("negative", frozenset()) if first == -1 else None
         case "least" if axis:
-            return axis, Bound(high=first - 1)
+            return axis, Bound(high=_answered_below(trial, rule))
         case "most" if axis:
             return axis, Bound(low=first + 1)
         case "equal" if axis in ("tokens", "queries", "keys") and first == 1:

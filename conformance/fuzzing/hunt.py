@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 import hypothesis
 import numpy as np
@@ -26,8 +27,8 @@ from ..accuracy import UNIT
 from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
-from ..experiments.asker import REFUSED, Asker
-from ..experiments.records import part, read
+from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
+from ..experiments.records import make, part, quantities, read
 from ..experiments.walk import Experiment
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
@@ -80,12 +81,17 @@ class Asking:
         self.target = load(**self.options)
 
     def trial(self, op: str, dtype: str) -> Experiment:
-        """Return an experiment that knows which options, each alone, a target refuses."""
+        """Return an experiment that knows which options, forms and sizes, each alone, a target refuses."""
         if (op, dtype) not in self.trials:
             cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
-            stored = [read(op, case.calls[0]) for case in cases[:: max(1, len(cases) // STORED)]]
-            trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored, stored)
-            trial.alone(REFUSED, ("option ", "array ", "form"))
+            stored = [read(op, case.calls[0]) for case in cases]
+            trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored[:: max(1, len(cases) // STORED)], [])
+            trial.rng.shuffle(stored)
+            for record in map(trial.full, stored):
+                if len(trial.answered) == ANSWERED or trial.asker.calls >= LEARNING // 2:
+                    break
+                trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
+            trial.alone(REFUSED, WORDS)
             self.trials[op, dtype] = trial
         return self.trials[op, dtype]
 
@@ -150,7 +156,9 @@ def written(op: str, drawn: Call) -> str:
 
 
 STORED = 40  # cases whose options are tried
-LEARNING = 300  # calls, to learn which options are refused
+ANSWERED = 12  # calls of stored cases that are answered, from which one learns what is refused
+WORDS = ("option ", "array ", "form", "leading", "way", "rows", "start", "size ")  # features that are tried alone
+LEARNING = 500  # calls, to learn what is refused
 ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
@@ -245,13 +253,12 @@ class Hunt:
         """Judge one draw, in the scope of the target; raise `_Fails` if that fails on it, in the way that is being shrunk."""
         searching = self._wanted is None
         tally = self.tally if searching else Tally()
-        drawn = self._inside(drawn)
-        if self._trial.causes:
-            record = self._trial.full(read(self.op, drawn))
-            if any(cause.holds(record, {}) for cause in self._trial.causes):  # it is refused: nothing need be proved
-                tally.verdicts["unsupported"] += 1
-                tally.reasons["outside of the scope that experiments found"] += 1
-                hypothesis.reject()
+        inside = self._inside(drawn)
+        if inside is None:  # it is refused: nothing need be proved
+            tally.verdicts["unsupported"] += 1
+            tally.reasons["outside of the scope that experiments found"] += 1
+            hypothesis.reject()
+        drawn = inside
         try:
             case = case_of(case_id(self.op, self.seed, self.dtype), self.dtype, drawn)
         except NotJudged as unknown:
@@ -271,18 +278,36 @@ class Hunt:
             self._steps += not searching
             raise _Enough if self._steps > STEPS.get(result.verdict, self._steps) else _Fails
 
-    def _inside(self, drawn: Call) -> Call:
-        """Return a draw with options that the target does not refuse, where the operation has such a call."""
-        if not self._trial.causes:
+    def _inside(self, drawn: Call) -> Call | None:
+        """Return a draw that the target does not refuse: with other options, or with all else that it need not refuse."""
+        drawn = self._bare(drawn)
+        if self._is_inside(drawn):
             return drawn
         record = self._trial.full(read(self.op, drawn))
         params = dict(drawn.params)
         for cause in self._trial.causes:
-            if cause.holds(record | {f"option {n}": v for n, v in params.items()}, {}):
+            if cause.holds(record | {f"option {n}": v for n, v in params.items()}, quantities(self.op, record, drawn)):
                 changed = {name: value for name, value in cause.good.items() if name in cause.shows}
                 params |= {name.removeprefix("option "): v for name, v in changed.items() if name.startswith("option ")}
         known = {**defaults(self.op), **params, **part(record, "size ")}
-        return replace(drawn, params=params) if meets(REGISTRY[self.op], known) else drawn
+        other = self._bare(replace(drawn, params=params))
+        if meets(REGISTRY[self.op], known) and self._is_inside(other):
+            return other
+        near = self._trial.moved(read(self.op, other), lambda trial: not self._trial.explained(trial, (REFUSED,)))
+        return None if near is None else make(self.op, near, crc32(repr(drawn).encode()))
+
+    def _bare(self, drawn: Call) -> Call:
+        """Return a draw without options at their defaults that causes speak of: code that takes no other need not have them."""
+        narrow = {name.removeprefix("option ") for cause in self._trial.causes for name in cause.shows} & {*defaults(self.op)}
+        return replace(drawn, params={n: v for n, v in drawn.params.items() if n not in narrow or v != defaults(self.op)[n]})
+
+    def _is_inside(self, drawn: Call) -> bool:
+        """Return whether no cause of a refusal holds for a call."""
+        if not self._trial.causes:
+            return True
+        record = self._trial.full(read(self.op, drawn))
+        numbers = quantities(self.op, record, drawn)
+        return not any(cause.holds(record, numbers) for cause in self._trial.causes)
 
     def _found(self, index: int) -> Searched:
         """Return the failure of draw `index`, shrunk and explained."""

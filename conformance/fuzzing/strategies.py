@@ -77,6 +77,9 @@ def _frames(draw: st.DrawFn, op: str) -> Frame:
     given = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
     tokens = _one_way(draw, given)
     sizes = _sizes(draw, tokens, known)
+    long = draw(st.sampled_from([*sizes])) if sizes else ""
+    params, sizes = _mended(record, params, _within_limits(record, params, sizes, tokens, long))
+    known = {**defaults(op), **params}
     shapes: dict[str, tuple[int, ...]] = {}
     for name, axes in tokens.items():
         alike = axes and axes[0].startswith("=")
@@ -86,11 +89,58 @@ def _frames(draw: st.DrawFn, op: str) -> Frame:
 
 def _valid(record: Encoding, frame: Frame) -> bool:
     """Return whether a frame meets its requirements and is not too large."""
+    return _is_small(record, frame) and meets(record, frame.known(record))
+
+
+def _is_small(record: Encoding, frame: Frame) -> bool:
+    """Return whether a frame has no more numbers than a call is proved with."""
     known = frame.known(record)
     counts = [n for size in frame.sizes.values() for n in (size if isinstance(size, tuple) else (size,))]
     counts += [known[name] or 1 for name in size_options(record.name)]  # one that is not given says nothing
-    small = all(math.prod(shape) <= MOST for shape in frame.shapes.values())
-    return small and math.prod(counts) <= WORK and meets(record, known)
+    return math.prod(counts) <= WORK and all(math.prod(shape) <= MOST for shape in frame.shapes.values())
+
+
+def _within_limits(record: Encoding, params: Values, sizes: Values, tokens: Mapping[str, Sequence[str]], long: str) -> Values:
+    """Return sizes of a call that is small enough, where there is one: the largest are halved, the one of `long` last."""
+    known = {**defaults(record.name), **params}
+    while not _is_small(record, Frame(params, _full_shapes(tokens, known | sizes), sizes)):
+        others = [name for name in sizes if _largest(sizes[name]) > (name == long)]
+        if not others:
+            break
+        name = max(others, key=lambda other: (other != long and _largest(sizes[other]) > 1, _largest(sizes[other])))
+        if _largest(sizes[name]) < 2:
+            break
+        most = _largest(sizes[name]) // 2
+        size = sizes[name]
+        sizes = {**sizes, name: tuple(min(n, most) for n in size) if isinstance(size, tuple) else min(size, most)}
+    return sizes
+
+
+def _largest(size: Any) -> int:
+    """Return the largest of the sizes of a star, or the size of an axis."""
+    return max(size, default=0) if isinstance(size, tuple) else int(size)
+
+
+def _full_shapes(tokens: Mapping[str, Sequence[str]], known: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of arrays that lack no axis."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, axes in tokens.items():
+        bare = [axis.lstrip("~") for axis in axes if not axis.startswith("=")]
+        found[name] = tuple(n for axis in bare for n in (known[axis] if axis[0] == "*" else (value_of(axis, known),)))
+    return found
+
+
+def _mended(record: Encoding, params: Values, sizes: Values) -> tuple[Values, Values]:
+    """Return options and sizes of a call that meets its requirements, if one more change gives that."""
+    usual = defaults(record.name)
+    bare = {name: value for name, value in params.items() if name not in usual}
+    for options in (params, *({n: v for n, v in params.items() if n != name} for name in params if name in usual), bare):
+        known = {**usual, **options}
+        axes = [name for name, size in sizes.items() if not isinstance(size, tuple)]
+        for other in (sizes, *({**sizes, name: sizes[name] + more} for name in axes for more in (1, 2))):
+            if meets(record, known | other):
+                return options, other
+    return params, sizes
 
 
 # ---- options -------------------------------------------------------------------------------------------------------------
