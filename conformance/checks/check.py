@@ -179,7 +179,7 @@ def _check(
         judged = ask_fresh_calls(operations, stated, seed, trials)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
-        notes.append("the scope comes from stored cases alone: no other calls were asked")
+        notes.append("the scope comes from stored cases alone, without experiments")
     finish(operations)
     if complete:
         tell_of_causes(operations, trials)

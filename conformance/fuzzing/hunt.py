@@ -88,10 +88,11 @@ class Asking:
             trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored[:: max(1, len(cases) // STORED)], [])
             trial.rng.shuffle(stored)
             for record in map(trial.full, stored):
-                if len(trial.answered) == ANSWERED or trial.asker.calls >= LEARNING // 2:
+                if len(trial.answered) == ANSWERED or trial.asker.calls >= LEARNING // 4:
                     break
                 trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
-            trial.alone(REFUSED, WORDS)
+            for starts in (PLACES, WORDS, SIZES):
+                trial.alone(REFUSED, starts)
             self.trials[op, dtype] = trial
         return self.trials[op, dtype]
 
@@ -157,8 +158,8 @@ def written(op: str, drawn: Call) -> str:
 
 STORED = 40  # cases whose options are tried
 ANSWERED = 12  # calls of stored cases that are answered, from which one learns what is refused
-WORDS = ("option ", "array ", "form", "leading", "way", "rows", "start", "size ")  # features that are tried alone
-LEARNING = 500  # calls, to learn what is refused
+PLACES, WORDS, SIZES = ("form", "start", "way", "rows"), ("option ", "array ", "leading"), ("size ",)  # features tried alone
+LEARNING = 600  # calls, to learn what is refused
 ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
