@@ -13,7 +13,7 @@ from typing import Any
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, WRONG
 from ..experiments.sentences import sentence
-from ..experiments.walk import Experiment
+from ..experiments.walk import Cause, Experiment
 from ..model import Answer, Operation
 from .case_run import STATE_HINT
 from .learned_scope import Trials, described
@@ -44,7 +44,7 @@ def tell_of_causes(operations: Pairs, trials: Trials) -> None:
 
 def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
     """Return what a diagnosis says with causes: of a crash first, of wrong values after what is not known of them."""
-    before = str(diagnosis["text"])
+    before = str(diagnosis["text"]).replace(diagnosis.get("trait") or "\0", "")  # a cause says more than what cases share
     if text == UNSTEADY:
         return {"text": f"{UNEXPLAINED} {text}", "hint": STATE_HINT}
     if before.startswith(UNEXPLAINED):
@@ -66,8 +66,22 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         return ""
     if not trial.steady(causes):
         return UNSTEADY
-    said = [sentence(operation.op, cause) for cause in sorted(causes, key=lambda one: one.kind not in ENDED)[:SHOWN]]
+    said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
     return ". ".join(text[0].upper() + text[1:] for text in said) + "."
+
+
+def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
+    """Return causes in sentences; several that speak of the same two numbers are steps of a relation that no rule has."""
+    found: dict[tuple[str, ...], list[Cause]] = {}
+    for cause in causes:
+        names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules)) if len(cause.rules) > 1 else ()
+        found.setdefault(names or (sentence(op, cause),), []).append(cause)
+    return [
+        f"whether a call is wrong depends on {' and '.join(names)} together"
+        if len({*names}) > 1 < len(several)
+        else sentence(op, several[0])
+        for names, several in found.items()
+    ]
 
 
 def _learn(trial: Experiment, every: Sequence[Asked], verdict: str) -> None:

@@ -189,7 +189,7 @@ def _check(
     trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
-            operation.diagnosis = {name: value for name, value in operation.diagnosis.items() if name != "whole"}
+            operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
     return _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
 
 

@@ -16,11 +16,11 @@ from posref.spec import REGISTRY, Flag, OneOf, Record
 from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
 from ..experiments.records import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
-from ..experiments.sentences import conditions, is_vague
+from ..experiments.sentences import is_vague, what_is_left
 from ..experiments.walk import Cause, Experiment, is_scaling
 from ..model import Call
 from ..targets.base import Target
-from ..traits import DEFAULT, GIVEN, defaults, numbers_or_none, vocabulary
+from ..traits import DEFAULT, GIVEN, SHARES, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, infer, on_axis
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
@@ -122,11 +122,11 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
             covers = {name for name, calls in cases.items() if any(c.holds(*call) for c in own for call in calls)}
             covers |= _by_traits(restriction, every)
             fresh = sum(cause.true for cause in own), sum(cause.asked for cause in own)
-            found.append(replace(restriction, covers=frozenset(covers), fresh=fresh))
+            found.append((replace(restriction, covers=frozenset(covers), fresh=fresh), len(own[0].features) == 1))
     told, left = list[Restriction](), refused
-    for one in sorted(found, key=lambda one: -len(one.covers)):
+    for one, plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        if outside or (one.fresh[1] and not one.covers):
+        if outside or (one.fresh[0] and (plain or not one.covers)):
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left
@@ -189,7 +189,7 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
     axis, allowed = _axis(trial, cause) or ("", None)
     if axis:
         return on_axis(axis, allowed)
-    return Restriction(cause.features, None, lambda _: False, text=f"not {conditions(trial.op, cause)}")
+    return Restriction(cause.features, None, lambda _: False, text=what_is_left(trial.op, cause))
 
 
 def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
@@ -242,6 +242,8 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
             return f"unequal_{rule.quantity.removeprefix('spread of ')}", frozenset()
         case "most" if rule.quantity.startswith("smallest of ") and first == 1:
             return f"one_{rule.quantity.removeprefix('smallest of ')}", frozenset()
+        case "other" if rule.quantity == "rotated share of the head" and first in SHARES:
+            return "rotated", frozenset({SHARES[first]})
         case "other" if axis:
             return axis, Bound(first, first)
         case "no multiple" if axis and len(rule.numbers) == 1:

@@ -63,6 +63,7 @@ class Explanation:
     groups: Sequence[Group] = ()
     next_best: float | None = None  # how much worse the best of the other deviations is
     whole: bool = False  # whether one explanation holds for all that was judged
+    trait: str = ""  # the sentence of the text that says what stored cases have that fail
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _explained(
     record = _record(text, found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
-    record["whole"] = found.whole
+    record |= {"whole": found.whole, "trait": found.trait}
     groups = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found.groups]
     left = [q.id for q in search.remaining(questions, found.groups) if q.failed] if groups else []
     record["groups"] = groups + [{"cases": left, "names": [], "where": ""}] * bool(left)
@@ -340,7 +341,8 @@ def _without_name(
         lead = f"unexplained ({left} of {sum(q.failed for q in questions)} failing cases): no known mistake gives these values."
         said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
         remark = f" A few cases alone may be explained: {'; '.join(said)}."
-    return Explanation(lead + features.shared(*_cases(questions), sure=bool(place)) + place + common + remark, groups=kept)
+    trait = features.shared(*_cases(questions), sure=bool(place))
+    return Explanation(lead + trait + place + common + remark, groups=kept, trait=trait)
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:

@@ -113,6 +113,7 @@ def _with(usual: Any, values: Iterable[Any]) -> list[Any]:
 
 
 # ---- a call as a record ---------------------------------------------------------------------------------------------------
+@np.errstate(all="ignore")
 def read(op: str, call: Call, form: str = "") -> Features:
     """Return the features of a call, as near as a record comes to it."""
     record = REGISTRY[op]
@@ -197,6 +198,7 @@ def _positions(op: str, call: Call, way: int) -> Features:
 
 
 # ---- a record as a call ---------------------------------------------------------------------------------------------------
+@np.errstate(all="ignore")
 def make(op: str, record: Features, number: int = 0) -> Call | None:
     """
     Return a call that has the features of a record, its numbers drawn by `number`; None where there is no such call.
@@ -247,9 +249,10 @@ def _is_told(op: str, name: str, value: Any) -> bool:
 
 
 def _axes(op: str, way: int) -> set[str]:
-    """Return the letters of one alternative of an operation's axes."""
-    tokens = (axis.lstrip("~") for axes in REGISTRY[op].arrays.values() for axis in alternative(op, axes.shape, way))
-    return {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
+    """Return the letters of one alternative of an operation's axes; the last of several axes of positions is that of tokens."""
+    tokens = [axis.lstrip("~") for axes in REGISTRY[op].arrays.values() for axis in alternative(op, axes.shape, way)]
+    found = {"T"} if "*P" in tokens else set()
+    return found | {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
 
 
 def _places(count: int, record: Features) -> npt.NDArray[Any]:
@@ -289,7 +292,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"} | options
     first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
     if first is not None:
-        found |= {"head size": first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}
+        found |= {"head size": sizes.get("D", first.shape[-1]), "rows": first.size // max(first.shape[-1], 1)}
         if "rotary_dim" in part(record, "option "):
             rotated = record["option rotary_dim"] or first.shape[-1]
             found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}

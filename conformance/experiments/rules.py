@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 STEPS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128)  # of which a number may be a multiple
+RANGE = range(-64, 4097)  # numbers on which rules are compared
 SHOWN = 3  # remainders of a rule, at most
 Numbers = Mapping[str, float]
 Sample = tuple[Numbers, bool]  # the quantities of a call, and whether it had the outcome that a rule is of
@@ -70,6 +71,19 @@ class Rule:
             case "no power of two":
                 return f"{name} not a power of two"
         return f"{name} {_ends(self.kind, numbers[0])}" if self.kind == "other" else f"{name} of {_ends(self.kind, numbers[0])}"
+
+    @property
+    def opposite(self) -> str:
+        """What calls without the condition have, in words."""
+        name = self.quantity
+        match self.kind:
+            case "other":
+                return f"{replace(self, kind='equal').text} alone"
+            case "no multiple" if len(self.numbers) == 1:
+                return replace(self, kind="multiple").text
+            case "no power of two":
+                return f"{name} a power of two"
+        return f"no {self.text}" if self.kind in ("least", "most", "equal", "multiple") else f"not {self.text}"
 
 
 ALIKE = {
@@ -137,3 +151,14 @@ def fitting(samples: Sequence[Sample], names: Iterable[str], direct: Iterable[st
 def parted(rules: Sequence[Rule], numbers: Numbers) -> bool:
     """Return whether rules differ about a call."""
     return len({rule.holds(numbers) for rule in rules}) == 2
+
+
+def independent(rules: Iterable[Rule]) -> list[Rule]:
+    """Return rules without those that hold wherever the others of the same quantity do."""
+    left = list(dict.fromkeys(rules))
+    for rule in tuple(left):
+        others = [one for one in left if one.quantity == rule.quantity and one is not rule]
+        numbers = [{rule.quantity: n} for n in RANGE if all(one.holds({rule.quantity: n}) for one in others)]
+        if others and all(rule.holds(one) for one in numbers):
+            left.remove(rule)
+    return left

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..suite.axes import alternatives
-from .records import WORDS
+from .records import WORDS, is_number
 from .walk import Cause, kind_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
@@ -41,6 +41,17 @@ def conditions(op: str, cause: Cause) -> str:
     parts = [rule.text for rule in cause.rules] + [words(op, name, cause) for name in own]
     beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
     return ", with ".join(part for part in (*parts, *beside) if part)
+
+
+def what_is_left(op: str, cause: Cause) -> str:
+    """Return in words which calls lack a cause: what an implementation takes that refuses those with it."""
+    if len(cause.rules) == 1 and not cause.shows:
+        return cause.rules[0].opposite
+    [(name, shows), *others] = cause.shows.items()
+    lacks = cause.lacks.get(name, [])
+    if not (cause.rules or others) and is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN):
+        return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
+    return f"not {conditions(op, cause)}"
 
 
 def words(op: str, name: str, cause: Cause) -> str:
@@ -105,13 +116,16 @@ def _field(kind: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
 
 def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:
     """Return numbers of leading axes in words, or their sizes where these decide."""
+    if lacks and all(value is None for value in lacks):
+        return "an axis of tokens"
     counts, others = ({len(value or ()) for value in values} for values in (shows, lacks))
     if not counts & others:
         few = sorted(counts)
         least = few[0] if few and others and max(others) < few[0] else None
         many = f"{least} or more" if least is not None and len(few) > 1 else " or ".join(COUNTS.get(n, str(n)) for n in few)
         return f"{many} leading {'axis' if few == [1] else 'axes'}"
-    return f"leading axes of {_listed(shows)}"
+    few = len(shows) > SHOWN >= len(lacks)
+    return f"leading axes other than {_listed(lacks)}" if few else f"leading axes of {_listed(shows)}"
 
 
 COUNTS: Mapping[int, str] = {0: "no", 1: "one", 2: "two", 3: "three"}

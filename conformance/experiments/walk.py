@@ -19,7 +19,7 @@ from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
 from .records import Features, domains, is_number, quantities
-from .rules import Numbers, Rule, fitting, parted
+from .rules import Numbers, Rule, fitting, independent, parted
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -207,21 +207,23 @@ class Experiment:
         numbers = [name for name in found.features if self._is_numeric(name, bad, good)]
         for name in found.features:
             self._sweep(found, name, self._values(name, numbers, kind))
+        given = [n for n in numbers if good[n] is None and not any(map(is_number, found.lacks[n]))]  # any number shows it here
         needed = tuple(name for name in found.features if found.lacks[name])  # without the others there is no such call
         found.features, numbers = needed, [name for name in numbers if name in needed]
         found.shows = {name: values for name, values in found.shows.items() if name in needed}
         if not needed:
             return found
-        numbers += self._context(found)
+        numbers = [name for name in numbers if name not in given] + self._context(found)
         if numbers:
-            self._number(found, numbers)
+            self._number(found, [*numbers, *(name for name in given if name in needed)])
         return found
 
     def _is_numeric(self, name: str, bad: Features, good: Features) -> bool:
         if isinstance(bad[name], tuple) and isinstance(good[name], tuple):
             return True  # how many there are, and the largest of them, are numbers
         numeric = [value for value in self.domains[name] if is_number(value)]
-        return name.startswith(NUMBERS) and is_number(bad[name]) and is_number(good[name]) and len(numeric) > 2
+        may_be = is_number(bad[name]) and (is_number(good[name]) or good[name] is None)
+        return name.startswith(NUMBERS) and may_be and len(numeric) > 2
 
     def _values(self, name: str, numbers: Sequence[str], kind: str) -> list[Any]:
         """Return the values of a feature to ask: all of numbers and words, of records, lists and other numbers two a kind."""
@@ -328,10 +330,12 @@ class Experiment:
         for name in numbers:
             if is_number(found.bad[name]):
                 self._bisect(found, name)
-            found.shows.pop(name, None)
+        values = {name: found.shows.pop(name) for name in numbers if name in found.shows}
         rule = self._rule(found, numbers, {}, exact=len(numbers) > 1)
         if rule is not None:
             found.rules.append(rule)
+            given = [name for name in values if found.good[name] is None]
+            found.shows |= {name: values[name] for name in given if rule.quantity not in self._moving(found, [name])}
             return
         for name in numbers:
             fixed = {other: [found.bad[other]] for other in numbers if other != name}
@@ -464,10 +468,11 @@ class Experiment:
         found = self.cause(cause.bad, against, cause.kind)
         if not found.features:
             return None
+        kept = {name: values for name, values in cause.shows.items() if name not in found.features}  # a rule says more of these
         return replace(
             found, good=cause.good, features=tuple(dict.fromkeys((*cause.features, *found.features))),
-            shows={**cause.shows, **found.shows}, lacks={**cause.lacks, **found.lacks},
-            rules=list(dict.fromkeys((*cause.rules, *found.rules))), rough=cause.rough or found.rough,
+            shows={**kept, **found.shows}, lacks={**cause.lacks, **found.lacks},
+            rules=independent([*cause.rules, *found.rules]), rough=cause.rough or found.rough,
         )  # fmt: skip
 
     # ---- inside of the scope ----------------------------------------------------------------------------------------------
