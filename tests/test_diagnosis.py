@@ -25,7 +25,7 @@ from posref.conformance.model import Answer
 
 Function = Callable[..., Any]
 SAID = {  # by the defect's file
-    "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
+    "apply_strides_ignored": "Wrong at an input that is not contiguous [",
     "learned_last_row": "Only the last row of the table is wrong.",
     "logits_scale_103": "the scale is 1.03 times what it should be",
     "shaw_last_row_for_first": "Only the first row of the table is wrong.",
@@ -36,8 +36,8 @@ SAID = {  # by the defect's file
 
 
 def told(function: Callable[..., Any], op: str) -> dict[str, Any]:
-    """Return the diagnosis of a function."""
-    found = check_call(function, op=op).operations[0].diagnosis
+    """Return the diagnosis of a function, from stored cases alone."""
+    found = check_call(function, op=op, experiments=0).operations[0].diagnosis
     assert found is not None
     return dict(found)
 
@@ -157,11 +157,11 @@ def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> No
             seen[..., tile : tile + 64] |= seen[..., tile : tile + 64].any(-1, keepdims=True)
         return seen
 
-    report = check_call(sliding_window, op="sliding_window", tier="kernel")
+    report = check_call(sliding_window, op="sliding_window", tier="kernel", experiments=0)
     assert report.operations[0].diagnosis is not None
     text = report.operations[0].diagnosis["text"]
     assert "window=" not in text
-    assert "129 keys or more" in text
+    assert "65 keys or more" in text
 
 
 def test_a_number_of_an_option_is_not_said_where_another_limits_it() -> None:
@@ -297,8 +297,8 @@ def a_vector_has_places(positions: Any, /) -> Any:
     return out
 
 
-@wrong("packed_documents", "In packed_documents/packed/long, 1 of 257 tokens is wrong: 256.")
-def one_wrong_token_of_a_vector_is_counted(positions: Any, /) -> Any:
+@wrong("packed_documents", "Only token 256 is wrong.")
+def one_wrong_token_of_a_vector_is_told(positions: Any, /) -> Any:
     out = np.array(posref.packed_documents(positions))
     out[..., 256:257] += 1
     return out
@@ -383,7 +383,7 @@ def a_table_that_is_found_again_by_its_shape_has_no_wrong_name(positions: Any, d
     return TABLES.setdefault(key, posref.sinusoidal(positions, dim, **options))
 
 
-@wrong("alibi", like=r"^\d+ cases gave no values to compare: out must have shape \(1, 1, 4\)")
+@wrong("alibi", like=r"^\d+ cases gave no values to compare: out must have shape")
 def shapes_come_first_where_most_failing_cases_have_no_values(q: Any, k: Any, /, **options: Any) -> Any:
     return np.swapaxes(posref.alibi(q, k, **options), -1, -2)
 
@@ -495,13 +495,13 @@ def a_number_of_the_one_passing_case_is_no_trait_of_the_others(q: Any, k: Any, /
     return (posref.sandwich(q, k, heads=heads, **options) * wrong[:, None, None]).astype(np.float32)
 
 
-@wrong("sliding_window", "Exactly the cases with counting=without_query and sides=both fail.", never=("before the last",))
+@wrong("sliding_window", "All wrong values are False.", never=("before the last",))
 def a_place_that_few_units_have_by_chance_is_not_said(q: Any, k: Any, /, *, window: int, sides: str, **options: Any) -> Any:
     seen = posref.sliding_window(q, k, window=window, sides=sides, **options)
     return seen & (k[..., None, :] - q[..., :, None] != window - 1) if sides == "both" else seen
 
 
-@wrong("sine_2d", "if scale is 6.28318531 (asked: 3, 5).")
+@wrong("sine_2d", "if scale is 6.28318531 (asked: ")
 def an_option_that_does_not_arrive_has_its_default(mask: Any, dim: int, /, *, scale: float = 0.0, **options: Any) -> Any:
     """Its namesake of the sinusoids inside is another option."""
     return posref.sine_2d(mask, dim, **options)

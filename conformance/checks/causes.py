@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, WRONG
-from ..experiments.sentences import sentence
+from ..experiments.sentences import essential, sentence, words
 from ..experiments.walk import Cause, Experiment
 from ..model import Answer, Operation
 from .case_run import STATE_HINT
@@ -22,6 +22,7 @@ from .scope_result import asked_cases
 
 VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeout"}
 SHOWN = 3  # causes that are told
+CONDITIONS = 3  # of a cause that is told
 SILENT = "unexplained"  # how a diagnosis begins that names nothing
 UNSTEADY = "The same calls come out otherwise in a new process, in another order: they depend on earlier calls, or on chance."
 Pairs = Sequence[tuple[Operation, list[Answer]]]
@@ -71,17 +72,35 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
 
 
 def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
-    """Return causes in sentences; several that speak of the same two numbers are steps of a relation that no rule has."""
+    """
+    Return causes in sentences.
+
+    Several that speak of the same numbers are steps of a relation that no rule has; of those with many conditions only what
+    all have in common is told.
+    """
     found: dict[tuple[str, ...], list[Cause]] = {}
-    for cause in causes:
-        names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules)) if len(cause.rules) > 1 else ()
-        found.setdefault(names or (sentence(op, cause),), []).append(cause)
-    return [
-        f"whether a call is wrong depends on {' and '.join(names)} together"
-        if len({*names}) > 1 < len(several)
-        else sentence(op, several[0])
-        for names, several in found.items()
-    ]
+    plain = [essential(cause) for cause in causes]
+    long = [cause for cause in plain if len(cause.rules) + len(cause.shows) > CONDITIONS]
+    for cause in plain:
+        names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules))
+        if cause not in long:
+            found.setdefault(names if len(names) > 1 else (sentence(op, cause),), []).append(cause)
+    told = []
+    for names, several in found.items():
+        related = len(names) > 1 and len(several) > 1
+        told.append(
+            f"whether a call is wrong depends on {' and '.join(names)} together" if related else sentence(op, several[0])
+        )
+    if len(plain) == len(long):
+        shows = {
+            name: long[0].shows[name]
+            for name in long[0].shows
+            if all(one.shows.get(name) == long[0].shows[name] for one in long)
+        }
+        told += [
+            f"some calls are wrong, all of them with {words(op, name, long[0])}" for name in shows if long[0].lacks.get(name)
+        ]
+    return told
 
 
 def _learn(trial: Experiment, every: Sequence[Asked], verdict: str) -> None:

@@ -16,7 +16,7 @@ from posref.spec import REGISTRY, Flag, OneOf, Record
 from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
 from ..experiments.records import Features, is_number, quantities, read
 from ..experiments.rules import Numbers, Rule
-from ..experiments.sentences import is_vague, what_is_left
+from ..experiments.sentences import essential, is_vague, what_is_left
 from ..experiments.walk import Cause, Experiment, is_scaling
 from ..model import Call
 from ..targets.base import Target
@@ -31,6 +31,7 @@ ASKED = frozenset({  # axes of traits that calls are made of: of these experimen
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps"}  # fmt: skip
+SHARE = "rotated share of the head"
 NOT_OFFERED = {
     ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
     ("coordinates", "unlike"): "unequal_coordinates",
@@ -113,20 +114,22 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
     trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)
     trial.predict((REFUSED,))
-    causes = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
+    whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
+    causes = [essential(cause) for cause in whole]
+    holding = {id(cause): full.holds for cause, full in zip(causes, whole, strict=True)}
     found = []
     for restriction, several in [*_of_positions(trial.op, causes), *((_restriction(trial, c), [c]) for c in causes)]:
-        own = [cause for cause in several if cause in causes]
+        own = [cause for cause in several if any(cause is left for left in causes)]
         if own:
-            causes = [cause for cause in causes if cause not in own]
-            covers = {name for name, calls in cases.items() if any(c.holds(*call) for c in own for call in calls)}
+            causes = [cause for cause in causes if not any(cause is one for one in own)]
+            covers = {name for name, calls in cases.items() if any(holding[id(c)](*call) for c in own for call in calls)}
             covers |= _by_traits(restriction, every)
             fresh = sum(cause.true for cause in own), sum(cause.asked for cause in own)
             found.append((replace(restriction, covers=frozenset(covers), fresh=fresh), len(own[0].features) == 1))
     told, left = list[Restriction](), refused
-    for one, plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
+    for one, is_plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        if outside or (one.fresh[0] and (plain or not one.covers)):
+        if outside or is_plain or (one.fresh[0] and not one.covers):
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left
@@ -226,7 +229,7 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
     """Return a limit on a number, as far as it was answered; of one token, query or key a word."""
     op = trial.op
     axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
-    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest ", "spread of ")):
+    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest ", "spread of ", SHARE)):
         return None
     first = rule.numbers[0] if rule.numbers else 0.0
     match rule.kind:
@@ -242,7 +245,7 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
             return f"unequal_{rule.quantity.removeprefix('spread of ')}", frozenset()
         case "most" if rule.quantity.startswith("smallest of ") and first == 1:
             return f"one_{rule.quantity.removeprefix('smallest of ')}", frozenset()
-        case "other" if rule.quantity == "rotated share of the head" and first in SHARES:
+        case "other" if rule.quantity == SHARE and first in SHARES:
             return "rotated", frozenset({SHARES[first]})
         case "other" if axis:
             return axis, Bound(first, first)

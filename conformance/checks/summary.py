@@ -30,6 +30,7 @@ from .case_run import with_few
 
 LARGE = 1 << 18  # values that are measured side by side: arrays of more would need much memory
 VAGUE = 1e-8  # of the sum of squares
+EXACT = 1 << 24  # the largest number up to which float32 has all integers
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
 CLOSE = 1e-9  # sums in another order differ by less
 ROWS, COLUMNS = 64, 128  # of a map, at most
@@ -485,14 +486,18 @@ def gives_waves(op: str) -> bool:
 
 
 def _farther(op: str, batch: Batch, best: tuple[float, float]) -> tuple[float, float]:
-    """Return the longest position so far, and the largest error there over the size of the result, with those of a batch."""
+    """
+    Return the longest position so far, and the largest error there over the size of the result, with those of a batch.
+
+    Positions beyond `EXACT` say nothing of angles in float32: every error is as large as the result.
+    """
     if not has_frequencies(op):
         return best
     position, error = best
     far = [-1.0 if o.where is None else d for d, o in zip(batch.largest(batch.far), batch.outputs, strict=True)]
     for i in sorted(range(len(far)), key=lambda i: -far[i]):
         call, name, _ = batch.outputs[i].values
-        if far[i] < max(position, 0.0) or call.cotangents:
+        if not max(position, 0.0) <= far[i] <= EXACT or call.cotangents:
             continue
         size = 1.0 if gives_waves(op) else float(np.max(np.abs(call.expected[name])))
         errors = batch.part(batch.error, i)[batch.part(batch.far, i) == far[i]]

@@ -22,7 +22,11 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("packed/small", {}, {"positions": PACKED}, tier="smoke"),
+        _case("packed/forward", {}, {"positions": FORWARD}, "a jump forward begins one too"),
+        _case("packed/down", {}, {"positions": (7, 8, 3, 4, 5, 2, 3)}, "no sequence begins at 0"),
+        _case("packed/padded", {}, {"positions": PACKED[1]}, "padding at one position breaks up"),
         _case("packed/long", {}, {"positions": np.arange(257) % 64}),
+        _case("packed/many", {}, {"positions": np.arange(40) % 3}, "14 documents, more than a small integer counts"),
         _case("packed/far", {}, {"positions": (131070, 131071, 131072, 131072, 1048575, 1048576)}),
         _case("refused/float", {}, {"positions": np.ones((2, 3)) / 2}, "positions of reals", kind="reject"),
         *id_forms("packed_documents", "positions", ((0, 1, 2, 0, 1, 0), (5, 6, 0, 1, 2, 9)), {}),

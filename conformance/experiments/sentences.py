@@ -35,8 +35,26 @@ def sentence(op: str, cause: Cause) -> str:
     return f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}{fresh}"
 
 
+NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all
+    "form": tuple((name, 2.0) for name in ("tokens", "queries", "keys", "batch rows", "size of the first axis")),
+    "rows": (("batch rows", 2.0), ("size of the first axis", 2.0), ("leading axes", 1.0)),
+    "memory": (("batch rows", 2.0), ("size of the first axis", 2.0), ("leading axes", 1.0), ("tokens", 2.0)),
+}
+
+
+def essential(cause: Cause) -> Cause:
+    """Return a cause without what its features need to be seen at all: two tokens for gaps, two rows that differ."""
+    needs = {need for name in cause.shows for need in NEEDS.get(name, ())}
+    rules = [rule for rule in cause.rules if not (rule.kind == "least" and (rule.quantity, rule.numbers[0]) in needs)]
+    has_tokens = any(value is None for value in cause.lacks.get("leading axes", ())) and "form" in cause.shows
+    shows = {name: v for name, v in cause.shows.items() if not (name == "leading axes" and has_tokens)}
+    left = tuple(name for name in cause.features if name in shows or (rules and name not in cause.shows))
+    return replace(cause, rules=rules, shows=shows, features=left)
+
+
 def conditions(op: str, cause: Cause) -> str:
     """Return what calls have that have a cause, in words."""
+    cause = essential(cause)
     own = [name for name in cause.shows if name in cause.features]
     parts = [rule.text for rule in cause.rules] + [words(op, name, cause) for name in own]
     beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
@@ -45,12 +63,13 @@ def conditions(op: str, cause: Cause) -> str:
 
 def what_is_left(op: str, cause: Cause) -> str:
     """Return in words which calls lack a cause: what an implementation takes that refuses those with it."""
+    cause = essential(cause)
     if len(cause.rules) == 1 and not cause.shows:
         return cause.rules[0].opposite
-    [(name, shows), *others] = cause.shows.items()
-    lacks = cause.lacks.get(name, [])
-    if not (cause.rules or others) and is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN):
-        return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
+    for name, shows in cause.shows.items() if len(cause.shows) == 1 and not cause.rules else ():
+        lacks = cause.lacks.get(name, [])
+        if is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN):
+            return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
     return f"not {conditions(op, cause)}"
 
 
