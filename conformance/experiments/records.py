@@ -209,10 +209,10 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
     leading = record.get("leading axes", ()) or ()
     sizes["P"] = (*leading, sizes.get("T", 1)) if record.get("leading axes", ()) is not None else ()
     known = {**SIZES, **facts_of(op).sizes, **defaults(op), **options, **sizes, "R": leading}
-    used = _axes(op, record["way"]) - {"tail", "E", *options}
-    count = math.prod(n for name, n in sizes.items() if name in used) * math.prod(leading)
+    letters_of = [_letters([*axes]) - {"tail", "E", *options} for axes in _tokens(op, record["way"])]
+    count = max((math.prod(n for name, n in sizes.items() if name in some) for some in letters_of), default=1)
     try:
-        if count > LARGEST or not meets(REGISTRY[op], known):
+        if count * math.prod(leading) > LARGEST or not meets(REGISTRY[op], known):
             return None
         params, arrays = made_call(
             op, f"asked/{number}", options, places=lambda n: _places(n, record), way=record["way"],
@@ -225,6 +225,8 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
         if record.get("rows") == "alike" and leading:
             loose = [name for name in arrays if _may_lack_rows(op, name, record["way"])]
             arrays |= {name: arrays[name][(0,) * len(leading)] for name in loose}
+            whole = [name for name in positions_of(op) if arrays[name].ndim == len(leading) + 1]
+            arrays |= {n: np.broadcast_to(arrays[n][(0,) * len(leading)], arrays[n].shape).copy() for n in whole}
         if record.get("coordinates") == "alike":
             arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
         if record.get("mask") == "causal" and "mask" in arrays:
@@ -248,10 +250,14 @@ def _is_told(op: str, name: str, value: Any) -> bool:
     return name not in defaults(op) or value != defaults(op)[name] or type(value) is not type(defaults(op)[name])
 
 
-def _axes(op: str, way: int) -> set[str]:
-    """Return the letters of one alternative of an operation's axes; the last of several axes of positions is that of tokens."""
-    tokens = [axis.lstrip("~") for axes in REGISTRY[op].arrays.values() for axis in alternative(op, axes.shape, way)]
-    found = {"T"} if "*P" in tokens else set()
+def _tokens(op: str, way: int) -> list[list[str]]:
+    """Return one alternative of the axes of every array of an operation."""
+    return [[axis.lstrip("~") for axis in alternative(op, axes.shape, way)] for axes in REGISTRY[op].arrays.values()]
+
+
+def _letters(tokens: Sequence[str]) -> set[str]:
+    """Return the letters of axes; the last of several axes of positions is that of tokens."""
+    found = {"T"} if "*P" in tokens else set[str]()
     return found | {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
 
 
@@ -286,7 +292,7 @@ def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt
 # ---- numbers of a call ----------------------------------------------------------------------------------------------------
 def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     """Return the numbers of a call that a rule may speak of: its sizes and options, and what follows from several of them."""
-    axes = _axes(op, record["way"])
+    axes = set[str]().union(*map(_letters, _tokens(op, record["way"])))
     sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
     found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"} | options

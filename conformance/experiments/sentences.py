@@ -47,7 +47,9 @@ def essential(cause: Cause) -> Cause:
     needs = {need for name in cause.shows for need in NEEDS.get(name, ())}
     rules = [rule for rule in cause.rules if not (rule.kind == "least" and (rule.quantity, rule.numbers[0]) in needs)]
     has_tokens = any(value is None for value in cause.lacks.get("leading axes", ())) and "form" in cause.shows
-    shows = {name: v for name, v in cause.shows.items() if not (name == "leading axes" and has_tokens)}
+    no_view = "rows" in cause.shows and cause.lacks.get("memory") == ["broadcast-view"]  # whose rows are alike
+    left_out = {"leading axes": has_tokens, "memory": no_view}
+    shows = {name: values for name, values in cause.shows.items() if not left_out.get(name)}
     left = tuple(name for name in cause.features if name in shows or (rules and name not in cause.shows))
     return replace(cause, rules=rules, shows=shows, features=left)
 

@@ -1,0 +1,109 @@
+"""Causes found by experiment, against what drawn implementations refuse or get wrong: every cause that is told is true."""
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sampling import few, share
+
+from posref.conformance import Unsupported, check
+from posref.conformance.calls import parameters_of
+from posref.conformance.checks.learned_scope import Trials
+from posref.conformance.experiments.records import Features, domains, is_number, quantities, read
+from posref.conformance.experiments.rules import Rule, independent
+from posref.conformance.experiments.walk import Cause, Experiment
+from posref.conformance.model import Call
+from posref.scaling import RECORDS
+from posref.spec import REGISTRY
+
+SEEN = 60  # drawn calls that have a cause
+Condition = Callable[[Features], bool]
+KINDS: dict[str, Callable[[int, int], bool]] = {  # of numbers
+    "remainder": lambda n, number: n % number != 0,
+    "limit": lambda n, number: n > 8 * number,
+    "one value": lambda n, number: n != number,
+    "power of two": lambda n, _: n < 1 or n & (n - 1) != 0,
+}
+
+
+def drawn(seed: int, kind: str) -> tuple[str, str, Condition]:
+    """Return an operation, and a condition on one feature of its calls, in words and as a function."""
+    rng = random.Random(f"{kind}/{seed}")
+    op = rng.choice(list(REGISTRY))
+    values = domains(op)
+    name = rng.choice([name for name in values if len(values[name]) > 1 and not name.startswith(("way", "bits", "memory"))])
+    if name.startswith(("size", "option")) and sum(map(is_number, values[name])) > 2:
+        how, number = rng.choice(list(KINDS)), rng.choice((2, 4, 8, 16))
+        return (
+            op,
+            f"{name}: {how} {number}",
+            lambda record: is_number(record.get(name)) and KINDS[how](int(record[name]), number),
+        )
+    only = rng.choice(values[name][1:])
+    return op, f"{name}: {only}", lambda record: name in record and repr(record[name]) == repr(only)
+
+
+def implementation(op: str, kind: str, holds: Condition) -> SimpleNamespace:
+    """Return the reference, which refuses the calls that meet a condition, or adds one to their first result."""
+    record = REGISTRY[op]
+    names = list(parameters_of(record.function))
+
+    def function(*arrays: Any, **options: Any) -> Any:
+        asked = {
+            name: value for name, value in {**dict(zip(names, arrays, strict=False)), **options}.items() if value is not None
+        }
+        inputs = {name: np.asarray(value) for name, value in asked.items() if name in record.arrays}
+        meets = holds(read(op, Call({n: v for n, v in asked.items() if n in record.domains}, inputs)))
+        if meets and kind == "refused":
+            raise Unsupported
+        out = record.function(*arrays, **options)
+        first, rest = (out[0], out[1:]) if isinstance(out, tuple) else (out, ())
+        if meets:
+            first = ~first if first.dtype == np.bool_ else (first + 1).astype(first.dtype)
+        return (first, *rest) if isinstance(out, tuple) else first
+
+    scalings = tuple(kind.__name__ for kind in RECORDS)
+    return SimpleNamespace(**{op: function}, scalings=scalings, __name__="drawn")
+
+
+def refuted(trial: Experiment, cause: Cause, holds: Condition) -> int:
+    """Return how many of some drawn calls have a cause and do not meet the condition."""
+    rng, seen, against = random.Random(1), 0, 0
+    for _ in range(6 * SEEN):
+        record = dict(rng.choice((cause.bad, cause.good)))
+        record |= {
+            name: rng.choice(trial.domains[name]) for name in rng.sample(list(trial.domains), min(3, len(trial.domains)))
+        }
+        record |= {name: rng.choice(values) for name, values in cause.shows.items()}
+        call = trial.asker.whole(record)
+        made = record if call is None else trial.full(read(trial.op, call, record.get("memory", "")))
+        if call is None or not cause.holds(made, quantities(trial.op, made, call)):
+            continue
+        seen += 1
+        against += not holds(made)
+        if seen >= SEEN:
+            break
+    return against
+
+
+@few(6, "seed", share(range(40)), ids=str)
+@pytest.mark.parametrize("kind", ["refused", "wrong"])
+def test_every_cause_that_is_told_is_true(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    (op, words, holds), begun = drawn(seed, kind), list[Experiment]()
+    begin = Trials.begin
+    monkeypatch.setattr(Trials, "begin", lambda self, *given: begun.append(begin(self, *given)) or begun[-1])
+    report = check(implementation(op, kind, holds), op=op, dtype="float32", seed=seed)
+    text = f"{op}, {words}: {report.operations[0].reason} {report.operations[0].diagnosis}"
+    assert kind == "wrong" or report.conformant or "no case that has values" in text, text
+    for trial in {id(one): one for one in begun}.values():
+        for cause in trial.causes:
+            assert refuted(trial, cause, holds) <= 0.1 * SEEN, (text, cause)
+
+
+def test_a_rule_that_another_implies_is_left_out() -> None:
+    step, other = Rule("keys", "no multiple", (4.0,)), Rule("keys", "other", (4.0,))
+    assert independent([other, step, step]) == [step]
+    assert independent([step, Rule("keys", "least", (9.0,))]) == [step, Rule("keys", "least", (9.0,))]
