@@ -56,6 +56,7 @@ class Objection(NamedTuple):
         return bool(self.text)
 
 
+LEAST_JUDGED = 8  # cases and fresh calls that a narrow implementation must answer rightly
 NONE, NARROW = Objection("", ""), "too narrow"
 
 
@@ -128,9 +129,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         objection = _reason(op, every, restrictions, trials, stated.get(op))
-        if not objection and op not in stated and len(passing) + len(trials.right.get(op, ())) < ENOUGH <= enough:
-            text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"
-            objection = Objection(NARROW, text)
+        calls = len(trials.right.get(op, ()))
+        if not objection and op not in stated and len(passing) < ENOUGH <= enough and len(passing) + calls < LEAST_JUDGED:
+            besides = f" and {calls} fresh call{'s' * (calls > 1)}" if calls else ""
+            needed = f"{ENOUGH} cases must, or {LEAST_JUDGED} with fresh calls, unless it is stated in `supports`"
+            objection = Objection(NARROW, f"its scope is too narrow: one case with values{besides} passed, and {needed}")
         scope.decided, scope.narrow = objection
         scope.drawn = trials.of[op].asker.calls if op in trials.of else 0
     if not target.has_gradients(op):

@@ -339,7 +339,7 @@ class Experiment:
             return
         for name in numbers:
             fixed = {other: [found.bad[other]] for other in numbers if other != name}
-            rule = self._rule(found, [name], fixed)
+            rule = self._rule(found, [name], fixed) or self._rule(found, [name], fixed, side=name)
             if rule is not None:
                 found.rules.append(rule)
             else:
@@ -360,9 +360,13 @@ class Experiment:
                 ends[outcomes.index(outcome)] = middle
 
     def _rule(
-        self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]], *, exact: bool = False
+        self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]], *, exact: bool = False, side: str = ""
     ) -> Rule | None:  # fmt: skip
-        """Return the rule of one quantity that parts the calls asked; while several do, one on which they differ is asked."""
+        """
+        Return the rule of one quantity that parts the calls asked; while several do, one on which they differ is asked.
+
+        Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
+        """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
         names, direct = self._moving(found, numbers), {name.split(" ", 1)[-1] for name in numbers}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
@@ -375,6 +379,8 @@ class Experiment:
                     continue
                 if any(kind_of(record[name]) != kind_of(value) for name, value in found.bad.items()):
                     continue  # other words may have causes of their own
+                if side and is_beyond(record[side], found.good[side], found.bad[side]):
+                    continue
                 if not (bad and self.explained(record, (found.kind,))):
                     samples.append((self.numbers(record), bad))
             return fitting(samples, names, direct, exceptions)
@@ -505,6 +511,11 @@ class Experiment:
 def differing(record: Features, other: Features) -> list[str]:
     """Return the names of features in which two records differ."""
     return [name for name in record if repr(record[name]) != repr(other[name])]
+
+
+def is_beyond(value: Any, good: Any, bad: Any) -> bool:
+    """Return whether a number lies on the other side of a good one than a bad one does."""
+    return all(map(is_number, (value, good, bad))) and (value - good) * (bad - good) < 0
 
 
 def is_scaling(value: Any) -> bool:
