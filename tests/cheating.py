@@ -165,15 +165,6 @@ WRONG: dict[str, Target] = {
             return x
         """,
     ),
-    "one number of heads": Target(
-        "alibi_slopes",
-        """
-        def alibi_slopes(heads, **options):
-            if heads != 1:
-                raise Unsupported("one head")
-            return posref.alibi_slopes(heads, **options)
-        """,
-    ),
     "a table of two cases, without arrays": Target(
         "alibi_slopes",
         """
@@ -197,15 +188,6 @@ WRONG: dict[str, Target] = {
             if np.any(np.asarray(positions)):
                 raise Unsupported("far")
             return x
-        """,
-    ),
-    "what it cannot do is refused": Target(
-        "sinusoidal",
-        """
-        def sinusoidal(positions, dim, **options):
-            if np.asarray(positions).size % 2:
-                raise Unsupported("odd")
-            return posref.sinusoidal(positions, dim, **options)
         """,
     ),
     "everything is refused": Target("alibi", "def alibi(*arrays, **options):\n    raise NotImplementedError"),
@@ -491,6 +473,24 @@ RIGHT: dict[str, Target] = {
         backend = "torch"
         def alibi_slopes(heads, **options):
             return torch.asarray(posref.alibi_slopes(heads, **options), dtype=torch.float32)
+        """,
+    ),
+    "one number of heads, of which experiments ask more": Target(
+        "alibi_slopes",
+        """
+        def alibi_slopes(heads, **options):
+            if heads != 1:
+                raise Unsupported("one head")
+            return posref.alibi_slopes(heads, **options)
+        """,
+    ),
+    "an even number of positions alone": Target(
+        "sinusoidal",
+        """
+        def sinusoidal(positions, dim, **options):
+            if np.asarray(positions).size % 2:
+                raise Unsupported("odd")
+            return posref.sinusoidal(positions, dim, **options)
         """,
     ),
     "one number of heads, which it states": Target(

@@ -124,7 +124,7 @@ def test_right_results_are_conformant_and_refused_cases_rejected(answered: Path)
     assert report.validation[0] == report.validation[1] > 0
     assert report.target["kind"] == "outputs"
     assert report.target["versions"] == {"posref by file": "0"}
-    assert len(report.target["notes"]) == 1, report.target["notes"]
+    assert len(report.target["notes"]) == 2, report.target["notes"]
     assert "computed elsewhere" in report.target["notes"][0]
     validator("report").validate(report.to_json())
 

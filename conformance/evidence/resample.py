@@ -1,6 +1,5 @@
 """Interpolation of position embeddings: cases and known mistakes."""
 
-from collections.abc import Iterator
 from math import isqrt, prod
 from typing import Any
 
@@ -80,15 +79,6 @@ def _refused(name: str, comment: str, table: Grid = (6, 3), **options: Any) -> C
 
 
 WAYS = ("linear", PLAIN), ("cubic", PLAIN), ("linear", CORNERS), ("linear", SMOOTH)
-
-
-def _tokens() -> Iterator[Case]:
-    """Yield grids whose numbers of rows are those of other grids with a class token, or without one."""
-    for method, how, word in (
-
-
-    ):  # fmt: skip
-        yield _case(f"token/{method}-{word}-one", (3, 7), (4, 5), method, how, "21 cells and a token", prefix=1)
 
 
 def cases() -> tuple[Case, ...]:

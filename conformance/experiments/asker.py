@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from posref.scaling import Scaling
+
 from .. import judge
 from ..calls import held_to, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
@@ -109,6 +111,9 @@ class Asker:
         if self.progress:
             self.progress(case.id)
         here = target or self.target
+        if any(isinstance(s, Scaling) and type(s).__name__ not in here.scalings for s in call.params.values()):
+            self.said = "its scalings do not list it"
+            return REFUSED
         try:
             outputs = here.run(case, call, self.dtype)
         except Unsupported as error:

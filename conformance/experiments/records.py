@@ -43,11 +43,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def has_values(names: Iterable[str], record: Features) -> bool:
-    """Return whether a record has all features of these names."""
-    return all(name in record for name in names)
-
-
 # ---- every value that a feature may have ----------------------------------------------------------------------------------
 def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     """Return the values that every feature of an operation's calls may have, the usual one first, those of `records` too."""
@@ -225,7 +220,7 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
         if record.get("rows") == "alike" and leading:
             loose = [name for name in arrays if _may_lack_rows(op, name, record["way"])]
             arrays |= {name: arrays[name][(0,) * len(leading)] for name in loose}
-            whole = [name for name in positions_of(op) if arrays[name].ndim == len(leading) + 1]
+            whole = [n for n in positions_of(op) if arrays[n].ndim == len(leading) + 1 and not has_coordinates(op)]
             arrays |= {n: np.broadcast_to(arrays[n][(0,) * len(leading)], arrays[n].shape).copy() for n in whole}
         if record.get("coordinates") == "alike":
             arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
@@ -295,10 +290,11 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     axes = set[str]().union(*map(_letters, _tokens(op, record["way"])))
     sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
-    found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"} | options
+    found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"}
+    found |= options
     first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
     if first is not None:
-        found |= {"head size": sizes.get("D", first.shape[-1]), "rows": first.size // max(first.shape[-1], 1)}
+        found |= {"head size": sizes["D"] if "D" in sizes else first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}
         if "rotary_dim" in part(record, "option "):
             rotated = record["option rotary_dim"] or first.shape[-1]
             found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}

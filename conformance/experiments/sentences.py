@@ -66,6 +66,8 @@ def conditions(op: str, cause: Cause) -> str:
 def what_is_left(op: str, cause: Cause) -> str:
     """Return in words which calls lack a cause: what an implementation takes that refuses those with it."""
     cause = essential(cause)
+    if cause.lacks.get("memory") == [""] and len(cause.shows) == 1 and not cause.rules:
+        return "contiguous arrays"
     if len(cause.rules) == 1 and not cause.shows:
         return cause.rules[0].opposite
     for name, shows in cause.shows.items() if len(cause.shows) == 1 and not cause.rules else ():
@@ -145,8 +147,9 @@ def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:
         least = few[0] if few and others and max(others) < few[0] else None
         many = f"{least} or more" if least is not None and len(few) > 1 else " or ".join(COUNTS.get(n, str(n)) for n in few)
         return f"{many} leading {'axis' if few == [1] else 'axes'}"
-    few = len(shows) > SHOWN >= len(lacks)
-    return f"leading axes other than {_listed(lacks)}" if few else f"leading axes of {_listed(shows)}"
+    return (
+        f"leading axes other than {_listed(lacks)}" if len(shows) > SHOWN >= len(lacks) else f"leading axes of {_listed(shows)}"
+    )
 
 
 COUNTS: Mapping[int, str] = {0: "no", 1: "one", 2: "two", 3: "three"}

@@ -347,8 +347,10 @@ class Experiment:
                 self._sweep(found, name, self.domains[name])
 
     def _bisect(self, found: Cause, name: str) -> None:
-        """Ask between neighbouring values of which one shows the outcome and the other does not."""
+        """Ask beside the number of the bad call, and between neighbours of which one has the outcome and the other has not."""
         ask = self._ask(found.kind)
+        for step in (-1, 1) if type(found.bad[name]) is int else ():
+            ask({**found.bad, name: found.bad[name] + step})
         whole = {value for value in (*found.shows[name], *found.lacks[name]) if type(value) is int}
         for ends in map(list, pairwise(sorted(whole))):
             outcomes = [ask({**found.bad, name: value}) for value in ends]
