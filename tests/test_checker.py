@@ -163,7 +163,7 @@ def test_never_right(name: str) -> None:
     refused = [c for c in report.operations[0].cases if c.verdict == "unsupported" and of_values(c)]
     assert {c.id for c in refused} <= empty()  # raising there says only that there is nothing to compute
     assert len(report.failures) + len(passed) + len(refused) == asked(report)
-    assert set(passed) <= empty()  # nothing to be wrong about
+    assert {*passed} <= empty() | {"rope/value/usual-beyond-24-bits"}  # nothing to be wrong about, or no angle in float32
     assert len(wrong) >= 0.8 * asked(report), {case.message for case in report.failures}
     assert all(case.reproduce for case in report.failures)
 

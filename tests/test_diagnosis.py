@@ -488,7 +488,7 @@ def two_passing_cases_among_many_failing_ones_are_named_and_no_number_of_theirs(
     return out if out.size < 2 else out + np.sin(np.arange(out.size)).reshape(out.shape).astype(out.dtype)
 
 
-@wrong("sandwich", "Of the cases that have values, only sandwich/cosines/two-channels passes.", thorough=True)
+@wrong("sandwich", "Of the cases that have values, only sandwich/cosines/two-channels and", thorough=True)
 def a_number_of_the_one_passing_case_is_no_trait_of_the_others(q: Any, k: Any, /, *, heads: int, **options: Any) -> Any:
     """The bias of two channels is 0, for any slope: of all widths it alone passes."""
     wrong = np.arange(heads) / np.arange(1, heads + 1)

@@ -23,6 +23,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("own/small", [8, 8], tier="smoke", allocation="own"),
         _case("own/flux", [16, 56, 56], allocation="own"),
+        _case("own/wan", [44, 42, 42], allocation="own"),
         _case("own/one-axis", [14], allocation="own", base=5e5),
         _case("shared/pixtral", [32, 32], allocation="shared"),
         _case("shared/three", [6, 6, 6], allocation="shared", base=500.0),
@@ -30,6 +31,7 @@ def cases() -> tuple[Case, ...]:
         _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first_frequency=2.0,),
         _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first_frequency=0.25,),
         _case("endpoint/shared", [6, 6, 6], allocation="shared", endpoint=True),
+        _case("endpoint/unequal", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
         _case("endpoint/two-pairs", [4], allocation="own", base=70.0, endpoint=True),
         _case("first/own", [6, 12], allocation="own", base=70.0, first_frequency=0.375),
         _case("first/shared", [10, 10], allocation="shared", unit="turns", first_frequency=3.0),

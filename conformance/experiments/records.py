@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -316,10 +317,11 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
 
 
 def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict[str, float]:
-    """Return remainders of whole numbers by options, and differences of numbers of queries and keys, rows and columns."""
+    """Return remainders of whole numbers by options, and differences of options, queries and keys, rows and columns."""
     whole = {name: int(n) for name, n in numbers.items() if float(n).is_integer()}
     steps = {name: n for name, n in whole.items() if name in options and n > 1}
     found = {f"{a} mod {b}": whole[a] % n for a in whole for b, n in steps.items() if a != b}
+    found |= {f"{a} over {b}": whole[a] - whole[b] for a, b in combinations([name for name in whole if name in options], 2)}
     for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("H", "W"), ("M", "N"), ("d", "e")):
         if a in whole and b in whole:
             found[f"{a} minus {b}"] = whole[a] - whole[b]

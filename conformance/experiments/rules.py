@@ -60,6 +60,9 @@ class Rule:
         less, more = name.partition(" minus ")[::2]
         if more and (self.kind, self.numbers[0]) in ALIKE:
             return ALIKE[self.kind, self.numbers[0]].format(less, more)
+        one, other = name.partition(" over ")[::2]
+        if other and (self.kind, self.numbers[0]) in COMPARED:
+            return COMPARED[self.kind, self.numbers[0]].format(one, other)
         match self.kind:
             case "multiple":
                 return f"{name} a multiple of {numbers[0]}"
@@ -89,6 +92,11 @@ class Rule:
 ALIKE = {
     ("equal", 0.0): "as many {} as {}", ("other", 0.0): "not as many {} as {}", ("least", 1.0): "more {} than {}",
     ("most", -1.0): "fewer {} than {}", ("most", 0.0): "at most as many {} as {}", ("least", 0.0): "at least as many {} as {}",
+}  # fmt: skip
+
+COMPARED = {
+    ("equal", 0.0): "{} equal to {}", ("other", 0.0): "{} not equal to {}", ("least", 1.0): "{} above {}",
+    ("most", -1.0): "{} below {}", ("most", 0.0): "{} not above {}", ("least", 0.0): "{} not below {}",
 }  # fmt: skip
 
 

@@ -294,7 +294,7 @@ def fire_gelu():
     return fire
 
 
-@planted("distances to the right are clipped with the limit of the left", names=(), said="rows of the table from 7 on")
+@planted("distances to the right are clipped with the limit of the left", names=(), said="Wrong at left of 0")
 def shaw_clip_symmetric():
     """clip(d, -left, left) on both sides."""
 

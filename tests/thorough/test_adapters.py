@@ -167,7 +167,7 @@ def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch)
     report = check(hf_adapter, op=op, dtype="float32")
     hf_adapter.reset()
     assert not report.conformant
-    assert report.counts["fail"] >= 3, report.counts
+    assert report.counts["fail"] >= 2, report.counts
 
 
 @pytest.mark.parametrize(("adapter", "made"), [(onnx_adapter, "_evaluator"), (ort_adapter, "_session")])
