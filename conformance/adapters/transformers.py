@@ -204,7 +204,7 @@ supports: dict[str, dict[str, Any]] = {
         "scaling": ONE_LENGTH,
         "not": [{"lanes": "leading", "partial": True}],
     },
-    "mla_logits": {"empty": False, "scaling": ONE_LENGTH},
+    "mla_logits": {"empty": False, "length": ["default"], "scaling": ONE_LENGTH},
     "sliding_window": {
         "not": [
             {"counting": "without_query", "sides": "causal"},
