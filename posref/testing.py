@@ -1,10 +1,12 @@
-"""Assertions for your tests: `assert_conforms` checks one call of your code, `watch` checks the calls that a model makes."""
+"""Assertions for your tests: of one call (`assert_conforms`), of the calls that code makes (`watch`), of a loaded model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from posref.conformance.checks.watch import Watch
+    from posref.conformance.loaded.model_report import ModelReport
+    from posref.models.arguments import Config
 
 
 def assert_conforms(
@@ -66,6 +68,69 @@ def assert_conforms(
     fault = fault_of(op, actual, arrays, options, claim, everything=rows is None)
     if fault is not None:
         raise AssertionError(fault)
+
+
+def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable[int] | None = None) -> "ModelReport":
+    """
+    Raise AssertionError unless a loaded PyTorch model does what its config.json says of positions.
+
+    It reads the buffers of frequencies by their names. Then it makes one forward pass of 53 tokens at far positions, and judges
+    what each layer rotates and how it attends: which query sees which key, scale, softcap, sinks and bias.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The loaded model. Rotations are found in models of transformers, and in code that is written like theirs.
+    config : mapping, object with ``to_dict()``, or path, optional
+        The file. Give the config.json that was there before the model was loaded: ``model.config`` agrees with a model that
+        was changed together with it. By default ``model.config``.
+    layers : iterable of int, optional
+        Judge only these layers, from 0.
+
+    Returns
+    -------
+    ModelReport
+        What was judged in which layers, and what was not: ``print(report)``. It has ``judged``, ``not_judged`` and
+        ``to_json()``.
+
+    Raises
+    ------
+    AssertionError
+        With the report: what differs, in which layers, and which nearby options fit.
+    posref.conformance.PosrefError
+        If `model` is no PyTorch module, the file cannot be read, or nothing could be judged.
+
+    Notes
+    -----
+    Of a model on the meta device only the dtype of buffers is known. A sharded model is judged on each rank. Buffers and
+    attributes that the pass changes are restored. In bfloat16 and float16, attention is called again with float32 copies of its
+    tensors, and judged there. A window longer than the pass is judged in a second pass, in which the file and the model's
+    configuration have a shorter one.
+
+    Examples
+    --------
+    In a test::
+
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        posref.testing.assert_model(model, folder / "config.json")
+
+    With frequencies that lost their scaling the error is::
+
+        AssertionError: LlamaForCausalLM (llama), float32, attention: sdpa
+        ...
+        DIFFERS: text, layers 0-1: rotation: query: unscaled frequencies: the scaling of the file is missing ...
+    """
+    __tracebackhide__ = True  # pytest shows the test's own line
+    from posref.conformance.errors import TargetError
+    from posref.conformance.loaded.inspection import inspect_model
+
+    report = inspect_model(model, config, layers)
+    if report.differences:
+        raise AssertionError(str(report))
+    if not report.judged:
+        msg = f"assert_model: {report}"
+        raise TargetError(msg)
+    return report
 
 
 def watch(

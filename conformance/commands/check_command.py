@@ -6,10 +6,12 @@ import sys
 from functools import reduce
 from pathlib import Path
 from secrets import randbits
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
+from ..errors import printable
 from ..suite.safe_files import OURS, REPORT, expect_writable, is_standard_output, whole_file
 from ..targets import limits
 from ..targets.program_process import adopt, can_be_copied
@@ -52,6 +54,9 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.argument("target", required=False)
 @click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
 @click.option("--outputs", metavar="DIR", type=FOLDER, help="Instead of TARGET: a folder of exported requests and results.")
+@click.option("--model", "folder", metavar="DIR", type=FOLDER,
+              help="Instead of TARGET: load the model in DIR and compare it with the config.json there.")  # fmt: skip
+@click.option("--trust-remote-code", is_flag=True, help="With --model: let Python code in DIR run.")
 @click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @click.option("--case", "case", metavar="ID", help="Check only this case, op/group/case.")
 @click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
@@ -74,13 +79,23 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings
-def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **options: Any) -> None:
+def check(
+    json_file: Path | None,
+    suite: Path | None,
+    folder: Path | None,
+    *,
+    trust_remote_code: bool,
+    print_scope: bool,
+    **options: Any,
+) -> None:
     """
-    Check an implementation against the golden vectors.
+    Check an implementation against the golden vectors, or a loaded model against its file.
 
     TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
     operations. Exit code 0: conformant; 1: not; 2: could not run, or was interrupted.
     """
+    if folder is not None:
+        _check_model(folder, json_file, remote_code=trust_remote_code)
     adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
@@ -97,6 +112,32 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
         _render(report.to_json(), **forms)
         if print_scope:
             click.echo(terminal.supports(report), err=aside)
+    sys.exit(report.exit_code)
+
+
+def _check_model(folder: Path, json_file: Path | None, *, remote_code: bool) -> NoReturn:
+    """Compare the model in a folder with its config.json. Only --json, --dtype and --device go with it."""
+    context = click.get_current_context()
+    used = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name is not None
+        and parameter.name not in ("folder", "json_file", "trust_remote_code", "dtype", "device")
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if used:
+        msg = f"--model goes with --json, --dtype, --device and --trust-remote-code; got {', '.join(used)}."
+        raise click.UsageError(msg)
+    with errors():
+        expect_writable(json_file, read=(folder,))
+        from ..loaded.model_folder import check_folder
+
+        report = check_folder(folder, remote_code=remote_code, dtype=context.params["dtype"], device=context.params["device"])
+        aside = json_file is not None and is_standard_output(json_file)
+        for line in str(report).splitlines():
+            console(err=aside).print(printable(line), markup=False, highlight=False)
+        if json_file is not None:
+            whole_file(json_file, report.json_text())
     sys.exit(report.exit_code)
 
 

@@ -1,0 +1,200 @@
+"""Buffers of positions by their name, without a forward pass: frequencies, and tables of cosines and sines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import posref
+from posref.models.arguments import Entry
+from posref.models.config import text_of
+
+from ..checks.assertion import call_of
+from ..judge import judge
+from .file_facts import ROTATIONS, FileFacts
+from .model_report import Difference, ModelReport, NotJudged
+
+FREQUENCIES = re.compile(r"^(?:(?P<kind>\w+?)_)?(?:original_)?inv_freq$")
+TABLES = re.compile(r"^_?(freqs_cis|freqs_cos|freqs_sin|cos_cached|sin_cached|cos_cache|sin_cache)$")
+OTHER_PARTS = re.compile(r"vis(ion|ual)|audio|image|video|tower|speech|codec")
+LAYER = re.compile(r"(?:layers|h|blocks|layer)\.(\d+)\.")
+NO_VALUES = "on the meta device: it has no values"
+LONG = 10**7  # tokens: beyond every original length
+
+
+class Expected(NamedTuple):
+    """Frequencies that the file gives a layer, with what they are called."""
+
+    words: str
+    entry: Entry
+    values: npt.NDArray[np.float64]
+    factor: float
+    length: int
+
+
+def compare_buffers(model: torch.nn.Module, facts: FileFacts, report: ModelReport) -> None:
+    """Add to a report what the buffers of positions of a model hold."""
+    for path, buffer in model.named_buffers():
+        place, _, name = path.rpartition(".")
+        frequencies, table = FREQUENCIES.match(name), TABLES.match(name)
+        if buffer is None or not (frequencies or table):
+            continue
+        if buffer.device.type == "meta":
+            report.not_judged.append(NotJudged(path, None, "buffer", NO_VALUES))
+            continue
+        part = "other" if OTHER_PARTS.search(place) else "text"
+        expected = list(
+            _expected(facts, part, frequencies and frequencies["kind"], LAYER.search(path + "."), _length(model, place))
+        )
+        values = _local(buffer)
+        unlisted = bool(frequencies and frequencies["kind"]) and frequencies["kind"] not in _types(facts)
+        if frequencies:
+            text = _frequency_difference(values, expected, list(_expected(facts, part, None, None, 1)))
+        else:
+            text = _table_difference(name, values, expected)
+        if text is None:
+            report.judged.append((path, None, "buffer"))
+        elif not expected or (
+            (part == "other" or unlisted) and values.dtype == torch.float32 and bool(torch.isfinite(values).all())
+        ):
+            report.not_judged.append(
+                NotJudged(path, None, "buffer", "the file's frequencies of this part are not known by name")
+            )
+        else:
+            report.judged.append((path, None, "buffer"))
+            report.differences.append(Difference(path, None, "buffer", text))
+
+
+def _local(buffer: torch.Tensor) -> torch.Tensor:
+    """Return the values of a buffer that are on this rank."""
+    local: torch.Tensor = buffer.to_local() if hasattr(buffer, "to_local") else buffer
+    return local.detach().cpu()
+
+
+def _length(model: torch.nn.Module, place: str) -> int:
+    """Return the longest sequence that a rotary module has seen: dynamic scalings write its frequencies."""
+    length = getattr(model.get_submodule(place), "max_seq_len_cached", 1)
+    return int(length) if isinstance(length, int | float) and length >= 1 else 1
+
+
+def _expected(facts: FileFacts, part: str, kind: str | None, layer: Any, length: int) -> Iterator[Expected]:
+    """Yield the frequencies that a buffer may have: those of a layer, of a layer type, or of any layer."""
+    types = _types(facts)
+    seen: list[Entry] = []
+    for name, entries in facts.components.items():
+        for number, entry in enumerate(entries):
+            if entry is None or entry.operation not in ROTATIONS or entry.options is None or entry in seen:
+                continue
+            if part == "text" and len(entries) > 1 and layer is not None and int(layer[1]) != number:
+                continue
+            if kind in types and len(entries) == len(types) and types[number] != kind:
+                continue
+            seen.append(entry)
+            words = f"{name}" if len(entries) == 1 else f"layer {number}"
+            yield from _lengths(words, entry, length)
+
+
+def _types(facts: FileFacts) -> list[str]:
+    return text_of(facts.config).get("layer_types") or []
+
+
+def _lengths(words: str, entry: Entry, length: int) -> Iterator[Expected]:
+    """Yield the frequencies of an entry at the lengths that a module may have seen."""
+    options: dict[str, Any] = dict(entry.options or {})
+    width = 2 * sum(options["sections"]) if entry.operation == "mrope" else options["rotary_dim"]
+    needs = "length is not None" in getattr(options["scaling"], "requires", ())
+    for tokens in dict.fromkeys((1, length, LONG) if needs else (1,)):
+        inner = {"base": options["base"], "scaling": options["scaling"], "length": tokens if needs else None}
+        values, factor = posref.rope_frequencies(width, **inner)
+        yield Expected(words, entry, np.asarray(values, dtype=np.float64), factor, tokens)
+
+
+def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others: list[Expected]) -> str | None:
+    """Return what is wrong with a buffer of frequencies; None if it has the values of an entry."""
+    values = buffer.double().numpy().ravel()
+    rounded = str(buffer.dtype).removeprefix("torch.")
+    if buffer.dtype not in (torch.float32, torch.float64):
+        return f"{rounded}: frequencies must be in float32; rounded, they are wrong far out" + _errors(values, expected)
+    same = [one for one in expected if one.values.shape == values.shape]
+    if any(_conforms(values, one) for one in same):
+        return None
+    if not np.isfinite(values).all():
+        return "not finite: memory that nobody filled"
+    if not values.any():
+        return "zeros: nothing rotates"
+    for one in same:
+        for dtype in (torch.bfloat16, torch.float16):
+            if np.allclose(torch.as_tensor(one.values).to(dtype).double().numpy(), values, rtol=2e-6, atol=0):
+                return f"rounded to {str(dtype).removeprefix('torch.')}, then kept in {rounded}" + _errors(values, same)
+    for one in others:
+        if one.values.shape == values.shape and _conforms(values, one):
+            return f"these are the frequencies of {one.words}, with {_brief(one.entry)}"
+    for one in same:
+        plain = Entry("rope", {"base": one.entry.options["base"], "rotary_dim": 2 * values.size, "scaling": None})  # type: ignore[index]
+        if _conforms(values, next(_lengths("", plain, 1))):
+            return "unscaled: the scaling of the file is missing"
+    if values[0] != 1 or (np.diff(values) >= 0).any():
+        return "these are no frequencies (the first must be 1, and they must fall): memory that nobody filled?"
+    base = float(values[-1] ** (-values.size / (values.size - 1))) if values.size > 1 else 1.0
+    if np.allclose(base ** -(np.arange(values.size) / values.size), values, rtol=1e-4, atol=0):
+        file = ", ".join(dict.fromkeys(f"{one.entry.options['base']:g}" for one in expected))  # type: ignore[index]
+        count = "" if same else f", and there are {values.size} for {expected[0].values.size if expected else 0}"
+        return f"unscaled frequencies of base {base:.6g}; the file says {file}{count}"
+    return "not the frequencies of any layer of the file"
+
+
+def _errors(values: npt.NDArray[np.float64], expected: list[Expected]) -> str:
+    same = [one for one in expected if one.values.shape == values.shape]
+    off = min((float(np.abs(one.values - values).max()) for one in same), default=0.0)
+    return f" (at position 30011 an angle is off by {30_011 * off:.2g} radians)" if off else ""
+
+
+def _brief(entry: Entry) -> str:
+    options = entry.options or {}
+    return f"base {options['base']:g}" + ("" if options["scaling"] is None else f" and {type(options['scaling']).__name__}")
+
+
+def _conforms(values: npt.NDArray[np.float64], expected: Expected) -> bool:
+    """Return whether frequencies are those expected, within what float32 allows."""
+    options: Any = expected.entry.options
+    inner = {"base": options["base"], "scaling": options["scaling"]}
+    if "length is not None" in getattr(options["scaling"], "requires", ()):
+        inner["length"] = expected.length
+    call = call_of("assert_model", "rope_frequencies", (2 * values.size,), inner)
+    outputs = {"inv_freq": values, "attention_factor": np.asarray(expected.factor)}
+    call = replace(call, expected={name: np.zeros(x.shape) for name, x in outputs.items()})
+    return not judge("rope_frequencies", call, outputs, "angle32", "float32", truth="live").failures
+
+
+def _table_difference(name: str, buffer: torch.Tensor, expected: list[Expected]) -> str | None:
+    """Return what is wrong with a table of cosines and sines; None if it has the values of an entry, row by row."""
+    halves = [torch.view_as_real(buffer)[..., 0], torch.view_as_real(buffer)[..., 1]] if buffer.is_complex() else [buffer]
+    if halves[0].dtype not in (torch.float32, torch.float64):
+        return f"{str(buffer.dtype).removeprefix('torch.')}: tables must be in float32"
+    tables = [half.double().numpy().reshape(-1, half.shape[-1]) for half in halves]
+    if not all(np.isfinite(table).all() for table in tables):
+        return "not finite: memory that nobody filled"
+    functions = (np.cos, np.sin) if buffer.is_complex() else (np.sin,) if "sin" in name else (np.cos,)
+    for one in expected:
+        angles = np.arange(tables[0].shape[0])[:, None] * one.values
+        # a power in float32 is off by up to ln(base) + 2 units of 2**-24, at most 18, the product by one more
+        allowed = 20 * 2.0**-24 * angles + 2.0**-22 * one.factor
+        wanted = [one.factor * function(angles) for function in functions]
+        if all(_has_pairs(table, want, allowed * one.factor) for table, want in zip(tables, wanted, strict=True)):
+            return None
+    return "not the cosines or sines of any layer of the file, with row 0 for position 0"
+
+
+def _has_pairs(table: npt.NDArray[Any], want: npt.NDArray[Any], allowed: npt.NDArray[Any]) -> bool:
+    """Return whether a table has one column for each pair, or two in one of both orders."""
+    width = want.shape[1]
+    if table.shape[1] not in (width, 2 * width):
+        return False
+    cuts = ([table], [table[:, :width], table[:, width:]], [table[:, ::2], table[:, 1::2]])
+    return any(all(cut.shape == want.shape and bool((np.abs(cut - want) <= allowed).all()) for cut in each) for each in cuts)

@@ -1,0 +1,118 @@
+"""What a model's file says of each layer of a part: its rotation, mask, scale, sinks, softcap and bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from posref.models.arguments import Entry
+from posref.models.config import text_of
+from posref.models.fields import parsed
+from posref.models.whole import from_config
+
+# Model types whose code reads attn_logit_softcapping. Others, such as gemma3_text, store the key and never use it.
+CAPPED = ("gemma2", "vaultgemma", "t5gemma", "t5gemma_module")
+# Model types whose code has a scale of its own that from_config does not return.
+SCALED = ("dia_decoder", "dia_encoder", "gpt_neo", "zamba", "zamba2", "granite4_vision_text", "granite_docling_text",
+          "pix2struct_text_model")  # fmt: skip
+BIASES = ("alibi", "t5_bias")
+ROTATIONS = ("rope", "mrope")
+PLAIN = ("rope", "mrope", "learned", "sinusoidal", "alibi", "t5_bias")  # attention is a softmax of q.k with at most a bias
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """
+    What the file says of one layer.
+
+    `position` is the encoding in the layer or, for learned tables, before it. None where the layer has none.
+    """
+
+    position: Entry | None
+    mask: Entry | None
+    scale: float | None
+    sinks: bool
+    softcap: float | None
+    unjudged: tuple[str, ...] = ()  # components that change attention and that are not judged
+
+    @property
+    def rotation(self) -> Entry | None:
+        """The rotation of the layer, if it has one that can be computed."""
+        return self.position if self.position is not None and self.position.operation in ROTATIONS else None
+
+    @property
+    def bias(self) -> Entry | None:
+        """The bias of the layer's attention, if it has one that can be computed."""
+        return self.position if self.position is not None and self.position.operation in BIASES else None
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """The components of a file, as `posref.from_config` returns them, and its configuration."""
+
+    config: Mapping[str, Any]
+    components: Mapping[str, list[Entry | None]]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the model that a pass of tokens runs."""
+        names = [name for name in ("text", "encoder", "decoder") if name in self.components]
+        return tuple(names[:1] if "text" in names else names)
+
+    @property
+    def layers(self) -> int:
+        """The most layers that a component lists."""
+        return max((len(entries) for entries in self.components.values()), default=0)
+
+    def entry(self, component: str, layer: int) -> Entry | None:
+        """Return the entry of one layer of a component."""
+        entries = self.components.get(component, [])
+        return entries[0] if len(entries) == 1 else entries[layer] if layer < len(entries) else None
+
+    def layer(self, part: str, number: int) -> LayerFacts:
+        """Return what the file says of a layer."""
+        scale, position = self.entry(f"{part} scale", number), self.entry(part, number)
+        others = ("temperature", "values", "attention", "horizontal", "layout")
+        unjudged = [name for name in (f"{part} {other}" for other in others) if self.entry(name, number) is not None]
+        kind = text_of(self.config).get("model_type")
+        unjudged += [f"a scale that from_config does not read for {kind}"] if kind in SCALED else []
+        unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
+        sinks = self.entry(f"{part} sinks", number)
+        unjudged += [f"{part} sinks"] if sinks is not None and sinks.options is None else []
+        if position is not None and (position.operation not in PLAIN or position.options is None):
+            unjudged.append(f"{part} ({position.operation})")
+        return LayerFacts(
+            position,
+            self.entry(f"{part} mask", number),
+            _scale(scale, position),
+            sinks is not None,
+            self._softcap(),
+            tuple(unjudged),
+        )
+
+    def _softcap(self) -> float | None:
+        text = text_of(self.config)
+        capped = str(text.get("model_type", "")).removesuffix("_text") in CAPPED
+        return text.get("attn_logit_softcapping", 50.0) if capped else None
+
+    def distinct(self, part: str) -> dict[int, Entry]:
+        """Return the different rotations of a part, by the first layer that has each."""
+        entries: dict[int, Entry] = {}
+        for number, entry in enumerate(self.components.get(part, [])):
+            if entry is not None and entry.operation in ROTATIONS and entry not in entries.values():
+                entries[number] = entry
+        return entries
+
+
+def _scale(entry: Entry | None, position: Entry | None) -> float | None:
+    """Return the scale of a layer, None if it is 1/sqrt(D): T5 and its kin have none."""
+    if entry is not None:
+        return (entry.options or {}).get("scale")
+    return 1.0 if position is not None and position.operation == "t5_bias" else None
+
+
+def facts_of(config: Any) -> FileFacts:
+    """Read a configuration, or its file."""
+    whole = parsed(config)
+    return FileFacts(whole, from_config(whole))

@@ -1,0 +1,351 @@
+"""
+Mistakes planted in small loaded models: a kind of mistake, for every type that can have it.
+
+    python tests/loaded_faults.py            # all, in float32 and bfloat16, eager and SDPA; a line for each
+    python tests/loaded_faults.py llama      # of these types alone
+
+A mistake counts as reported if the difference has its kind and names exactly the layers in which it is.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from loaded_models import limited, small_config, small_model
+
+from posref.testing import assert_model
+
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 32768}
+LATENT_YARN = {**YARN, "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 1.0}
+SEQUENCE, MASKED = "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM"
+FILES: dict[str, dict[str, Any]] = {
+    "llama": {"rope_parameters": LLAMA3, "max_position_embeddings": 131072},
+    "qwen2": {"rope_parameters": YARN, "max_position_embeddings": 131072},
+    "qwen3": {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e6, "factor": 4.0}},
+    "mistral": {"sliding_window": 4096, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
+    "gemma2": {"query_pre_attn_scalar": 64, "attn_logit_softcapping": 2.0},
+    "gemma3_text": {"num_hidden_layers": 6, "query_pre_attn_scalar": 64},
+    "gpt_oss": {"sliding_window": 128},
+    "gpt_neox": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}},
+    "phi": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}},
+    "deepseek_v3": {"rope_parameters": LATENT_YARN},
+    "cohere2": {},
+    "glm": {},
+    "olmo2": {},
+    "smollm3": {"use_sliding_window": False},
+    "qwen2_vl_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]}},
+    "granite": {"attention_multiplier": 0.3},
+    "modernbert": {"global_attn_every_n_layers": 3},
+    "falcon": {},
+    "mpt": {},
+    "t5": {},
+}
+AUTO = {"t5": SEQUENCE, "modernbert": MASKED, "qwen2_vl_text": "AutoModel"}
+ONLY_EAGER = ("gpt_oss", "gemma2", "mpt")
+
+
+class Planted(NamedTuple):
+    """A model with a mistake: its file, the kind of the difference, the layers, and words of the diagnosis."""
+
+    model: Any
+    file: dict[str, Any]
+    what: str
+    layers: set[int]
+    words: str = ""
+
+
+class Make(NamedTuple):
+    """How the models of a type are made."""
+
+    model_type: str
+    attention: str
+    dtype: torch.dtype
+
+    def config(self, **changes: Any) -> Any:
+        return small_config(self.model_type, **{**FILES[self.model_type], **changes})
+
+    def model(self, **changes: Any) -> Any:
+        auto = AUTO.get(self.model_type, "AutoModelForCausalLM")
+        return small_model(self.config(**changes), self.attention, self.dtype, auto)
+
+    @property
+    def file(self) -> dict[str, Any]:
+        return dict(self.config().to_dict())
+
+
+def attentions(model: Any) -> dict[int, Any]:
+    """Return the modules of attention to the same sequence, by layer."""
+    modules = {}
+    for name, module in model.named_modules():
+        number = re.search(r"\.(\d+)\.", name)
+        if number and re.search(r"Attention$", type(module).__name__) and "cross" not in name.lower():
+            modules.setdefault(int(number[1]), module)
+    return modules
+
+
+def rotating(make: Make) -> set[int]:
+    import posref
+
+    entries = posref.from_config(make.file).get("text", [])
+    count = len(attentions(make.model()))
+    entries = entries * count if len(entries) == 1 else entries
+    return {n for n, entry in enumerate(entries) if entry is not None and entry.operation in ("rope", "mrope")}
+
+
+def frequencies(model: Any) -> Iterator[tuple[Any, str]]:
+    for module in model.modules():
+        for name in list(module._buffers):
+            if name.endswith("inv_freq") and "original" not in name:
+                yield module, name
+
+
+def on_frequencies(change: Callable[[torch.Tensor], torch.Tensor], words: str) -> Callable[[Make], Planted | None]:
+    def plant(make: Make) -> Planted | None:
+        model = make.model()
+        buffers = list(frequencies(model))
+        for module, name in buffers:
+            setattr(module, name, change(getattr(module, name)))
+        return Planted(model, make.file, "rotation", rotating(make), words) if buffers else None
+
+    return plant
+
+
+def scaling_lost(make: Make) -> Planted | None:
+    rope = FILES[make.model_type].get("rope_parameters", {})
+    if rope.get("rope_type", "default") == "default":
+        return None
+    plain = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
+    model = make.model(rope_parameters=plain)
+    if "deepseek" in make.model_type:
+        for one in attentions(model).values():
+            one.scaling = attentions(make.model())[0].scaling
+    return Planted(model, make.file, "rotation", rotating(make), "unscaled")
+
+
+def base_lost(make: Make) -> Planted | None:
+    rope = FILES[make.model_type].get("rope_parameters")
+    if not rope or rope["rope_theta"] == 1e4:
+        return None
+    return Planted(make.model(rope_parameters={**rope, "rope_theta": 1e4}), make.file, "rotation", rotating(make), "base 10000")
+
+
+def partial_lost(make: Make) -> Planted | None:
+    rope = FILES[make.model_type].get("rope_parameters", {})
+    if "partial_rotary_factor" not in rope:
+        return None
+    return Planted(
+        make.model(rope_parameters={**rope, "partial_rotary_factor": 1.0}), make.file, "rotation", rotating(make), "16 channels"
+    )
+
+
+def still_layer(make: Make) -> Planted | None:
+    """One layer does not rotate: its cosines are 1 and its sines 0."""
+    return in_a_layer(make, lambda cos, sin: (torch.ones_like(cos), torch.zeros_like(sin)), "does not rotate")
+
+
+def shifted_layer(make: Make) -> Planted | None:
+    """One layer rotates by the positions of the next token."""
+
+    def shift(cos: torch.Tensor, sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        c, s = (
+            cos[..., 1:2, :] * cos[..., :1, :] + sin[..., 1:2, :] * sin[..., :1, :],
+            sin[..., 1:2, :] * cos[..., :1, :] - cos[..., 1:2, :] * sin[..., :1, :],
+        )
+        return cos * c - sin * s, sin * c + cos * s
+
+    return in_a_layer(
+        make,
+        shift,
+        "1 too large" if make.dtype == torch.float32 and make.model_type not in ("llama", "qwen2", "deepseek_v3") else "",
+    )
+
+
+def in_a_layer(make: Make, change: Callable[..., Any], words: str) -> Planted | None:
+    model, layers = make.model(), rotating(make)
+    if not layers or (make.model_type == "qwen2_vl_text" and words != "does not rotate"):
+        return None
+    layer, seen = max(layers), []
+
+    def hook(module: Any, args: Any, options: dict[str, Any]) -> Any:
+        if "position_embeddings" in options:
+            seen.append(1)
+            return args, {**options, "position_embeddings": change(*options["position_embeddings"])}
+        return None
+
+    attentions(model)[layer].register_forward_pre_hook(hook, with_kwargs=True)
+    with torch.no_grad():
+        model(input_ids=torch.arange(5, 20)[None])
+    return Planted(model, make.file, "rotation", {layer}, words) if seen else None
+
+
+def other_layers_frequencies(make: Make) -> Planted | None:
+    model = make.model()
+    for module in model.modules():
+        names = [name for name in module._buffers if name.endswith("attention_inv_freq") and "original" not in name]
+        if len(names) == 2 and not torch.equal(getattr(module, names[0]), getattr(module, names[1])):
+            types = make.file["layer_types"]
+            kind = "sliding_attention" if "sliding_attention" in types else names[0].removesuffix("_inv_freq")
+            source = next(name for name in names if not name.startswith(kind))
+            setattr(module, f"{kind}_inv_freq", getattr(module, source).clone())
+            layers = {n for n, one in enumerate(types) if one == kind}
+            return Planted(model, make.file, "rotation", layers, "the options of layer")
+    return None
+
+
+def rotation_added(make: Make) -> Planted | None:
+    model = make.model()
+    still = {n: module for n, module in attentions(model).items() if not getattr(module, "use_rope", True)}
+    for module in still.values():
+        module.use_rope = 1
+    return Planted(model, make.file, "rotation", set(still), "the file says no rotation") if still else None
+
+
+def windows(make: Make) -> set[int]:
+    import posref
+
+    entries = posref.from_config(make.file).get("text mask", [])
+    count = len(attentions(make.model()))
+    return {n for n in range(count) if entries and entries[0 if len(entries) == 1 else n] is not None}
+
+
+def window_changed(change: Callable[[int], int | None], words: str) -> Callable[[Make], Planted | None]:
+    def plant(make: Make) -> Planted | None:
+        layers, model = windows(make), make.model()
+        window = getattr(model.config, "sliding_window", None)
+        if not layers or window is None or make.model_type == "modernbert":
+            return None
+        if change(window) is None and make.model_type != "mistral":
+            model.config.layer_types = ["full_attention"] * len(model.config.layer_types)
+            return None  # modules read the types when they are built: no one loses a window so
+        if window > 53 and change(window) is not None:
+            return None  # a window longer than the pass is shortened in the file and in the model together
+        model.config.sliding_window = change(window)
+        return Planted(model, make.file, "mask", layers, words)
+
+    return plant
+
+
+def scale_changed(make: Make) -> Planted | None:
+    model = make.model()
+    modules = {n: module for n, module in attentions(model).items() if isinstance(getattr(module, "scaling", None), float)}
+    if not modules or make.model_type == "t5":
+        return None
+    layer = max(modules)
+    modules[layer].scaling *= 1.5
+    return Planted(model, make.file, "attention", {layer}, "scale")
+
+
+def softcap_lost(make: Make) -> Planted | None:
+    model = make.model()
+    layers = {
+        n: module
+        for n, module in attentions(model).items()
+        if getattr(module, "attn_logit_softcapping", None) and make.model_type == "gemma2"
+    }
+    for module in layers.values():
+        module.attn_logit_softcapping = None
+    return Planted(model, make.file, "attention", set(layers), "softcap") if layers else None
+
+
+def causality_lost(make: Make) -> Planted | None:
+    """The mask is not made, and one layer is not causal: SDPA lets all queries see all keys."""
+    model = make.model()
+    if (
+        make.attention != "sdpa"
+        or windows(make)
+        or AUTO.get(make.model_type) == MASKED
+        or make.model_type in ("t5", "falcon", "mpt", "qwen2_vl_text")
+    ):
+        return None
+    modules = attentions(model)
+    layer = max(modules)
+    modules[layer].is_causal = False
+    return Planted(model, make.file, "mask", {layer}, "later ones too")
+
+
+def distance_changed(make: Make) -> Planted | None:
+    if make.model_type != "t5":
+        return None
+    return Planted(make.model(relative_attention_max_distance=40), make.file, "attention", {0, 1, 2, 3}, "")
+
+
+KINDS: dict[str, Callable[[Make], Planted | None]] = {
+    "scaling lost": scaling_lost,
+    "base lost": base_lost,
+    "partial rotation lost": partial_lost,
+    "frequencies empty": on_frequencies(lambda x: torch.full_like(x, 1e-30), "does not rotate"),
+    "frequencies zero": on_frequencies(torch.zeros_like, "does not rotate"),
+    "frequencies rounded": on_frequencies(lambda x: x.bfloat16().float(), "bfloat16"),
+    "frequencies in bfloat16": on_frequencies(lambda x: x.bfloat16(), "bfloat16"),
+    "one layer is still": still_layer,
+    "one layer is a token ahead": shifted_layer,
+    "frequencies of other layers": other_layers_frequencies,
+    "rotation where the file has none": rotation_added,
+    "window lost": window_changed(lambda w: None, "sliding_window None"),
+    "window one longer": window_changed(lambda w: w + 1, "window of 10"),
+    "window one shorter": window_changed(lambda w: w - 1, "window of 8"),
+    "scale of one layer": scale_changed,
+    "softcap lost": softcap_lost,
+    "one layer sees later keys": causality_lost,
+    "largest distance of buckets": distance_changed,
+}
+
+
+def verdict(planted: Planted) -> str:
+    """Return "reported", or what is wrong with the report."""
+    try:
+        report = assert_model(planted.model, planted.file)
+    except AssertionError as error:
+        lines = [line for line in str(error).splitlines() if line.startswith("DIFFERS")]
+        return _judged(planted, lines)
+    return f"missed: {report}"
+
+
+def _judged(planted: Planted, lines: list[str]) -> str:
+    layers: set[int] = set()
+    words = ""
+    for line in lines:
+        place = re.match(r"DIFFERS: (\w+), layers? ([\d,-]+): (\w+): (.*)", line)
+        if place and place[3] == planted.what:
+            words += place[4]
+            for low, _, high in (part.partition("-") for part in place[2].split(",")):
+                layers |= set(range(int(low), int(high or low) + 1))
+        elif place:
+            return f"false: {line}"
+    if layers != planted.layers:
+        return f"other layers, {sorted(layers)} for {sorted(planted.layers)}: {lines}"
+    return "reported" if planted.words in words else f"not named, {planted.words!r}: {lines}"
+
+
+def makes(types: list[str]) -> Iterator[Make]:
+    for model_type in types or FILES:
+        for attention in ("eager",) if model_type in ONLY_EAGER else ("eager", "sdpa"):
+            for dtype in (torch.float32, torch.bfloat16):
+                yield Make(model_type, attention, dtype)
+
+
+def main(types: list[str]) -> None:
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    counts: dict[str, int] = {}
+    for make in makes(types):
+        for kind, plant in KINDS.items():
+            try:
+                with limited(240):
+                    planted = plant(make)
+                    said = "" if planted is None else verdict(planted)
+            except Exception as error:
+                said = f"raises {type(error).__name__}: {str(error)[:200]}"
+            if said:
+                counts[said.partition(":")[0].partition(",")[0]] = counts.get(said.partition(":")[0].partition(",")[0], 0) + 1
+                print(f"{make.model_type} {make.attention} {str(make.dtype)[6:]}: {kind}: {said}", flush=True)
+    print(counts)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

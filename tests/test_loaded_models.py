@@ -1,0 +1,116 @@
+"""A loaded model against its file: clean models have no difference, planted mistakes are named with their layers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from loaded_faults import FILES, KINDS, Make, makes, verdict
+from loaded_models import small_config, small_model
+from sampling import few
+
+from posref.cli import cli
+from posref.conformance.errors import TargetError
+from posref.testing import assert_model
+
+PLANTED = [(kind, make) for make in makes([]) for kind in KINDS]
+
+
+def name(value: Any) -> str:
+    return f"{value.model_type}-{value.attention}-{str(value.dtype)[6:]}" if isinstance(value, Make) else str(value)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    transformers.utils.logging.set_verbosity_error()
+
+
+@few(4, "make", list(makes([])), ids=name)
+def test_a_clean_model_has_no_difference(make: Make) -> None:
+    report = assert_model(make.model(), make.file)
+    assert {what for _, _, what in report.judged} & {"rotation", "mask", "attention", "bias"}
+
+
+@few(12, ("kind", "make"), PLANTED[::7] + PLANTED, ids=name)
+def test_a_planted_mistake_is_named_with_its_layers(kind: str, make: Make) -> None:
+    planted = KINDS[kind](make)
+    if planted is not None:
+        assert verdict(planted) == "reported"
+
+
+@pytest.fixture
+def llama() -> Any:
+    return small_model(small_config("llama", **FILES["llama"]))
+
+
+def changed(model: Any, value: float = 1e-30) -> Any:
+    rotary = model.model.rotary_emb
+    rotary.inv_freq = torch.full_like(rotary.inv_freq, value)
+    return model
+
+
+def test_only_the_layers_that_are_asked_are_judged(llama: Any) -> None:
+    report = assert_model(llama, layers=[1, 2])
+    assert {layer for _, layer, _ in report.judged} == {None, 1, 2}
+
+
+def test_a_model_keeps_its_state() -> None:
+    """A dynamic scaling writes its frequencies in the pass, and a short window is written into the configuration."""
+    rope = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
+    model = small_model(small_config("mistral", rope_parameters=rope, sliding_window=4096, max_position_embeddings=64))
+    before = {name: x.clone() for name, x in model.named_buffers()}
+    model.train()
+    assert_model(model)
+    assert model.training
+    assert model.config.sliding_window == 4096
+    assert all(torch.equal(before[name], x) for name, x in model.named_buffers())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_meta_models_are_read_without_a_pass() -> None:
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(small_config("llama"))
+    with pytest.raises(TargetError, match="on the meta device"):
+        assert_model(model)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(TargetError, match=r"must be a torch\.nn\.Module"):
+        assert_model({"model_type": "llama"})
+    with pytest.raises(TargetError, match="config must be"):
+        assert_model(torch.nn.Linear(2, 2))
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["check", *arguments])
+
+
+def test_a_folder_is_compared_with_its_own_file(llama: Any, tmp_path: Path) -> None:
+    llama.save_pretrained(tmp_path)
+    result = run("--model", str(tmp_path), "--json", str(tmp_path / "report.json"))
+    assert result.exit_code == 0, result.output
+    assert "text, layers 0-3: rope" in result.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["exit_code"] == 0
+    assert {entry["what"] for entry in report["judged"]} == {"rotation", "mask", "attention", "buffer"}
+
+
+def test_the_command_refuses_what_does_not_go_together(tmp_path: Path) -> None:
+    assert run("--model", str(tmp_path)).exit_code == 2
+    assert "config.json" in run("--model", str(tmp_path)).output
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "auto_map": {"AutoModel": "x.Y"}}))
+    assert "--trust-remote-code" in run("--model", str(tmp_path)).output
+    result = run("posref", "--model", str(tmp_path), "--op", "rope")
+    assert result.exit_code == 2
+    assert "--op" in result.output
+
+
+def test_the_report_names_layers_and_the_diagnosis(llama: Any) -> None:
+    with pytest.raises(AssertionError, match=r"DIFFERS: text, layers 0-3: rotation: query: it does not rotate") as error:
+        assert_model(changed(llama))
+    assert "DIFFERS: model.rotary_emb.inv_freq: buffer: these are no frequencies" in str(error.value)
+    with pytest.raises(AssertionError, match="zeros: nothing rotates"):
+        assert_model(changed(llama, 0.0))
