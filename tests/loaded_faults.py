@@ -152,17 +152,12 @@ def shifted_layer(make: Make) -> Planted | None:
     """One layer rotates by the positions of the next token."""
 
     def shift(cos: torch.Tensor, sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        c, s = (
-            cos[..., 1:2, :] * cos[..., :1, :] + sin[..., 1:2, :] * sin[..., :1, :],
-            sin[..., 1:2, :] * cos[..., :1, :] - cos[..., 1:2, :] * sin[..., :1, :],
-        )
-        return cos * c - sin * s, sin * c + cos * s
+        size = (cos**2 + sin**2)[..., :1, :]
+        step_cos = (cos[..., 1:2, :] * cos[..., :1, :] + sin[..., 1:2, :] * sin[..., :1, :]) / size
+        step_sin = (sin[..., 1:2, :] * cos[..., :1, :] - cos[..., 1:2, :] * sin[..., :1, :]) / size
+        return cos * step_cos - sin * step_sin, sin * step_cos + cos * step_sin
 
-    return in_a_layer(
-        make,
-        shift,
-        "1 too large" if make.dtype == torch.float32 and make.model_type not in ("llama", "qwen2", "deepseek_v3") else "",
-    )
+    return in_a_layer(make, shift, "1 too large" if make.dtype == torch.float32 else "")
 
 
 def in_a_layer(make: Make, change: Callable[..., Any], words: str) -> Planted | None:
@@ -265,7 +260,10 @@ def causality_lost(make: Make) -> Planted | None:
     modules = attentions(model)
     layer = max(modules)
     modules[layer].is_causal = False
-    return Planted(model, make.file, "mask", {layer}, "later ones too")
+    tokens = torch.arange(5, 20)[None]
+    with torch.no_grad():
+        same = torch.equal(model(input_ids=tokens)[0], make.model()(input_ids=tokens)[0])
+    return None if same else Planted(model, make.file, "mask", {layer}, "later ones too")
 
 
 def distance_changed(make: Make) -> Planted | None:

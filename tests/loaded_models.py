@@ -2,7 +2,8 @@
 Small random models of transformers, built from configuration classes.
 
     python tests/loaded_models.py            # every causal language model that builds small, against its own file
-    python tests/loaded_models.py llama t5   # these alone
+    python tests/loaded_models.py llama opt  # these alone
+    python tests/loaded_models.py --sdpa --bfloat16
 
 A line for each says how many differences are reported (there must be none), and what was not judged.
 """
@@ -67,12 +68,10 @@ def small_config(model_type: str, **changes: Any) -> Any:
     sizes = {name: value for name, value in TINY.items() if name in known}
     if "kv_lora_rank" in known:
         sizes |= {name: value for name, value in LATENT.items() if name in known}
-    config = kind(**{**sizes, **BY_TYPE.get(model_type, {}), **changes})
-    for part in ("text_config", "audio_config", "vision_config"):
-        if hasattr(config, part):
-            msg = f"a composite, with {part}"
-            raise ValueError(msg)
-    return config
+    for part, inner in getattr(kind, "sub_configs", {}).items():
+        if getattr(inner, "model_type", "") in CONFIG_MAPPING and getattr(default, part, None) is not None:
+            sizes[part] = small_config(inner.model_type).to_dict()
+    return kind(**{**sizes, **BY_TYPE.get(model_type, {}), **changes})
 
 
 def small_model(
@@ -112,13 +111,16 @@ def limited(seconds: int) -> Iterator[None]:
 def main(types: list[str]) -> None:
     transformers.utils.logging.set_verbosity_error()
     torch.set_num_threads(1)
+    attention = "sdpa" if "--sdpa" in types else "eager"
+    dtype = torch.bfloat16 if "--bfloat16" in types else torch.float32
+    types = [name for name in types if not name.startswith("--")]
     counts = {"clean": 0, "differs": 0, "not built": 0, "not judged": 0}
     for model_type in types or sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         try:
             with limited(120):
                 config = small_config(model_type)
                 file = config.to_dict()
-                model = small_model(config)
+                model = small_model(config, attention, dtype)
         except Exception as error:
             counts["not built"] += 1
             print(f"{model_type}: not built: {type(error).__name__}: {str(error)[:100]}", flush=True)
@@ -127,10 +129,8 @@ def main(types: list[str]) -> None:
         try:
             with limited(240):
                 report = assert_model(model, file)
-            kind, text = (
-                "clean",
-                f"{sum(what == 'rotation' for _, _, what in report.judged)} rotations, {len(report.judged)} judged",
-            )
+            rotations = sum(what == "rotation" for _, _, what in report.judged)
+            kind, text = "clean", f"{rotations} rotations, {len(report.judged)} judged"
             text += "".join(f"\n    {line}" for line in str(report).splitlines() if line.startswith("not judged"))
         except AssertionError as error:
             kind, text = "differs", "\n    " + str(error).replace("\n", "\n    ")

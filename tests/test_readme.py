@@ -47,7 +47,7 @@ def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: st
     assert skeleton(GENERATE.run(command, TEXTS[page])) == skeleton(shown), "if the change is meant: python docs/generate.py"
 
 
-SLOW = ("docs/guides/port.md", "docs/guides/compile.md")  # they load transformers and JAX, and compile
+SLOW = ("docs/guides/port.md", "docs/guides/compile.md", "docs/guides/loaded.md")  # they load transformers and JAX, and compile
 
 
 @pytest.mark.parametrize(

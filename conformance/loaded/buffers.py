@@ -20,7 +20,7 @@ from ..judge import judge
 from .file_facts import ROTATIONS, FileFacts
 from .model_report import Difference, ModelReport, NotJudged
 
-FREQUENCIES = re.compile(r"^(?:(?P<kind>\w+?)_)?(?:original_)?inv_freq$")
+FREQUENCIES = re.compile(r"^(?:(?P<kind>(?!original_)\w+?)_)?(?:original_)?inv_freq$")
 TABLES = re.compile(r"^_?(freqs_cis|freqs_cos|freqs_sin|cos_cached|sin_cached|cos_cache|sin_cache)$")
 OTHER_PARTS = re.compile(r"vis(ion|ual)|audio|image|video|tower|speech|codec")
 LAYER = re.compile(r"(?:layers|h|blocks|layer)\.(\d+)\.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,9 +22,11 @@ from ..judge import Judgement, judge
 from .recording import Rotation
 
 Change = Callable[[torch.Tensor], torch.Tensor]
+Result = Callable[[], torch.Tensor]
 HEADS = 4  # of a call that are judged: the first ones and the last
 CLAIM = {**DEFAULT_CLAIM, "float64": "angle32"}  # transformers computes frequencies and angles in float32
 BASES = (1e4, 1e5, 5e5, 1e6)
+CLEARLY = 4  # times nearer than the file's options an explanation must be
 FACTORS = 8  # the most that a near explanation may be off, in tolerances of the call
 
 
@@ -117,48 +120,53 @@ def _named(
     if not bool(torch.isfinite(y).all()):
         return "the rotated values are not finite", None
     rounding = max(FACTORS * torch.finfo(after.dtype).eps, float(positions.axes.max()) * 2.0**-22)
-    off = float((y - (x if entry is None else _rotated(x, entry, positions))).abs().max()) / size
+    off = float((y - (x if entry is None else _rotated(x, entry, positions))).abs().max())
+    errors: dict[str, float] = {}
     for words, value in _near(x, entry, positions, others):
-        if float((y - value).abs().max()) <= max(FACTORS * tolerance, size * rounding):
-            return words, off
-    return "no near option gives these values", off
+        with suppress(ValueError):  # options that do not go together
+            errors[words] = float((y - value()).abs().max())
+    best = min(errors, key=lambda words: errors[words])
+    if errors[best] <= min(max(FACTORS * tolerance, size * rounding), off / CLEARLY):
+        return best, off / size
+    return "no near option gives these values", off / size
 
 
-def _near(x: torch.Tensor, entry: Entry | None, positions: Positions, others: Mapping[str, Entry]) -> Iterator[tuple[str, Any]]:
+def _near(
+    x: torch.Tensor, entry: Entry | None, positions: Positions, others: Mapping[str, Entry]
+) -> Iterator[tuple[str, Result]]:
     """Yield what nearby options give, each with its words."""
-    if entry is not None:
-        yield "it does not rotate", x
-        yield "it does not rotate: all frequencies are 0", _rotated(x, entry, positions, frequencies=torch.zeros_like)
-    for words, other in others.items():
-        if other != entry and _lanes(other, x.shape[-1]) <= x.shape[-1]:
-            yield (
-                (f"it rotates with {words}" if entry else f"it rotates, with {words}; the file says no rotation"),
-                _rotated(x, other, positions),
-            )
-    for base in BASES if entry is None else ():
-        plain = Entry("rope", {"layout": "half", "base": base, "rotary_dim": x.shape[-1], "scaling": None})
-        yield "it rotates; the file says no rotation", _rotated(x, plain, positions)
     if entry is None:
+        plain = {"layout": "half", "rotary_dim": x.shape[-1], "scaling": None}
+        near = {**others, **{f"base {base:g}": Entry("rope", {**plain, "base": base}) for base in BASES}}
+        for words, other in near.items():
+            yield f"it rotates, with {words}; the file says no rotation", partial(_rotated, x, other, positions)
         return
-    start = int(positions.tokens[0])
+    yield "it does not rotate", lambda: x
+    yield "it does not rotate: all frequencies are 0", partial(_rotated, x, entry, positions, frequencies=torch.zeros_like)
+    for words, other in others.items():
+        if other != entry:
+            yield f"it rotates with {words}", partial(_rotated, x, other, positions)
     for words, other in _variants(entry, x.shape[-1]):
-        yield words, _rotated(x, other, positions)
+        if other == entry:
+            continue
+        yield words, partial(_rotated, x, other, positions)
     for dtype in (torch.bfloat16, torch.float16):
         name = str(dtype).removeprefix("torch.")
-        yield (
-            f"its frequencies are rounded to {name}",
-            _rotated(x, entry, positions, frequencies=partial(_rounded, dtype=dtype)),
-        )
+        rounding = partial(_rounded, dtype=dtype)
+        yield f"its frequencies are rounded to {name}", partial(_rotated, x, entry, positions, frequencies=rounding)
         rounded = torch.as_tensor(positions.tokens).to(dtype).to(torch.int64).numpy()
-        yield f"positions are rounded to {name}", _rotated(x, entry, positions.replaced(rounded))
+        yield f"positions are rounded to {name}", partial(_rotated, x, entry, positions.replaced(rounded))
     for words, tokens in (
-        ("positions begin at 0, not where the caller says", positions.tokens - start),
+        ("positions begin at 0, not where the caller says", positions.tokens - positions.tokens[0]),
         ("positions are 1 too large", positions.tokens + 1),
         ("positions are 1 too small", positions.tokens - 1),
     ):
-        yield words, _rotated(x, entry, positions.replaced(tokens))
+        yield words, partial(_rotated, x, entry, positions.replaced(tokens))
     for axis in range(len(positions.axes) if entry.operation == "mrope" else 0):
-        yield f"all axes have the positions of axis {axis}", _rotated(x, entry, positions.replaced(positions.axes[axis]))
+        yield (
+            f"all axes have the positions of axis {axis}",
+            partial(_rotated, x, entry, positions.replaced(positions.axes[axis])),
+        )
 
 
 def _variants(entry: Entry, width: int) -> Iterator[tuple[str, Entry]]:
@@ -191,11 +199,23 @@ def _rotated(x: torch.Tensor, entry: Entry, positions: Positions, frequencies: C
     """Return what posref gives for x in float64; with `frequencies`, a function changes the frequencies first."""
     options = _options(entry, positions)
     at = torch.as_tensor(np.ascontiguousarray(positions.of(entry)), device=x.device)
-    if frequencies is None or entry.operation != "rope":
+    if frequencies is None:
         result: torch.Tensor = getattr(posref, entry.operation)(x, at, **options)
         return result
+    if entry.operation == "mrope":
+        return _rotated_by_axes(x, at, options, frequencies)
     lanes = {name: options[name] for name in ("layout", "inverse", "lanes") if name in options}
     inner = {name: options[name] for name in ("base", "scaling", "length") if name in options}
     inv_freq, factor = posref.rope_frequencies(_lanes(entry, x.shape[-1]), xp=torch, dtype=torch.float64, **inner)
     table = posref.rope_table(at, frequencies(inv_freq).to(x.device), attention_factor=factor, dtype=torch.float64)
     return posref.apply_rope(x, *table, **lanes)
+
+
+def _rotated_by_axes(x: torch.Tensor, at: torch.Tensor, options: dict[str, Any], frequencies: Change) -> torch.Tensor:
+    """Return M-RoPE of x with other frequencies."""
+    sections = options["sections"]
+    inner = {name: options[name] for name in ("base", "scaling", "length") if name in options}
+    inv_freq, factor = posref.rope_frequencies(2 * sum(sections), xp=torch, dtype=torch.float64, **inner)
+    inv_freq = frequencies(inv_freq).to(x.device)
+    cos, sin = posref.axial_table(at, inv_freq, sections=sections, arrangement=options["arrangement"], dtype=torch.float64)
+    return posref.apply_rope(x, factor * cos, factor * sin, layout=options["layout"])

@@ -31,6 +31,7 @@ from .model_report import Difference, ModelReport, NotJudged
 from .recording import Attention, Recording, Rotation, recorded
 
 TOKENS, FAR = 53, 30_011  # a prime number of tokens; the first far position
+DECODED = 47  # tokens of a decoder beside an encoder: another prime, so that cross attention is told from self-attention
 SHORT = 11  # tokens of a window that is made shorter
 WINDOW_KEY = re.compile(r"window|chunk_size|local_attention")
 SPECIAL = re.compile(r"token_(id|index)s?$")
@@ -135,7 +136,7 @@ class Inspection:
         ids = torch.as_tensor(_tokens(self.facts.config, self.model), device=device)[None]
         options: dict[str, Any] = {"input_ids": ids}
         if self._takes("decoder_input_ids"):
-            options["decoder_input_ids"] = ids.flip(-1)
+            options["decoder_input_ids"] = ids[:, :DECODED].flip(-1)
         if self._takes("use_cache"):
             options["use_cache"] = False
         if placed:
@@ -201,10 +202,11 @@ class Inspection:
             if facts.position is not None and facts.rotation is None:
                 self._leave(part, layer, "rotation", f"the file says {facts.position.operation}")
                 continue
+            at = positions if part != "decoder" or not self._takes("decoder_input_ids") else _positions(0, DECODED)
             for rotation in rotations:
                 name = "query" if rotation.which == 0 else "key"
                 try:
-                    text = head_rotations.difference(rotation, facts.rotation, positions, others)
+                    text = head_rotations.difference(rotation, facts.rotation, at, others)
                 except ValueError as error:
                     self._leave(part, layer, "rotation", str(error))
                     continue
@@ -322,9 +324,8 @@ class Inspection:
         """Return whether queries see only earlier keys, None where the file does not say."""
         if part == "encoder":
             return False
-        name = type(self.model).__name__
-        decides = part == "decoder" or "is_decoder" not in self.facts.config
-        return True if decides and ("CausalLM" in name or "ConditionalGeneration" in name) else None
+        encoder = {"is_decoder", "add_cross_attention"} <= set(self.facts.config) and not self.facts.config["is_decoder"]
+        return True if not encoder and re.search("CausalLM|ConditionalGeneration", type(self.model).__name__) else None
 
     # ---- windows longer than the pass -----------------------------------------------------------------------------------
     def _long_windows(self) -> dict[str, int]:
@@ -364,10 +365,10 @@ class Inspection:
         self._compare_attentions(recording, facts, values=False)
 
 
-def _positions(start: int) -> Positions:
+def _positions(start: int, tokens: int = TOKENS) -> Positions:
     """Return the positions of a pass; those of several axes differ."""
-    steps = np.arange(TOKENS)
-    axes = np.stack([start + steps, start + 7 + 2 * steps, start + 3 + (5 * steps) % TOKENS, start + steps])
+    steps = np.arange(tokens)
+    axes = np.stack([start + steps, start + 7 + 2 * steps, start + 3 + (5 * steps) % tokens, start + steps])
     return Positions(start + steps, axes)
 
 
