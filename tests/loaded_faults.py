@@ -57,6 +57,7 @@ class Planted(NamedTuple):
     what: str
     layers: set[int]
     words: str = ""
+    others: bool = False  # whether the mistake makes differences of other kinds too
 
 
 class Make(NamedTuple):
@@ -266,6 +267,39 @@ def causality_lost(make: Make) -> Planted | None:
     return None if same else Planted(model, make.file, "mask", {layer}, "later ones too")
 
 
+def layer_types_shifted(make: Make) -> Planted | None:
+    """The pattern of layer types begins a layer later."""
+    types = make.file.get("layer_types")
+    if not types or len(set(types)) < 2 or not windows(make) or max(make.file.get("sliding_window") or 0, 12) > 53:
+        return None
+    shifted = [types[-1], *types[:-1]]
+    layers = {n for n, (one, other) in enumerate(zip(types, shifted, strict=True)) if one != other}
+    return Planted(make.model(layer_types=shifted), make.file, "mask", layers, "its queries see what layer", others=True)
+
+
+def axes_lost(make: Make) -> Planted | None:
+    """All tokens rotate by the positions of the first axis."""
+    if "mrope_section" not in FILES[make.model_type].get("rope_parameters", {}):
+        return None
+    model = make.model()
+
+    def first(module: Any, args: Any, options: dict[str, Any]) -> Any:
+        place = options["position_ids"] if "position_ids" in options else args[1]
+        same = place[:1].expand_as(place)
+        return (args, {**options, "position_ids": same}) if "position_ids" in options else ((args[0], same), options)
+
+    model.rotary_emb.register_forward_pre_hook(first, with_kwargs=True)
+    return Planted(model, make.file, "rotation", rotating(make), "all axes have the positions of axis 0")
+
+
+def sections_exchanged(make: Make) -> Planted | None:
+    rope = FILES[make.model_type].get("rope_parameters", {})
+    if "mrope_section" not in rope:
+        return None
+    other = {**rope, "mrope_section": rope["mrope_section"][::-1]}
+    return Planted(make.model(rope_parameters=other), make.file, "rotation", rotating(make), "")
+
+
 def distance_changed(make: Make) -> Planted | None:
     if make.model_type != "t5":
         return None
@@ -290,6 +324,9 @@ KINDS: dict[str, Callable[[Make], Planted | None]] = {
     "scale of one layer": scale_changed,
     "softcap lost": softcap_lost,
     "one layer sees later keys": causality_lost,
+    "layer types a layer later": layer_types_shifted,
+    "one axis for all": axes_lost,
+    "sections in another order": sections_exchanged,
     "largest distance of buckets": distance_changed,
 }
 
@@ -313,7 +350,7 @@ def _judged(planted: Planted, lines: list[str]) -> str:
             words += place[4]
             for low, _, high in (part.partition("-") for part in place[2].split(",")):
                 layers |= set(range(int(low), int(high or low) + 1))
-        elif place:
+        elif place and not planted.others:
             return f"false: {line}"
     if layers != planted.layers:
         return f"other layers, {sorted(layers)} for {sorted(planted.layers)}: {lines}"

@@ -1,7 +1,7 @@
 """
 Small random models of transformers, built from configuration classes.
 
-    python tests/loaded_models.py            # every causal language model that builds small, against its own file
+    python tests/loaded_models.py            # every language model that builds small, against its own file
     python tests/loaded_models.py llama opt  # these alone
     python tests/loaded_models.py --sdpa --bfloat16
 
@@ -94,6 +94,15 @@ def cast(model: Any, dtype: torch.dtype) -> Any:
     return model
 
 
+AUTOS = {
+    "AutoModelForCausalLM": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    "AutoModelForImageTextToText": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    "AutoModelForSeq2SeqLM": modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    "AutoModelForMaskedLM": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+}
+TYPES = {name: auto for auto, names in reversed(AUTOS.items()) for name in sorted(names)}  # a type once, the first way
+
+
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
     def stop(*_: Any) -> None:
@@ -115,12 +124,14 @@ def main(types: list[str]) -> None:
     dtype = torch.bfloat16 if "--bfloat16" in types else torch.float32
     types = [name for name in types if not name.startswith("--")]
     counts = {"clean": 0, "differs": 0, "not built": 0, "not judged": 0}
-    for model_type in types or sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
+    for model_type, auto in TYPES.items():
+        if types and model_type not in types:
+            continue
         try:
             with limited(120):
                 config = small_config(model_type)
                 file = config.to_dict()
-                model = small_model(config, attention, dtype)
+                model = small_model(config, attention, dtype, auto)
         except Exception as error:
             counts["not built"] += 1
             print(f"{model_type}: not built: {type(error).__name__}: {str(error)[:100]}", flush=True)

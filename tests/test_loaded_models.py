@@ -77,6 +77,30 @@ def test_meta_models_are_read_without_a_pass() -> None:
         assert_model(model)
 
 
+def test_a_dtype_is_known_on_the_meta_device() -> None:
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(small_config("llama")).to(torch.bfloat16)
+    with pytest.raises(AssertionError, match=r"rotary_emb.inv_freq: buffer: bfloat16"):
+        assert_model(model)
+
+
+@few(4, ("name", "change"), [
+    ("cos_cached", lambda x: x), ("sin_cached", lambda x: x), ("freqs_cis", lambda x: x),
+    ("cos_cached", lambda x: x.roll(1, 0)), ("freqs_cis", lambda x: x.conj()), ("sin_cached", lambda x: x * 1.001),
+])  # fmt: skip
+def test_tables_of_cosines_and_sines_are_read_by_name(name: str, change: Any, llama: Any) -> None:
+    """Tables of 300 rows, with both orders of columns, as remote code keeps them."""
+    angles = torch.arange(300)[:, None] * llama.model.rotary_emb.inv_freq.double()
+    tables = {"cos_cached": angles.cos().repeat(1, 2), "sin_cached": angles.sin().repeat_interleave(2, 1)}
+    table = tables[name].float() if name in tables else torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+    llama.model.register_buffer(name, change(table), persistent=False)
+    if torch.equal(table, change(table)):
+        assert (f"model.{name}", None, "buffer") in assert_model(llama).judged
+    else:
+        with pytest.raises(AssertionError, match=f"DIFFERS: model.{name}: buffer: not the cosines or sines"):
+            assert_model(llama)
+
+
 def test_what_is_no_model_is_refused() -> None:
     with pytest.raises(TargetError, match=r"must be a torch\.nn\.Module"):
         assert_model({"model_type": "llama"})

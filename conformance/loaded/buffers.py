@@ -24,6 +24,8 @@ FREQUENCIES = re.compile(r"^(?:(?P<kind>(?!original_)\w+?)_)?(?:original_)?inv_f
 TABLES = re.compile(r"^_?(freqs_cis|freqs_cos|freqs_sin|cos_cached|sin_cached|cos_cache|sin_cache)$")
 OTHER_PARTS = re.compile(r"vis(ion|ual)|audio|image|video|tower|speech|codec")
 LAYER = re.compile(r"(?:layers|h|blocks|layer)\.(\d+)\.")
+ROUNDED = "frequencies and tables must be in float32; rounded, they are wrong far out"
+CERTAIN = ("zeros", "not finite", "bfloat16", "float16")  # beginnings of what is wrong whatever the file says
 NO_VALUES = "on the meta device: it has no values"
 LONG = 10**7  # tokens: beyond every original length
 
@@ -42,33 +44,29 @@ def compare_buffers(model: torch.nn.Module, facts: FileFacts, report: ModelRepor
     """Add to a report what the buffers of positions of a model hold."""
     for path, buffer in model.named_buffers():
         place, _, name = path.rpartition(".")
-        frequencies, table = FREQUENCIES.match(name), TABLES.match(name)
-        if buffer is None or not (frequencies or table):
+        frequencies = FREQUENCIES.match(name)
+        if buffer is None or not (frequencies or TABLES.match(name)):
             continue
-        if buffer.device.type == "meta":
+        wide = buffer.dtype in (torch.float32, torch.float64) or buffer.is_complex()
+        if buffer.device.type == "meta" and wide:
             report.not_judged.append(NotJudged(path, None, "buffer", NO_VALUES))
             continue
+        kind = frequencies["kind"] if frequencies else None
         part = "other" if OTHER_PARTS.search(place) else "text"
-        expected = list(
-            _expected(facts, part, frequencies and frequencies["kind"], LAYER.search(path + "."), _length(model, place))
-        )
-        values = _local(buffer)
-        unlisted = bool(frequencies and frequencies["kind"]) and frequencies["kind"] not in _types(facts)
-        if frequencies:
-            text = _frequency_difference(values, expected, list(_expected(facts, part, None, None, 1)))
+        expected = list(_expected(facts, part, kind, LAYER.search(path + "."), _length(model, place)))
+        if not wide:
+            text: str | None = f"{str(buffer.dtype).removeprefix('torch.')}: {ROUNDED}"
+        elif frequencies:
+            text = _frequency_difference(_local(buffer), expected, list(_expected(facts, part, None, None, 1)))
         else:
-            text = _table_difference(name, values, expected)
-        if text is None:
-            report.judged.append((path, None, "buffer"))
-        elif not expected or (
-            (part == "other" or unlisted) and values.dtype == torch.float32 and bool(torch.isfinite(values).all())
-        ):
-            report.not_judged.append(
-                NotJudged(path, None, "buffer", "the file's frequencies of this part are not known by name")
-            )
-        else:
-            report.judged.append((path, None, "buffer"))
-            report.differences.append(Difference(path, None, "buffer", text))
+            text = _table_difference(name, _local(buffer), expected)
+        unnamed = not expected or part == "other" or (kind is not None and kind not in _types(facts))
+        if text is not None and unnamed and not text.startswith(CERTAIN):
+            why = "the file's frequencies of this part are not known by name"
+            report.not_judged.append(NotJudged(path, None, "buffer", why))
+            continue
+        report.judged.append((path, None, "buffer"))
+        report.differences += [] if text is None else [Difference(path, None, "buffer", text)]
 
 
 def _local(buffer: torch.Tensor) -> torch.Tensor:
@@ -118,9 +116,7 @@ def _lengths(words: str, entry: Entry, length: int) -> Iterator[Expected]:
 def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others: list[Expected]) -> str | None:
     """Return what is wrong with a buffer of frequencies; None if it has the values of an entry."""
     values = buffer.double().numpy().ravel()
-    rounded = str(buffer.dtype).removeprefix("torch.")
-    if buffer.dtype not in (torch.float32, torch.float64):
-        return f"{rounded}: frequencies must be in float32; rounded, they are wrong far out" + _errors(values, expected)
+    kept = str(buffer.dtype).removeprefix("torch.")
     same = [one for one in expected if one.values.shape == values.shape]
     if any(_conforms(values, one) for one in same):
         return None
@@ -131,7 +127,7 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
     for one in same:
         for dtype in (torch.bfloat16, torch.float16):
             if np.allclose(torch.as_tensor(one.values).to(dtype).double().numpy(), values, rtol=2e-6, atol=0):
-                return f"rounded to {str(dtype).removeprefix('torch.')}, then kept in {rounded}" + _errors(values, same)
+                return f"rounded to {str(dtype).removeprefix('torch.')}, then kept in {kept}" + _errors(values, same)
     for one in others:
         if one.values.shape == values.shape and _conforms(values, one):
             return f"these are the frequencies of {one.words}, with {_brief(one.entry)}"
@@ -174,9 +170,7 @@ def _conforms(values: npt.NDArray[np.float64], expected: Expected) -> bool:
 
 def _table_difference(name: str, buffer: torch.Tensor, expected: list[Expected]) -> str | None:
     """Return what is wrong with a table of cosines and sines; None if it has the values of an entry, row by row."""
-    halves = [torch.view_as_real(buffer)[..., 0], torch.view_as_real(buffer)[..., 1]] if buffer.is_complex() else [buffer]
-    if halves[0].dtype not in (torch.float32, torch.float64):
-        return f"{str(buffer.dtype).removeprefix('torch.')}: tables must be in float32"
+    halves = [buffer.real, buffer.imag] if buffer.is_complex() else [buffer]
     tables = [half.double().numpy().reshape(-1, half.shape[-1]) for half in halves]
     if not all(np.isfinite(table).all() for table in tables):
         return "not finite: memory that nobody filled"

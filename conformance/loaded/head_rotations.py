@@ -187,8 +187,8 @@ def _variants(entry: Entry, width: int) -> Iterator[tuple[str, Entry]]:
         for lanes in dict.fromkeys((width, width // 2, width // 4)):
             if lanes >= 2 and lanes % 2 == 0 and lanes != options["rotary_dim"]:
                 yield f"{lanes} channels rotate", entry._replace(options={**options, "rotary_dim": lanes})
-        for lanes in ("leading", "trailing"):
-            yield f"the {lanes} channels rotate", entry._replace(options={**options, "lanes": lanes})
+        for side in ("leading", "trailing"):
+            yield f"the {side} channels rotate", entry._replace(options={**options, "lanes": side})
 
 
 def _rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

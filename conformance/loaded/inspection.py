@@ -164,8 +164,8 @@ class Inspection:
 
     def _describe(self, recording: Recording) -> None:
         """Write what the file says of each layer that ran."""
-        for call in [*recording.attentions, *recording.rotations]:
-            part, layer = self._place(call.module)
+        modules = [call.module for call in recording.attentions] + [call.module for call in recording.rotations]
+        for part, layer in dict.fromkeys(map(self._place, modules)):
             if layer is not None and self._wanted(layer):
                 facts = self.facts.layer(part, layer)
                 words = [rotation_text(facts.position)]
