@@ -95,6 +95,9 @@ class Inspection:
         self._describe(recording)
         self._compare_rotations(recording, positions)
         self._compare_attentions(recording, self.facts)
+        if self._has_short_frequencies() and positions.tokens[0] > 0:
+            self._compare_rotations(self._forward(_positions(0), placed=True), _positions(0))
+            self.report.passed += f", and one at positions 0 to {TOKENS - 1}"
         if recording.softmaxes:
             self._compare_softmaxes()
         long = self._long_windows()
@@ -125,6 +128,11 @@ class Inspection:
             return recording, positions
         self._skip("forward pass", f"it raises {errors[0]}")
         return None, _positions(0)
+
+    def _has_short_frequencies(self) -> bool:
+        """Return whether a short sequence has other frequencies than a long one."""
+        entries = [entry for part in self.facts.parts for entry in self.facts.distinct(part).values()]
+        return any("length is not None" in getattr((entry.options or {}).get("scaling"), "requires", ()) for entry in entries)
 
     def _takes(self, name: str) -> bool:
         parameters = inspect.signature(self.model.forward).parameters
@@ -177,6 +185,9 @@ class Inspection:
         self.report.file = dict(sorted(self.report.file.items()))
 
     def _note(self, part: str, layer: int, what: str, text: str | None, off: float | None = None) -> None:
+        if text is not None and text_of(self.facts.config).get("per_layer_config"):
+            self._leave(part, layer, what, "the file's per_layer_config, which from_config does not read, may say otherwise")
+            return
         self.report.judged.append((part, layer, what))
         if text is not None:
             self.report.differences.append(Difference(part, layer, what, text, off))
