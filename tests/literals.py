@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("posref", "backends", "conformance", "docs")
 OWN = (  # folders and files that name operations, since they define one, or say something of one, or of a model or a library
     *(f"posref/{family}" for family in FAMILIES), "posref/models", "posref/configs.py", "posref/gguf.py", "posref/presets.py",
-    "posref/__init__.py", "conformance/witness", "conformance/evidence/shared", "conformance/adapters",
+    "posref/__init__.py", "conformance/witness", "conformance/evidence/shared", "conformance/adapters", "conformance/loaded",
 )  # fmt: skip
 OTHER = {  # names that are also something else
     "posref/spec.py": {"attention"},  # a family

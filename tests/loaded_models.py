@@ -9,6 +9,7 @@ A line for each says how many differences are reported (there must be none), and
 """
 
 import contextlib
+import copy
 import signal
 import sys
 import time
@@ -51,6 +52,7 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "qwen3_5_moe_text": {"rope_parameters": SECTIONS},
     "gpt_neo": {"num_layers": 4, "attention_types": [[["global", "local"], 2]], "window_size": 9},
     "minimax_m3_vl_text": {"rotary_dim": 16},
+    "mistral4": {"head_dim": 32},
     "mimo_v2_flash": {"partial_rotary_factor": 0.5},
     "recurrent_gemma": {"attention_window_size": 9},
     "bamba": {"attn_layer_indices": [1, 3]},
@@ -78,8 +80,13 @@ def small_model(
     config: Any, attention: str = "eager", dtype: torch.dtype = torch.float32, auto: str = "AutoModelForCausalLM"
 ) -> Any:
     """Return a model with random weights whose attention is not uniform, as a load would give it."""
-    torch.manual_seed(0)
     config._attn_implementation = attention
+    with torch.device("meta"):
+        size = sum(x.numel() for x in getattr(transformers, auto).from_config(copy.deepcopy(config)).parameters())
+    if size > LARGEST:
+        msg = f"{size:.1e} parameters"
+        raise ValueError(msg)
+    torch.manual_seed(0)
     model = getattr(transformers, auto).from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     for weight in model.parameters():
         if weight.dim() > 1:
@@ -94,6 +101,7 @@ def cast(model: Any, dtype: torch.dtype) -> Any:
     return model
 
 
+LARGEST = 2e7  # parameters of a model that is still small
 AUTOS = {
     "AutoModelForCausalLM": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     "AutoModelForImageTextToText": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,

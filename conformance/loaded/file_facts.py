@@ -16,6 +16,7 @@ CAPPED = ("gemma2", "vaultgemma", "t5gemma", "t5gemma_module")
 # Model types whose code has a scale of its own that from_config does not return.
 SCALED = ("dia_decoder", "dia_encoder", "gpt_neo", "zamba", "zamba2", "granite4_vision_text", "granite_docling_text",
           "pix2struct_text_model")  # fmt: skip
+SCALE_KEYS = ("query_pre_attn_scalar", "attention_multiplier")  # where from_config has no scale, it does not read them
 BIASES = ("alibi", "t5_bias")
 ROTATIONS = ("rope", "mrope")
 PLAIN = ("rope", "mrope", "learned", "sinusoidal", "alibi", "t5_bias")  # attention is a softmax of q.k with at most a bias
@@ -60,10 +61,10 @@ class FileFacts:
         names = [name for name in ("text", "encoder", "decoder") if name in self.components]
         return tuple(names[:1] if "text" in names else names)
 
-    @property
-    def layers(self) -> int:
-        """The most layers that a component lists."""
-        return max((len(entries) for entries in self.components.values()), default=0)
+    def part(self, name: str) -> Mapping[str, Any]:
+        """Return the configuration of a part: of its own, or that of the text."""
+        inner = self.config.get(name)
+        return inner if isinstance(inner, dict) else text_of(self.config)
 
     def entry(self, component: str, layer: int) -> Entry | None:
         """Return the entry of one layer of a component."""
@@ -77,6 +78,8 @@ class FileFacts:
         unjudged = [name for name in (f"{part} {other}" for other in others) if self.entry(name, number) is not None]
         kind = text_of(self.config).get("model_type")
         unjudged += [f"a scale that from_config does not read for {kind}"] if kind in SCALED else []
+        keys = [name for name in SCALE_KEYS if scale is None and self.part(part).get(name) is not None]
+        unjudged += [f"{keys[0]}, which from_config does not read here"] if keys else []
         unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
         sinks = self.entry(f"{part} sinks", number)
         unjudged += [f"{part} sinks"] if sinks is not None and sinks.options is None else []

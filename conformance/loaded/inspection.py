@@ -259,9 +259,7 @@ class Inspection:
         text = attention_calls.mask_difference(visible, mask, self._causal(part), others)
         window = re.match(r"a window of (\d+)", text or "")
         unread = [
-            name
-            for name, value in text_of(facts.config).items()
-            if WINDOW_KEY.search(name) and window and value == int(window[1])
+            name for name, value in facts.part(part).items() if WINDOW_KEY.search(name) and window and value == int(window[1])
         ]
         if unread and not entries:
             self._leave(part, layer, "mask", f"it has the window of {unread[0]}, a key that from_config does not read here")
