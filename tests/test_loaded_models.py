@@ -122,6 +122,18 @@ def test_a_folder_is_compared_with_its_own_file(llama: Any, tmp_path: Path) -> N
     assert {entry["what"] for entry in report["judged"]} == {"rotation", "mask", "attention", "buffer"}
 
 
+def test_a_model_that_was_changed_as_it_loads_differs(llama: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch of the library loses the frequencies: the file was read before."""
+    llama.save_pretrained(tmp_path)
+    load = transformers.LlamaForCausalLM.from_pretrained
+    monkeypatch.setattr(
+        transformers.LlamaForCausalLM, "from_pretrained", lambda *args, **options: changed(load(*args, **options))
+    )
+    result = run("--model", str(tmp_path))
+    assert result.exit_code == 1, result.output
+    assert "DIFFERS: text, layers 0-3: rotation: query: it does not rotate" in result.output
+
+
 def test_the_command_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     assert run("--model", str(tmp_path)).exit_code == 2
     assert "config.json" in run("--model", str(tmp_path)).output
