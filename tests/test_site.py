@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import math
 import re
 import shlex
@@ -235,6 +236,40 @@ def test_symptoms_name_what_exists(source: Path) -> None:
         assert set(linked) <= set(map(symptoms.slug, titles)), symptom.title
     text = (source / "symptoms.md").read_text(encoding="utf-8")
     assert all(f"\n### {title}\n" in text for title in titles)
+
+
+def test_the_box_ranks_the_right_entry_among_the_first_three() -> None:
+    """The titles are of threads that the site does not cite. No entry is edited to fit them."""
+    pages()
+    import ranking
+    import symptoms
+
+    entries, weights = symptoms.symptoms(), ranking.index()
+    cited = {thread for entry in entries for thread in entry.threads}
+    rows = json.loads(Path(__file__).with_name("symptom_titles.json").read_text(encoding="utf-8"))
+    assert len({row["thread"] for row in rows} - cited) == len(rows) >= 40
+    assert {name for row in rows for name in row["entries"]} <= {entry.title for entry in entries}
+    first = [{entries[number].title for number in ranking.ranked(row["title"], weights)[:3]} for row in rows]
+    right = [bool(shown & set(row["entries"])) for shown, row in zip(first, rows, strict=True)]
+    assert sum(right) >= 0.75 * len(rows), [row["title"] for row, well in zip(rows, right, strict=True) if not well]
+    titles = json.loads(ranking.TITLES.read_text(encoding="utf-8"))
+    assert set(titles) <= cited
+
+
+@pytest.mark.parametrize(
+    ("text", "stems"),
+    [
+        ("PositionalEncoding fails", ["position", "embed", "fail"]),
+        ("RoPE, rotary_emb: padding", ["rop", "rop", "embed", "pad"]),
+        ("batches of batched batch", ["batch", "of", "batch", "batch"]),
+        ("", []),
+    ],
+)
+def test_words_of_one_idea_have_one_stem(text: str, stems: list[str]) -> None:
+    pages()
+    import ranking
+
+    assert ranking.stems(text) == stems
 
 
 def _asked(check: str) -> tuple[tuple[str, ...], str | None]:

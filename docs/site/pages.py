@@ -17,6 +17,7 @@ import choose
 import families
 import mistakes
 import notebooks
+import ranking
 import rules
 import slim
 import snippets
@@ -48,6 +49,7 @@ def write(folder: Path) -> None:
     for name in ("conf.py", "formulas.py", "slim.py", "scorer.js"):
         shutil.copy(HERE / name, folder / name)
     shutil.copytree(HERE / "_static", folder / "_static")
+    (folder / "_static" / "symptom-index.js").write_text(ranking.script(), encoding="utf-8")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
     page = (HERE / "tolerances.md").read_text(encoding="utf-8")
     (folder / "tolerances.md").write_text(

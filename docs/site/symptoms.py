@@ -11,7 +11,9 @@ DATA = Path(__file__).with_suffix(".json")
 BOX = """<form id="symptom-box" autocomplete="off" hidden>
   <label for="symptom-words">Words of your error message, or of what you see</label>
   <input id="symptom-words" type="search"> <output id="symptom-count" for="symptom-words" aria-live="polite"></output>
+  <ol id="symptom-results" aria-live="polite"></ol>
 </form>"""
+SCRIPTS = "".join(f'<script src="_static/{name}.js"></script>' for name in ("symptom-index", "symptoms"))
 DEVIATIONS = Path(__file__).parents[1] / "deviations.md"
 
 
@@ -49,9 +51,9 @@ def page(titles: dict[str, str]) -> str:
         *("---", "tocdepth: 2", "---"),  # the list beside the page has its groups; with all entries it is long
         "# Symptoms",
         "",
-        f"{len(found)} things that people write in trackers, and what was wrong. Look for your own words:",
+        f"{len(found)} things that people write in trackers, and what was wrong. Type an error message or what",
     ]
-    lines += ["the search of this site finds them too. `TARGET` is your code: see [check](guides/check.md).", ""]
+    lines += ["you see: the entries are ranked by its words. `TARGET` is your code: see [check](guides/check.md).", ""]
     lines += ["```{raw} html", BOX, "```", ""]
     for group in dict.fromkeys(symptom.group for symptom in found):
         lines += [f"## {group}", ""]
@@ -60,7 +62,7 @@ def page(titles: dict[str, str]) -> str:
     lines += ["## In one library", "", "Confirmed defects of released versions, each with a fix and a test:", ""]
     defects = {name: title for name, title in titles.items() if name.startswith("findings/") and name != "findings/index"}
     lines += [f"- [{title}]({name}.md)" for name, title in sorted(defects.items())]
-    lines += ["", "```{raw} html", '<script src="_static/symptoms.js"></script>', "```"]
+    lines += ["", "```{raw} html", SCRIPTS, "```"]
     return "\n".join([*lines, ""])
 
 

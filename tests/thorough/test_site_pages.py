@@ -118,42 +118,36 @@ def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path
         assert len(grounds) == 2  # light and dark
 
 
-def test_the_box_on_the_page_of_symptoms_shows_what_has_the_words(built: Path, browser: webdriver.Chrome) -> None:
-    shown = "return [...document.querySelectorAll('article h3')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
-    groups = "return [...document.querySelectorAll('article h2')].filter(e => e.checkVisibility()).map(e => e.firstChild.data)"
+def test_the_box_on_the_page_of_symptoms_ranks_entries(built: Path, browser: webdriver.Chrome) -> None:
+    """What the script ranks is what `ranking` ranks, for titles of threads; and a link leads to its entry."""
+    sys.path.append(str(SITE))
+    import ranking
+    import symptoms
+
+    titles = [entry.title for entry in symptoms.symptoms()]
+    weights = ranking.index()
     show(browser, built / "symptoms.html", 420, "light")
-    first = "return [...document.querySelectorAll('article h3')].find(e => e.checkVisibility()).textContent"
-    whole, count = run(browser, shown), browser.find_element(By.ID, "symptom-count")
-    box = browser.find_element(By.ID, "symptom-words")
-    assert (len(whole) >= 125, count.text) == (True, "")
-    box.send_keys("LEFT padding batched")
-    assert "Left padding changes the output" in run(browser, shown)
-    assert len(run(browser, shown)) < 10
-    assert "Padding, batches and packing" in run(browser, groups)
-    assert "Long texts" not in run(browser, groups)
+    box, count = (browser.find_element(By.ID, f"symptom-{name}") for name in ("words", "count"))
+    listed = "return [...document.querySelectorAll('#symptom-results a')].map(e => e.textContent)"
+    whole = "return document.querySelectorAll('article h3').length"
+    assert (run(browser, whole), run(browser, listed), count.text) == (len(titles), [], "")
+    rows = json.loads((SITE.parents[1] / "tests" / "symptom_titles.json").read_text(encoding="utf-8"))
+    for text in (
+        *(row["title"] for row in rows if row["title"].isascii()),
+        "interl",
+        "unsloth#3699",
+        "inv_freq",
+        "KeyError: 'type'",
+    ):
+        box.clear()
+        box.send_keys(text)
+        plain = [re.sub(r"[^\w]", "", titles[number]) for number in ranking.ranked(text, weights)[:8]]
+        assert [re.sub(r"[^\w]", "", title) for title in run(browser, listed)] == plain, text
+    run(browser, "document.querySelector('#symptom-results a').click()")
+    assert run(browser, "return document.querySelector(location.hash + ' > h3') !== null")
     box.clear()
-    box.send_keys("RuntimeError: ind_dim_size srcIndex srcSelectDimSize qwertyuiop")  # no entry has all of these
-    assert run(browser, shown) == ["device-side assert triggered: a position is outside the learned table"]
-    assert count.text == f"1 of {len(whole)}, with 3 of your 5 words"
-    box.clear()
-    box.send_keys("KeyError: 'type'")
-    assert "rope_scaling" in run(browser, first)
-    box.clear()
-    box.send_keys("freq")  # begins the second part of inv_freq
-    assert "Keys drift from the reference with the position" in run(browser, shown)
-    box.clear()
-    box.send_keys("nima")  # ends Anima, and begins no word
-    assert (run(browser, shown), count.text.partition(".")[0]) == ([], "No entry has one of these words")
-    box.clear()
-    box.send_keys("unsloth#3699")
-    assert run(browser, shown) == ["Batched generation is wrong for all rows but the longest"]
-    box.clear()
-    box.send_keys("K-shift")
-    assert "Gibberish when the context is full: context shift (llama.cpp, ollama)" in run(browser, shown)
-    assert len(run(browser, shown)) < 10
-    box.clear()
-    box.send_keys(" ")
-    assert run(browser, shown) == whole
+    box.send_keys("qwertyuiop")
+    assert (run(browser, listed), count.text.partition(".")[0]) == ([], "No entry has one of these words")
 
 
 def test_formulas_and_pictures_are_drawn(built: Path, browser: webdriver.Chrome) -> None:

@@ -1,23 +1,36 @@
-// The box on the page of symptoms: shows the entries that have all of the words, or, if none has, those that have most of them.
-// A word counts where a word of the entry begins with it. Without this script all entries are shown.
+// The box on the page of symptoms: ranks the entries by the words of a reader and links the first ones.
+// symptom-index.js has the weights and how a word becomes a stem. Without these scripts all entries are there all the same.
 (() => {
+  const SHOWN = 8;
   const box = document.getElementById("symptom-words");
-  const sections = (heading) => [...document.querySelectorAll("article section")].filter((e) => e.querySelector(`:scope > ${heading}`));
-  const entries = sections("h3");
-  const texts = entries.map((entry) => entry.textContent.toLowerCase());
-  const beginning = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word}`, "u"); // after an underscore too: freq is in inv_freq
+  const results = document.getElementById("symptom-results");
+  const entries = [...document.querySelectorAll("article section")].filter((e) => e.querySelector(":scope > h3"));
+  const { joint, ending, double, same, weights } = symptomIndex;
+  const stems = (text) => (text.replace(new RegExp(joint, "g"), " ").toLowerCase().match(/[a-z0-9]+/g) ?? []).map((word) => {
+    const end = same[word] ?? word.replace(new RegExp(ending), "").replace(new RegExp(double), "$1");
+    return same[end] ?? end;
+  });
+  const near = (stem) => weights[stem] ? [stem] : Object.keys(weights).filter((known) => stem.length > 2 && known.startsWith(stem));
+  const ranked = (text) => {
+    const scores = new Map();
+    for (const stem of new Set(stems(text).flatMap(near))) {
+      for (const [entry, weight] of Object.entries(weights[stem])) scores.set(Number(entry), (scores.get(Number(entry)) ?? 0) + weight);
+    }
+    return [...scores].sort(([a, first], [b, second]) => second - first || a - b).map(([entry]) => entry);
+  };
+  const item = (entry) => {
+    const link = document.createElement("a");
+    link.href = `#${entries[entry].id}`;
+    link.textContent = entries[entry].querySelector("h3").firstChild.data;
+    const row = document.createElement("li");
+    row.append(link);
+    return row;
+  };
   const narrow = () => {
-    const words = [...new Set(box.value.toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean))]; // K-shift is two words
-    const found = texts.map((text) => words.filter((word) => beginning(word).test(text)).length);
-    const most = words.length ? Math.max(1, ...found) : 0;
-    entries.forEach((entry, i) => { entry.hidden = found[i] < most; });
-    sections("h2").forEach((group) => {
-      group.hidden = words.length > 0 && ![...group.querySelectorAll("section")].some((entry) => !entry.hidden);
-    });
-    const shown = entries.filter((entry) => !entry.hidden).length;
-    const said = most < words.length ? `, with ${most} of your ${words.length} words` : "";
-    const none = "No entry has one of these words. Try others, or the search of this site.";
-    document.getElementById("symptom-count").textContent = !words.length ? "" : shown ? `${shown} of ${entries.length}${said}` : none;
+    const best = ranked(box.value).slice(0, SHOWN);
+    results.replaceChildren(...best.map(item));
+    const none = box.value.trim() && !best.length;
+    document.getElementById("symptom-count").textContent = none ? "No entry has one of these words. Try others, or the search of this site." : "";
   };
   box.closest("form").hidden = false;
   box.closest("form").addEventListener("submit", (event) => event.preventDefault());
