@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from posref.conformance.comparison import table as comparison
 from posref.conformance.diagnosis import strength
 from posref.conformance.evidence.catalogue import mistakes
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
@@ -214,6 +215,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
         CAUGHT: record,
         FLAGS: writer.json_bytes(mistakes(json.loads(record))).decode(),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
+        comparison.COMPUTED: comparison.computed(),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
         **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING if path != ARGUMENTS},
     }

@@ -1,29 +1,31 @@
 """The page on which one chooses: encodings by model and by property, read from the registry and the table of models."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from posref.about import ABOUT
-from posref.core.composition import stages
+from posref.conformance.comparison.table import encodings, rows
 from posref.models.model_types import model_table, why_not
-from posref.spec import REGISTRY, Encoding
+from posref.spec import REGISTRY
 
+NEEDS = Path(__file__).with_name("needs.md")
 TABLE = model_table()
 UNKNOWN = "as in timm's model"
-PLACES = ("position", "integer")  # kinds of arrays that can hold positions
-WEIGHTS = (  # arguments that a model's file has: learned, or fixed at random (random_fourier)
-    "table", "first", "second", "x_table", "y_table", "h_table", "w_table", "key_table", "value_table", "weight", "v", "g",
-    "matrix", "r1", "r2", "w1", "frequencies", "skew", "coefficients", "generators", "cos_mix", "sin_mix", "phases",
-)  # fmt: skip
-DOES = {  # what the encodings of a family do
-    "absolute": "Adds a vector to each embedding",
-    "rotary": "Rotates queries and keys",
-    "bias": "Adds a number to each attention logit",
-    "relative": "Adds a learned vector to keys or values",
-    "extension": "Changes distances, the mask or the scale of a trained model",
-}
+COLUMNS = {  # of the table: the fact, and its heading
+    "acts on": "acts on", "relative": "only offsets count", "direction": "before differs from after", "bounded": "bounded",
+    "decays": "falls with distance", "past its table": "any position", "axes": "axes", "learned": "learned numbers",
+    "since": "since", "model types": "model types",
+}  # fmt: skip
+INTRODUCTION = """\
+Encodings that most model types of transformers use come first. Facts are computed: positions of drawn calls are moved,
+exchanged and scaled. A cell names the options for which a fact holds. It is empty where the question has no meaning, as for
+an encoding without positions, or where it is not computed. `posref list WORD` prints the rows that have a word, and
+`posref list WORD --json` prints them as data."""
+FILTER = """<form id="filter-box" autocomplete="off" hidden>
+  <label for="filter-words">Show rows with these words: mask, graph, Swin, logits, 2021 ...</label>
+  <input id="filter-words" type="search"> <output id="filter-count" for="filter-words" aria-live="polite"></output>
+</form>"""
 
 
 def page(families: str) -> str:
@@ -31,15 +33,11 @@ def page(families: str) -> str:
     lines = ["# Choose your encoding", "", "## By model", ""]
     lines += ["Parameters of released models, with five lines of code for each:", "", families, ""]
     lines += [f"The encodings of [all {len(_types())} model types of transformers](models/types.md).", ""]
-    for title, groups in PROPERTIES.items():
-        lines += [f"## {title}", ""]
-        for name, holds in groups.items():
-            links = (f"[`{op}`](encodings/{op}.md)" for op in whole() if holds(REGISTRY[op]))
-            lines += [name, f": {', '.join(links)}", ""]
+    lines += [NEEDS.read_text(encoding="utf-8"), *_table()]
     lines += ["## What authors report about longer texts", "", "Each source, in short:", ""]
     lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]
-    lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
+    lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in encodings() if REGISTRY[op].models]
     lines += ["## What posref does not define", "", "Why not, and the model types of transformers that have it:", ""]
     lines += [
         f"{name}\n: {_capital(why_not(name)['not defined'])}. In {', '.join(f'`{kind}`' for kind in kinds)}.\n"
@@ -78,11 +76,20 @@ def types() -> str:
     return "\n".join(lines)
 
 
-def whole() -> list[str]:
-    """Return the operations that are encodings of their own, not parts of others."""
-    used = {row["operation"] for known in TABLE.values() for row in known.get("rows", ())}
-    parts = {stage for op in REGISTRY for stage in stages(op)} - used
-    return [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and not record.tool]
+def _table() -> list[str]:
+    """Return the table of facts, which `posref list WORD` prints too."""
+    lines = ["## All encodings", "", INTRODUCTION, ""]
+    lines += ["```{raw} html", FILTER, "```", "", ":::{div} facts", f"| encoding | {' | '.join(COLUMNS.values())} |"]
+    lines += [f"|---{'|---' * len(COLUMNS)}|"]
+    for row in rows():
+        cells = (_cell(row[name]) for name in COLUMNS)
+        lines.append(f"| [{row['title']}](encodings/{row['name']}.md): {row['does']} | {' | '.join(cells)} |")
+    return [*lines, ":::", "", "```{raw} html", '<script src="_static/filter.js"></script>', "```", ""]
+
+
+def _cell(fact: object) -> str:
+    """Return a fact in a cell: options as code."""
+    return " or ".join(f"`{part}`" if "=" in part else part for part in str(fact).split(" or "))
 
 
 def missing() -> dict[str, list[str]]:
@@ -118,51 +125,3 @@ def _link(op: str, up: str = "") -> str:
     if op == UNKNOWN:
         return "that of the timm model inside"
     return f"[{ABOUT[op].title}]({up}encodings/{op}.md)" if op in REGISTRY else f"*{op}*"
-
-
-def _is_relative(record: Encoding) -> bool:
-    return bool({"relative", "shift invariant", "text is rope"} & set(record.invariants))
-
-
-def _several_axes(record: Encoding) -> bool:
-    """Whether a position has several coordinates, or the encoding works on a grid."""
-    sizes = {"dims", "sections", "size", "old_size"} & set(record.domains)
-    shapes = [axes.shape.split("|")[0].split() for axes in record.arrays.values() if axes.kind in PLACES]
-    several = any(shape[:1] in (["A"], ["2"]) or shape[-1:] in (["c"], ["4"]) for shape in shapes)
-    return bool(sizes) or several or any("I J" in axes.shape or axes.shape == "*B H W" for axes in record.arrays.values())
-
-
-def _has_weights(record: Encoding) -> bool:
-    return any(name in WEIGHTS and not (name == "v" and "q_positions" in record.arrays) for name in record.arrays)
-
-
-def _ends(record: Encoding) -> bool:
-    return any(axes.index for axes in record.arrays.values())
-
-
-Holds = Callable[[Encoding], bool]
-PROPERTIES: dict[str, dict[str, Holds]] = {
-    "By what it does": {
-        said: lambda record, family=family: record.family == family  # type: ignore[misc]
-        for family, said in DOES.items()
-    },
-    "Relative or absolute": {
-        "Attention depends on offsets between tokens only": _is_relative,
-        "Attention can also depend on absolute positions": lambda record: not _is_relative(record),
-    },
-    "One axis or several": {
-        "Images, video, boxes and coordinates": _several_axes,
-        "Text and other sequences": lambda record: not _several_axes(record),
-    },
-    "Weights": {
-        "Needs weights of the model": _has_weights,
-        "Needs no weights": lambda record: not _has_weights(record),
-    },
-    "Longer texts than in training": {
-        "Reported to work without fine-tuning": lambda record: bool(record.longer),
-        "Defined at every position, but a model may need fine-tuning or scaled frequencies": (
-            lambda record: not record.longer and not _ends(record)
-        ),
-        "Has no positions beyond its table": _ends,
-    },
-}

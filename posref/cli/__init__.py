@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import sys
@@ -64,14 +65,24 @@ def cli(context: click.Context) -> None:
 
 
 @cli.command("list")
+@click.argument("word", required=False)
 @click.option("--family", type=click.Choice(FAMILIES), help="Only one family.")
 @click.option("--cases", "op", metavar="OP", help="List the cases of one operation instead.")
 @click.option(
     "--tier", type=click.Choice(["core", "kernel"]), default="core", show_default=True, help="With --cases: which tier to list."
 )
 @click.option("--presets", is_flag=True, help="List the named parameters of released models instead.")
-def list_command(family: str | None, op: str | None, tier: str, presets: bool) -> None:
-    """List the operations, the cases of one, or the presets."""
+@click.option("--json", "as_json", is_flag=True, help="Print the encodings with all facts, as JSON.")
+def list_command(word: str | None, family: str | None, op: str | None, tier: str, presets: bool, as_json: bool) -> None:
+    """
+    List the operations, the cases of one, or the presets.
+
+    With WORD, list the encodings that have it in their name, sentence, models or facts ("mask", "graph", "Swin"), those that
+    most models use first. Facts are computed: whether only offsets count, whether before differs from after, and so on.
+    """
+    if word is not None or as_json:
+        _list_encodings(word or "", family, as_json=as_json)
+        return
     if presets:
         _list_presets()
         return
@@ -82,6 +93,24 @@ def list_command(family: str | None, op: str | None, tier: str, presets: bool) -
     for record in sorted(REGISTRY.values(), key=lambda r: FAMILIES.index(r.family)):
         if family is None or record.family == family:
             table.add_row(record.name, record.family, record.source, ", ".join(record.models))
+    _console().print(table)
+
+
+def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
+    from posref.conformance.comparison.table import matching
+
+    rows = [row for row in matching(word) if family in (None, row["family"])]
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    if not rows:
+        with _errors():
+            msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
+            raise TargetError(msg)
+    columns = ("acts on", "relative", "direction", "bounded", "decays", "axes", "learned")
+    table = _table("encoding", *columns, "what it does")
+    for row in rows:
+        table.add_row(row["name"], *(_escape(str(row[name]) or "-") for name in columns), _escape(str(row["does"])))
     _console().print(table)
 
 

@@ -1,0 +1,83 @@
+"""The encodings in an order that a reader would choose, each with its facts: what `posref list` and the site show."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from posref.about import ABOUT
+from posref.core.composition import stages
+from posref.models.model_types import model_table
+from posref.spec import REGISTRY
+
+from .facts import facts
+
+COMPUTED = Path(__file__).with_name("facts.json")
+DOES = {  # what the encodings of a family do
+    "absolute": "Adds a vector to each embedding",
+    "rotary": "Rotates queries and keys",
+    "bias": "Adds a number to each attention logit",
+    "relative": "Adds a learned vector to keys or values",
+    "extension": "Changes distances, the mask or the scale of a trained model",
+}
+Row = Mapping[str, str | int | list[str]]
+
+
+@cache
+def encodings() -> tuple[str, ...]:
+    """Return the operations that are encodings by themselves, not parts of others: those that most model types use first."""
+    used = {row["operation"] for known in model_table().values() for row in known.get("rows", ())}
+    parts = {stage for op in REGISTRY for stage in stages(op)} - used
+    whole = [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and not record.tool]
+    return tuple(sorted(whole, key=lambda op: (-uses()[op], -len(REGISTRY[op].models))))
+
+
+@cache
+def uses() -> Counter[str]:
+    """Return how many model types of transformers have each operation."""
+    types = model_table()
+    rows = {name: types[str(row.get("like", name))].get("rows", ()) for name, row in types.items()}
+    return Counter(op for each in rows.values() for op in {row["operation"] for row in each if row["operation"]})
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return a row for each encoding: name, title, one sentence, facts, its source and date, and who uses it."""
+    computed = json.loads(COMPUTED.read_text(encoding="utf-8"))
+    return tuple(_row(op, computed[op]) for op in encodings())
+
+
+def matching(word: str) -> list[Row]:
+    """Return the rows that have a word, in any letter case."""
+    return [row for row in rows() if word.lower() in json.dumps(list(row.values())).lower()]
+
+
+def computed() -> str:
+    """Return the facts of all encodings as the text of facts.json."""
+    return json.dumps({op: facts(op) for op in sorted(encodings())}, indent=1) + "\n"
+
+
+def sentence(op: str) -> str:
+    """Return the first sentence of an operation's idea that is about it, not about another encoding."""
+    said = re.split(r"(?<=[.:]) (?=[A-Z])", ABOUT[op].idea)
+    named = [part for part in said if op in ("rope", "alibi", "t5_bias") or not part.startswith(("RoPE ", "ALiBi ", "T5 "))]
+    return (named or said)[0].rstrip(".")
+
+
+def _row(op: str, known: Mapping[str, str]) -> Row:
+    record = REGISTRY[op]
+    date = re.search(r"arXiv:(\d\d)(\d\d)\.", record.source)
+    return {
+        "name": op,
+        "title": record.title,
+        "does": sentence(op),
+        "family": record.family,
+        **known,
+        "source": record.source,
+        "since": f"20{date[1]}-{date[2]}" if date else "",
+        "model types": uses()[op],
+        "models": list(record.models),
+        "longer": record.longer,
+    }

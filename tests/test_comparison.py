@@ -1,0 +1,66 @@
+"""The table of encodings: its facts are what the definitions do, and known ones are as papers have them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from sampling import few
+
+from posref.cli import cli
+from posref.conformance.comparison.facts import facts
+from posref.conformance.comparison.table import COMPUTED, encodings, matching, rows, sentence, uses
+from posref.spec import REGISTRY
+
+STORED = json.loads(COMPUTED.read_text(encoding="utf-8"))
+KNOWN = {  # by papers and proofs: only offsets count, before differs from after, bounded, falls with the distance
+    "rope": ("yes", "yes", "yes", "no"),
+    "t5_bias": ("yes", "yes", "yes", "no"),
+    "alibi": ("form=distance or form=causal", "form=causal or form=key", "no", "form=distance or form=causal"),
+    "sinusoidal": ("no", "yes", "yes", ""),
+    "fire": ("no", "yes", "yes", "no"),
+    "sandwich": ("yes", "no", "yes", "yes"),
+    "chunked_window": ("no", "", "yes", ""),
+    "sliding_window": ("yes", "", "yes", ""),
+}
+RELATIVE = ("window_bias", "levit_bias", "continuous_position_bias", "residue_bins", "sandwich", "camera_transform")
+
+
+@few(8, "op", encodings())
+def test_facts_are_what_the_definition_does(op: str) -> None:
+    assert facts(op) == STORED[op]
+
+
+def test_the_table_has_every_encoding_and_what_most_models_use_first() -> None:
+    assert set(STORED) == set(encodings()) == {row["name"] for row in rows()}
+    order = [uses()[str(row["name"])] for row in rows()]
+    assert order == sorted(order, reverse=True)
+    assert {rows()[0]["name"], rows()[1]["name"]} == {"learned", "rope"}
+    assert {"t5_bias", "sinusoidal", "sliding_window"} <= set(encodings()[:16])
+    assert all(REGISTRY[str(row["name"])].title == row["title"] for row in rows())
+
+
+@pytest.mark.parametrize("op", KNOWN)
+def test_known_facts_are_as_papers_have_them(op: str) -> None:
+    assert tuple(STORED[op][name] for name in ("relative", "direction", "bounded", "decays")) == KNOWN[op]
+
+
+def test_encodings_of_offsets_are_relative() -> None:
+    assert [op for op in RELATIVE if STORED[op]["relative"] != "yes"] == []
+    stated = {op for op, record in REGISTRY.items() if {"shift invariant", "relative"} & set(record.invariants)}
+    assert [op for op in stated & set(STORED) if STORED[op]["relative"] == "no"] == []
+
+
+def test_a_sentence_is_about_its_encoding() -> None:
+    assert sentence("liere").startswith("LieRE ")  # its idea begins with what RoPE does
+    assert all(sentence(op) in REGISTRY[op].idea for op in encodings())
+
+
+def test_list_finds_encodings_by_a_word() -> None:
+    shown = CliRunner().invoke(cli, ["list", "graphormer"])
+    assert shown.exit_code == 0
+    assert "graph_bias" in shown.output
+    printed = CliRunner().invoke(cli, ["list", "mask", "--json"])
+    assert [row["name"] for row in json.loads(printed.output)] == [row["name"] for row in matching("mask")]
+    nothing = CliRunner().invoke(cli, ["list", "qwertyuiop"])
+    assert nothing.exit_code == 2
+    assert "no encoding has the word" in nothing.output
