@@ -11,7 +11,7 @@ import numpy as np
 from posref.analysis import inner_products
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
-from posref.plots.turning import axes, decay, error
+from posref.plots.turning import axes, error
 from posref.plots.values import values
 
 from .made import beside, call, heat, lines, picture, same, sines, toeplitz
@@ -25,16 +25,33 @@ def _random(*shape: int, seed: int = 0) -> Numbers:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def _bases(chart: Lines) -> bool:
-    """Return whether the product falls below a half farther away with each larger base."""
-    at = [int(np.argmax(y < 0.5)) for _, y in chart.series.values()]
-    return len(at) == 4 and at[0] > 0 and all(a < b for a, b in pairwise(at))
+KEYS = (0, 1, 2, 3, 20, 100)  # positions of a key; the query is always 2 tokens later
+CENTRES = np.asarray([(2.4 * (n % 3), -2.4 * (n // 3)) for n in range(len(KEYS))])  # of the frames, row by row
 
 
-@picture(_bases, "decay")
+def _same_angle(chart: Lines) -> bool:
+    """Return whether query and key rotate from frame to frame, and the angle between them is the same in each frame."""
+    ends = [np.stack([x[1::3], y[1::3]]) - np.stack([x[::3], y[::3]]) for x, y in list(chart.series.values())[1:]]
+    query, key = (np.arctan2(y, x) for x, y in ends)
+    turn = np.angle(np.exp(1j * (query - key)))
+    return len(query) == len(KEYS) and same(turn, turn[0], 64) and not same(query, query[0], 64)
+
+
+@picture(_same_angle)
 def rope(asked: Asked) -> Chart:
-    """The product of equal queries and keys falls with the distance, more slowly with a larger base."""
-    return decay(asked)
+    """A pair of a query and a key 2 tokens before it, from key 0, 1, 2 to 3, 20, 100: both rotate, their angle stays."""
+    half = {"layout": "half", "base": 10000.0}
+    arc = np.linspace(0, 2 * np.pi, 65)
+    frames = {"circle": [np.stack([np.cos(arc), np.sin(arc)])] * len(KEYS)}
+    for name, vector, later in (("query", (-0.33, -0.84), 2), ("key", (0.5, -0.7), 0)):
+        ends = call(asked, half, x=np.tile(np.asarray(vector), (len(KEYS), 1)), positions=np.asarray(KEYS) + later)[0]
+        frames[name] = [np.stack([np.zeros(2), end], axis=-1) for end in ends]
+    series = {}
+    for name, curves in frames.items():
+        placed = [curve + centre[:, None] for curve, centre in zip(curves, CENTRES, strict=True)]
+        whole = np.concatenate([np.pad(curve, ((0, 0), (0, 1)), constant_values=np.nan) for curve in placed], axis=1)
+        series[name] = (whole[0], whole[1])
+    return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
 def _circles(chart: Lines) -> bool:
