@@ -18,7 +18,9 @@ from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+LESSONS = sorted((ROOT / "docs" / "site" / "course").glob("[1-9]*.md"))  # their links are those of the site
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
+CODE = TEXTS | {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in LESSONS}
 VECTORS = (ROOT / "conformance" / "vectors" / "README.md").read_text(encoding="utf-8")
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 READER = SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / "read_vectors.py")))
@@ -54,7 +56,7 @@ SLOW = ("docs/guides/port.md", "docs/guides/compile.md", "docs/guides/loaded.md"
     "page",
     [
         pytest.param(page, marks=pytest.mark.thorough if page in SLOW else ())
-        for page, text in TEXTS.items()
+        for page, text in CODE.items()
         if "```pycon" in text
     ],
 )
@@ -62,7 +64,7 @@ SLOW = ("docs/guides/port.md", "docs/guides/compile.md", "docs/guides/loaded.md"
 def test_the_examples_of_a_page_run(page: str) -> None:
     """All in one go, since later ones use what earlier ones made."""
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    source = "\n".join(re.findall(r"```pycon\n(.*?)```", TEXTS[page], re.DOTALL))
+    source = "\n".join(re.findall(r"```pycon\n(.*?)```", CODE[page], re.DOTALL))
     test = parser.get_doctest(source, {}, page, page, 0)
     assert test.examples
     runner.run(test)

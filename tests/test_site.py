@@ -126,23 +126,14 @@ def test_every_known_encoding_has_operations_or_a_reason_why_it_has_none(source:
 
 
 @pytest.mark.thorough
-def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
+def test_an_encoding_is_chosen_by_need_or_by_facts(source: Path) -> None:
     import choose
 
+    from posref.conformance.comparison.table import rows
+
     text = (source / "choose.md").read_text(encoding="utf-8")
-    for groups in choose.PROPERTIES.values():
-        named = [op for holds in groups.values() for op in choose.whole() if holds(REGISTRY[op])]
-        assert set(named) == set(choose.whole())
-    for title, group, some in (
-        ("Weights", 0, {"learned", "t5_bias", "liere"}),
-        ("Weights", 1, {"rope", "alibi", "sinusoidal"}),
-        ("One axis or several", 0, {"mrope", "axial_rope", "sine_2d", "layout_2d"}),
-        ("Relative or absolute", 0, {"rope", "t5_bias", "shaw_values"}),
-        ("Longer texts than in training", 2, {"learned", "axial_learned"}),
-    ):
-        holds = list(choose.PROPERTIES[title].values())[group]
-        assert some <= {op for op in choose.whole() if holds(REGISTRY[op])}, title
-    assert all(f"(encodings/{op}.md)" in text for op in choose.whole())
+    table = text.split("## All encodings")[1].split("\n## ")[0]
+    assert [row["name"] for row in rows()] == re.findall(r"^\| \[[^]]+\]\(encodings/(\w+)\.md\)", table, re.MULTILINE)
     assert "d_fine" in choose.missing()["deformable attention"]
     types = (source / "models" / "types.md").read_text(encoding="utf-8")
     assert "`bloom`\n: text [Attention with linear biases (ALiBi)](../encodings/alibi.md)\n" in types
@@ -182,7 +173,7 @@ def test_the_notebooks_are_pages_with_what_they_print(source: Path) -> None:
 
         own = {found for found, _ in notebooks.charts(name)}
         assert own == {picture for picture in pictures if picture not in REGISTRY} != set()
-        assert set(pictures) - own == {"sinusoids": {"sinusoidal"}, "rope": {"rotation_matrix", "rope"}}[name]
+        assert set(pictures) - own == {"sinusoids": {"sinusoidal"}, "rope": {"rotation_matrix"}}[name]
 
 
 def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:

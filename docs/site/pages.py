@@ -28,6 +28,7 @@ from trackers import references
 
 from posref import plots, rope
 from posref.about import ABOUT
+from posref.conformance.comparison.table import encodings, sentence
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import stages
 from posref.plots.pictures import PICTURES
@@ -65,6 +66,7 @@ def write(folder: Path) -> None:
         (folder / "deviations" / f"{family}.md").write_text(mistakes.page(family), encoding="utf-8")
     _findings(folder / "findings")
     _guides(folder / "guides")
+    shutil.copytree(HERE / "course", folder / "course")
     _pictures(folder / "pictures")
     for op in REGISTRY:
         (folder / "encodings" / f"{op}.md").write_text(_encoding(op), encoding="utf-8")
@@ -189,15 +191,15 @@ def _families() -> str:
         names = _members(family)
         if names:
             lines += [f"## {family.capitalize()}", ""]
-            lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {ABOUT[op].idea.split('. ')[0].rstrip('.')}.\n" for op in names]
+            lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {sentence(op)}.\n" for op in names]
             lines += ["```{toctree}", ":hidden:", *names, "```", ""]
     return "\n".join(lines)
 
 
 def _members(family: str) -> list[str]:
-    """Return a family's operations, parts of others and tools last."""
-    whole = choose.whole()
-    return sorted((op for op, record in REGISTRY.items() if record.family == family), key=lambda op: op not in whole)
+    """Return a family's operations: encodings that most models use first, parts of others and tools last."""
+    order = (*encodings(), *(op for op in REGISTRY if op not in encodings()))
+    return [op for op in order if REGISTRY[op].family == family]
 
 
 def _gallery() -> str:
@@ -256,6 +258,8 @@ def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
     _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
+    for op, kind in (("sinusoidal", "distance"), ("rope", "bound")):
+        _both(plots.chart(op, kind), folder / f"course-{kind}.svg")
     for notebook in notebooks.NAMES:
         for name, chart in notebooks.charts(notebook):
             _both(chart, folder / f"{name}.svg")
