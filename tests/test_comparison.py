@@ -8,7 +8,7 @@ from sampling import few
 
 from posref.cli import cli
 from posref.conformance.comparison.facts import facts
-from posref.conformance.comparison.table import COMPUTED, encodings, matching, rows, sentence, uses
+from posref.conformance.comparison.table import COMPUTED, encodings, matching, rows, uses
 from posref.spec import REGISTRY
 
 STORED = json.loads(COMPUTED.read_text(encoding="utf-8"))
@@ -48,11 +48,6 @@ def test_encodings_of_offsets_are_relative() -> None:
     assert [op for op in RELATIVE if STORED[op]["relative"] != "yes"] == []
     stated = {op for op, record in REGISTRY.items() if {"shift invariant", "relative"} & set(record.invariants)}
     assert [op for op in stated & set(STORED) if STORED[op]["relative"] == "no"] == []
-
-
-def test_a_sentence_is_about_its_encoding() -> None:
-    assert sentence("liere").startswith("LieRE ")  # its idea begins with what RoPE does
-    assert all(sentence(op) in REGISTRY[op].idea for op in encodings())
 
 
 def test_list_finds_encodings_by_a_word() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from posref.about import ABOUT
 from posref.core.composition import stages
 from posref.models.model_types import model_table
 from posref.spec import REGISTRY
@@ -44,7 +43,7 @@ def uses() -> Counter[str]:
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Return a row for each encoding: name, title, one sentence, facts, its source and date, and who uses it."""
+    """Return a row for each encoding: name, title, idea, facts, its source and date, and who uses it."""
     computed = json.loads(COMPUTED.read_text(encoding="utf-8"))
     return tuple(_row(op, computed[op]) for op in encodings())
 
@@ -59,20 +58,13 @@ def computed() -> str:
     return json.dumps({op: facts(op) for op in sorted(encodings())}, indent=1) + "\n"
 
 
-def sentence(op: str) -> str:
-    """Return the first sentence of an operation's idea that is about it, not about another encoding."""
-    said = re.split(r"(?<=[.:]) (?=[A-Z])", ABOUT[op].idea)
-    named = [part for part in said if op in ("rope", "alibi", "t5_bias") or not part.startswith(("RoPE ", "ALiBi ", "T5 "))]
-    return (named or said)[0].rstrip(".")
-
-
 def _row(op: str, known: Mapping[str, str]) -> Row:
     record = REGISTRY[op]
     date = re.search(r"arXiv:(\d\d)(\d\d)\.", record.source)
     return {
         "name": op,
         "title": record.title,
-        "does": sentence(op),
+        "idea": record.idea,
         "family": record.family,
         **known,
         "source": record.source,

@@ -30,7 +30,7 @@ FILTER = """<form id="filter-box" autocomplete="off" hidden>
 
 def page(families: str) -> str:
     """Return the page; `families` are links to the models' pages."""
-    lines = ["# Choose your encoding", "", "## By model", ""]
+    lines = ["---", "hide-toc: true", "---", "# Choose your encoding", "", "## By model", ""]
     lines += ["Parameters of released models, with five lines of code for each:", "", families, ""]
     lines += [f"The encodings of [all {len(_types())} model types of transformers](models/types.md).", ""]
     lines += [NEEDS.read_text(encoding="utf-8"), *_table()]
@@ -83,7 +83,7 @@ def _table() -> list[str]:
     lines += [f"|---{'|---' * len(COLUMNS)}|"]
     for row in rows():
         cells = (_cell(row[name]) for name in COLUMNS)
-        lines.append(f"| [{row['title']}](encodings/{row['name']}.md): {row['does']} | {' | '.join(cells)} |")
+        lines.append(f"| [{row['title']}](encodings/{row['name']}.md) | {' | '.join(cells)} |")
     return [*lines, ":::", "", "```{raw} html", '<script src="_static/filter.js"></script>', "```", ""]
 
 

@@ -28,7 +28,7 @@ from trackers import references
 
 from posref import plots, rope
 from posref.about import ABOUT
-from posref.conformance.comparison.table import encodings, sentence
+from posref.conformance.comparison.table import encodings
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import stages
 from posref.plots.pictures import PICTURES
@@ -80,7 +80,8 @@ def write(folder: Path) -> None:
     for name in notebooks.NAMES:
         (folder / "notebooks" / f"{name}.md").write_text(notebooks.page(name), encoding="utf-8")
     _api(folder / "api")
-    firsts = {path: path.read_text(encoding="utf-8").splitlines()[0] for path in folder.rglob("*.md")}
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.md")}
+    firsts = {path: next(line for line in text.splitlines() if line.startswith("# ")) for path, text in texts.items()}
     titles = {path.relative_to(folder).with_suffix("").as_posix(): line.removeprefix("# ") for path, line in firsts.items()}
     (folder / "symptoms.md").write_text(symptoms.page(titles), encoding="utf-8")
 
@@ -191,7 +192,7 @@ def _families() -> str:
         names = _members(family)
         if names:
             lines += [f"## {family.capitalize()}", ""]
-            lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {sentence(op)}.\n" for op in names]
+            lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {ABOUT[op].idea}\n" for op in names]
             lines += ["```{toctree}", ":hidden:", *names, "```", ""]
     return "\n".join(lines)
 

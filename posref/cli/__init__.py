@@ -77,7 +77,7 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
     """
     List the operations, the cases of one, or the presets.
 
-    With WORD, list the encodings that have it in their name, sentence, models or facts ("mask", "graph", "Swin"), those that
+    With WORD, list the encodings that have it in their name, idea, models or facts ("mask", "graph", "Swin"), those that
     most models use first. Facts are computed: whether only offsets count, whether before differs from after, and so on.
     """
     if word is not None or as_json:
@@ -108,9 +108,9 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
             msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
             raise TargetError(msg)
     columns = ("acts on", "relative", "direction", "bounded", "decays", "axes", "learned")
-    table = _table("encoding", *columns, "what it does")
+    table = _table("encoding", "title", *columns)
     for row in rows:
-        table.add_row(row["name"], *(_escape(str(row[name]) or "-") for name in columns), _escape(str(row["does"])))
+        table.add_row(*(_escape(str(row[name]) or "-") for name in ("name", "title", *columns)))
     _console().print(table)
 
 
