@@ -201,7 +201,7 @@ def _past(probe: Probe) -> bool | None:
         high = limits(axes, _sizes(probe.op, params, inputs))[1]
         places = np.full(inputs[name].shape, int(high or 0) + 1, dtype=np.int64)
         try:
-            _run(probe.op, params, inputs | {name: places})
+            _run(probe.op, params, {**inputs, name: places})
         except (ValueError, IndexError):
             return False
     return True
@@ -241,7 +241,7 @@ def _effect(op: str, options: dict[str, Any]) -> tuple[Effect | None, int | None
     if len(names) == 1 and record.family == "absolute":
         return (lambda a, b: _added(op, params, inputs, names[0], a, b)), top
     if len(names) == 1 and acts_on(record) == "queries":
-        return (lambda a, b: _run(op, params, inputs | {names[0]: _places(op, names[0], inputs, [a])}).ravel()), top
+        return (lambda a, b: _run(op, params, {**inputs, names[0]: _places(op, names[0], inputs, [a])}).ravel()), top
     if {"height", "width"} <= set(params) and not params.get("class_token"):
         return _of_cells(op, params, inputs)
     return None, None
@@ -286,7 +286,7 @@ def _two(op: str, names: list[str], inputs: Mapping[str, Any], a: int, b: int) -
 
 def _logit(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any], name: str, a: int, b: int) -> Numbers:
     """Return the logit of two drawn vectors that are rotated to two positions."""
-    return _product(op, params, inputs | {name: _places(op, name, inputs, [a, b])})
+    return _product(op, params, {**inputs, name: _places(op, name, inputs, [a, b])})
 
 
 def _posed(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any], a: int, b: int) -> Numbers:
@@ -309,7 +309,7 @@ def _product(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any]) -> N
 
 def _added(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any], name: str, a: int, b: int) -> Numbers:
     """Return the logit of two drawn vectors and a drawn matrix, once two rows of the encoding are added."""
-    return _logit_of_sums(_run(op, params, inputs | {name: _places(op, name, inputs, [a, b])}).reshape(2, -1))
+    return _logit_of_sums(_run(op, params, {**inputs, name: _places(op, name, inputs, [a, b])}).reshape(2, -1))
 
 
 def _logit_of_sums(rows: Numbers) -> Numbers:
