@@ -162,7 +162,7 @@ def once(function: F) -> F:
     @wraps(function)
     def remembered(*args: Any, **options: Any) -> Any:
         try:
-            key = (*map(_key, args), *((name, _key(value)) for name, value in options.items()))
+            key = (*map(option_key, args), *((name, option_key(value)) for name, value in options.items()))
         except TypeError:
             return function(*args, **options)
         found = kept(key, _Call(args, options))
@@ -185,14 +185,14 @@ class _Call:
         return 0
 
 
-def _key(value: Any) -> Hashable:
+def option_key(value: Any) -> Hashable:
     """Return a hashable value that is equal for the same options alone; `TypeError` where an option can be none."""
     if value is None or isinstance(value, int | float | str):
         return (type(value), value)
     if isinstance(value, tuple):
-        return (tuple, *map(_key, value))
+        return (tuple, *map(option_key, value))
     if is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *(_key(getattr(value, field.name)) for field in fields(value)))
+        return (type(value), *(option_key(getattr(value, field.name)) for field in fields(value)))
     raise TypeError
 
 
@@ -319,10 +319,15 @@ def paired(first: Array, second: Array, axis: int) -> Array:
     """
     Return two arrays of shape (..., n) in one of (..., 2 n): one after the other for axis -2, in turn for axis -1.
 
-    PyTorch stacks along a last axis in twice the time that it takes to stack before it and to copy the transpose.
+    PyTorch stacks along a last axis in twice the time that it takes to stack before it and to copy the transpose. Compiled, it
+    is the other way round.
     """
     xp, shape = namespace(first), (*first.shape[:-1], 2 * first.shape[-1])
-    if axis == -1 and _is(xp, "torch") and not xp.compiler.is_compiling():  # compiled, it is the other way round
+    if _is(xp, "torch") and not xp.compiler.is_compiling():
+        if axis == -2:
+            import torch
+
+            return torch.cat((first, second), -1)
         return xp.reshape(xp.matrix_transpose(xp.stack([first, second], axis=-2)), shape)
     return xp.reshape(xp.stack([first, second], axis=axis), shape)
 

@@ -1,14 +1,14 @@
 """The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
 
-from typing import Literal, get_args
+from typing import get_args
 
-from posref.core.arrays import Array, cast, library, paired, wide
+from posref.core.arrays import Array, library, wide
 from posref.core.blocks import in_blocks, inverse_is_adjoint
 from posref.core.checks import check_flag, check_real, check_rows, check_word
+from posref.core.pairs import Pairs, rotate_pairs
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 
-Pairs = Literal["half", "interleaved"]
 WORDS: tuple[Layout, ...] = get_args(Layout)
 LANES: tuple[Lanes, ...] = get_args(Lanes)
 # layout -> where pair i is read and written: "half" is channels (i, i + d/2), "interleaved" channels (2i, 2i + 1)
@@ -17,8 +17,6 @@ LAYOUTS: dict[Layout, tuple[Pairs, Pairs]] = {
     "interleaved": ("interleaved", "interleaved"),
     "interleaved_to_half": ("interleaved", "half"),
 }
-# the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
-AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 
 
 @encoding(
@@ -137,19 +135,7 @@ def apply_rope(
     if inverse:
         read, write, sin = write, read, -sin  # type: ignore[operator]  # masks have no minus, reals have one
     start = shape[-1] - 2 * half if lanes == "trailing" else 0
-    end = start + 2 * half
-    rotating = x if 2 * half == shape[-1] else x[..., start:end]
-    if not x.dtype == cos.dtype == sin.dtype == work:
-        rotating, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (rotating, cos, sin)]
-    u, v = _pairs(rotating, read)
-    first, second = u * cos - v * sin, v * cos + u * sin
-    if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
-        first, second = cast(first, x.dtype), cast(second, x.dtype)
-    rotated = paired(first, second, AXIS[write])
-    if 2 * half == shape[-1]:
-        return rotated
-    parts = [x[..., :start], rotated] if lanes == "trailing" else [rotated, x[..., end:]]
-    return xp.concat(parts, axis=x.ndim - 1)
+    return rotate_pairs(x, cos, sin, read=read, write=write, start=start)
 
 
 def check_table(function: str, shape: tuple[int, ...], cos: Array, sin: Array) -> None:
@@ -162,14 +148,6 @@ def check_table(function: str, shape: tuple[int, ...], cos: Array, sin: Array) -
         )
         raise ValueError(msg)
     check_rows(function, "cos", cos.shape[:-1], shape[:-1])
-
-
-def _pairs(x: Array, layout: Pairs) -> tuple[Array, Array]:
-    """Return channels u and channels v of all pairs."""
-    half = x.shape[-1] // 2
-    if layout == "half":
-        return x[..., :half], x[..., half:]
-    return x[..., ::2], x[..., 1::2]
 
 
 def _whole_width(columns: int, channels: int) -> str:
