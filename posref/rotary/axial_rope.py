@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.core.arrays import Array, constants, library, namespace, number_system, wide
-from posref.core.blocks import in_blocks
 from posref.core.checks import check_coordinates, check_flag, check_lanes, check_positions, check_word
+from posref.core.decoder import by_tokens
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies, check_axes
 from posref.rotary.axial_table import axes_of_pairs, axial_table
@@ -67,7 +67,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "Allegro": "rhymes-ai/Allegro@f395a54, allegro/models/transformers/rope.py:45-90",
     },
 )
-@in_blocks(x=(0, 1), positions=(1, 0))
+@by_tokens(x=(0, 1), positions=(1, 0))
 def axial_rope(
     x: ArrayOf[T],
     positions: ArrayOf[T],

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from posref.core.arrays import library, number_system, wide
-from posref.core.blocks import in_blocks
 from posref.core.checks import check_coordinates, check_flag, check_integers, check_lanes, check_positions, check_word
+from posref.core.decoder import by_tokens
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs, axial_table
 from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
@@ -52,7 +52,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
         "GLM-4.1V": "transformers 5.23.0, models/glm4v/modeling_glm4v.py:489-493",
     },
 )
-@in_blocks(x=(0, 1), positions=(1, 0))
+@by_tokens(x=(0, 1), positions=(1, 0))
 def mrope(
     x: ArrayOf[T],
     positions: ArrayOf[T],

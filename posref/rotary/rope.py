@@ -1,8 +1,8 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
 from posref.core.arrays import library, number_system, wide
-from posref.core.blocks import in_blocks
 from posref.core.checks import check_flag, check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.decoder import by_tokens
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
 from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -37,7 +37,7 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
     sums=True,
 )
-@in_blocks(x=(0, 1), positions=(0, 0))
+@by_tokens(x=(0, 1), positions=(0, 0))
 def rope(
     x: ArrayOf[T],
     positions: ArrayOf[T],

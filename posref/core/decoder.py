@@ -1,0 +1,67 @@
+"""
+Rotations of a few tokens, whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
+
+The first call checks its arguments and makes the table, as its definition is written. A later call that differs from it in the
+numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` whole positions
+where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of PyTorch. At most the last `KEPT` rotations
+are remembered, of tables of up to `MOST` bytes: 4 MB. With ``POSREF_BLOCKS=0`` in the environment none is.
+"""
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from math import prod
+from typing import Any, TypeVar
+
+from posref.core import blocks
+from posref.core.arrays import option_key
+from posref.core.pairs import Rotation, recorded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KEPT, FEW, MOST = 16, 128, 1 << 18
+_ROTATIONS: dict[Hashable, Rotation] = {}  # no lock, which a fork could keep: threads at most make a table twice
+
+
+def by_tokens(**around: tuple[int, int]) -> Callable[[F], F]:
+    """Evaluate a definition of (x, positions) by a remembered table, or as `posref.core.blocks.in_blocks` does."""
+
+    def decorated(function: F) -> F:
+        divided = blocks.in_blocks(over=None, **around)(function)
+
+        @wraps(divided)
+        def evaluated(*arrays: Any, **options: Any) -> Any:
+            key = _key(function, arrays, options)
+            if key is None:
+                return divided(*arrays, **options)
+            rotation = _ROTATIONS.get(key)
+            if rotation is not None:
+                return rotation.of(arrays[0])
+            result, records = recorded(divided, arrays, options)
+            if len(records) == 1 and records[0][0] is arrays[0] and records[0][2] is result:
+                made: Rotation = records[0][1]
+                if sum(table.nbytes for table in made.table) <= MOST:
+                    if len(_ROTATIONS) >= KEPT:
+                        _ROTATIONS.clear()
+                    _ROTATIONS[key] = made
+            return result
+
+        return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
+
+    return decorated
+
+
+def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Hashable | None:
+    """Return all that decides about a call but the numbers of x, or None where no table is remembered."""
+    if not blocks.ON or len(arrays) != 2 or not all(blocks.is_large(array, 1) for array in arrays):
+        return None
+    x, positions = arrays
+    if prod(positions.shape) > FEW or not blocks.are_plain(arrays):
+        return None
+    places = positions.reshape(-1).tolist()
+    if type(places[0]) is not int:
+        return None
+    try:
+        chosen = tuple(map(option_key, options.values()))
+    except TypeError:
+        return None
+    return function, x.dtype, x.shape, positions.dtype, positions.shape, tuple(places), tuple(options), chosen
