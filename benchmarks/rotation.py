@@ -82,12 +82,14 @@ def by_numpy(small: bool, layout: Any) -> Work:
     return Work(lambda: apply_rope(x, cos, sin, layout=layout), x.copy)
 
 
-def with_table(small: bool, tokens: int, dtype: torch.dtype, scaled: bool = False) -> Work:
-    """Make the table, and rotate queries and keys."""
-    q, k = torch.randn(2, 1, 32, min(tokens, 8) if small else tokens, 128).to(dtype)
+def with_table(
+    small: bool, tokens: int, dtype: torch.dtype, scaled: bool = False, *, heads: int = 32, batch: int = 1
+) -> Work:  # fmt: skip
+    """Make the table, and rotate queries and keys. posref remembers that of few tokens."""
+    q, k = torch.randn(2, batch, heads, min(tokens, 8) if small else tokens, 128).to(dtype)
     scaling = YaRN(factor=4.0, original_length=4096) if scaled else None
     words = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096} if scaled else None
-    table, rotate = peers.llama(32, 128, words)
+    table, rotate = peers.llama(heads, 128, words)
     positions = torch.arange(4096 - q.shape[-2], 4096)
     rows = positions[None]
     ours = of_both(lambda x: rope(x, positions, scaling=scaling, **OPTIONS), q, k)
@@ -106,6 +108,13 @@ def on_a_grid(small: bool) -> Work:
         return timm.apply_rot_embed(x, *timm.build_rotary_pos_embed([side, side], dim=width, in_pixels=False))
 
     return Work(lambda: axial_rope(x, grid, **options), theirs)
+
+
+def neighbours(small: bool, tokens: int, dtype: torch.dtype) -> Work:
+    """Rotate by given tables, in layout interleaved. The peer is a copy, which reads and writes every byte."""
+    x = torch.randn(1, 8, min(tokens, 8) if small else tokens, 128).to(dtype)
+    cos, sin = tables(torch.arange(x.shape[-2]), 128)
+    return Work(lambda: apply_rope(x, cos, sin, layout="interleaved"), x.clone)
 
 
 def diffusers(small: bool) -> Work:
@@ -147,6 +156,10 @@ def large(small: bool) -> Work:
 
 
 LAYER, STEP = (1, 32, 4096, 128), (8, 32, 1, 128)
+DTYPES, SIZES = (
+    {"float32": F32, "bfloat16": BF16},
+    ((1, 8, 16), (1, 32, 16), (1, 8, 128), (1, 32, 128), (1, 8, 512), (1, 32, 512), (1, 8, 1024), (1, 32, 1024), (8, 8, 256)),
+)
 LINES = (
     Line("apply_rope half float32, 4096 tokens", TRANSFORMERS, 0.4, lambda s: by_table(s, LAYER, F32)),
     Line("apply_rope interleaved float32, 4096 tokens", TRANSFORMERS, 0.45, lambda s: interleaved(s, F32)),
@@ -166,6 +179,21 @@ LINES = (
     Line("rope YaRN float32, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, F32, scaled=True)),
     Line("apply_rope float32, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, F32)),
     Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.2, lambda s: by_table(s, STEP, BF16)),
+    *(
+        Line(
+            f"rope {name}, {b} x {h} x {t} tokens",
+            TRANSFORMERS,
+            1.0,
+            lambda s, b=b, h=h, t=t, d=d: with_table(s, t, d, heads=h, batch=b),
+        )
+        for name, d in DTYPES.items()
+        for b, h, t in SIZES
+    ),
+    *(
+        Line(f"apply_rope interleaved {name}, 8 x {t} tokens", "a copy", goal, lambda s, t=t, d=d: neighbours(s, t, d))
+        for (name, d), goal in zip(DTYPES.items(), (3.0, None), strict=True)
+        for t in (128, 512, 2048)
+    ),
     Line("axial_rope float32, 48 x 48", "timm", 0.6, on_a_grid),
     Line("apply_rope interleaved float32, 2048 tokens", "diffusers", None, diffusers),
     Line("rope interleaved float32, 2048 tokens", "x-transformers", None, x_transformers),
