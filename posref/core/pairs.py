@@ -65,8 +65,9 @@ def rotate_pairs(x: Array, cos: Array, sin: Array, /, *, read: Pairs, write: Pai
     """Return `x` with the pairs of its channels from `start` on rotated, as many as the table has columns."""
     xp, channels = namespace(x), 2 * cos.shape[-1]
     cos, sin = cast(cos, wide(cos.dtype, xp)), cast(sin, wide(sin.dtype, xp))
-    records: list[tuple[Array, Rotation, Array]] | None = getattr(_RECORDS, "of_call", None) if _is_plain(x, cos, sin) else None
-    form = _form(x, cos, sin, read, write, again=records is not None)
+    plain = _is_plain(x, cos, sin)
+    records: list[tuple[Array, Rotation, Array]] | None = getattr(_RECORDS, "of_call", None) if plain else None
+    form = _form(x, cos, sin, read, write, again=records is not None) if plain else "written"
     rotation = Rotation(form, _table(form, cos, sin, read), read, write, start, channels)
     rotated = rotation.of(x)
     if records is not None and form != "written":
@@ -92,7 +93,7 @@ def _is_plain(x: Array, cos: Array, sin: Array) -> bool:
 def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again: bool) -> Form:
     """Return the form that takes the least time and has the bits of the one that is written. `again`: its table is kept."""
     xp, work = namespace(x), cos.dtype
-    if not _is_plain(x, cos, sin) or work not in (xp.float32, xp.float64) or wide(x.dtype, xp) != work or sin.dtype != work:
+    if work not in (xp.float32, xp.float64) or wide(x.dtype, xp) != work or sin.dtype != work:
         return "written"
     in_torch, size = type(x).__module__ == "torch", prod(x.shape)
     if read == write and (read == "half" or not in_torch):
