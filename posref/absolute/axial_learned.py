@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.absolute.learned import learned
-from posref.core.arrays import cast, library, wide
+from posref.core.arrays import cast, library, whole, wide
 from posref.core.checks import check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import ArrayOf, T
@@ -99,7 +99,8 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
         equal = ", equally wide for 'sum'" if combine == "sum" else ""
         msg = f"{name}: first and second must be 2-D, (rows, width){equal}; got {tuple(first.shape)} and {tuple(second.shape)}."
         raise ValueError(msg)
-    e, f = learned(positions[0, ...], first), learned(positions[1, ...], second)
+    rows, columns = (whole(name, "positions", positions[axis, ...]) for axis in (0, 1))
+    e, f = learned(rows, first), learned(columns, second)
     if combine == "concat":
         return xp.concat([e, f], axis=positions.ndim - 1)
     work = wide(first.dtype, xp)

@@ -1,6 +1,6 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.core.arrays import index_dtype, library, rows
+from posref.core.arrays import library, rows, whole
 from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
@@ -84,7 +84,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
         raise ValueError(msg)
     offset = check_integer("learned", "offset", offset, 0)
     clip = check_flag("learned", "clip", clip)
-    index = xp.astype(positions, index_dtype(positions)) + offset
+    index = whole("learned", "positions", positions) + offset
     if not clip:
         return rows(table, index)
     if table.shape[0] == 0:

@@ -1,9 +1,11 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
-from posref.core.arrays import beside, library, rows
+from posref.core.arrays import beside, library, rows, whole
 from posref.core.checks import check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
+
+LARGEST = 2**20  # of max_distance
 
 
 @encoding(
@@ -80,11 +82,12 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     if not xp.isdtype(relative_positions.dtype, "signed integer"):
         msg = f"t5_buckets: relative_positions must be signed integers; got {relative_positions.dtype}."
         raise ValueError(msg)
+    apart = whole("t5_buckets", "relative_positions", relative_positions)
     sided, max_distance = check_buckets("t5_buckets", bidirectional, num_buckets, max_distance)
     buckets = one_sided(sided, max_distance)
     after = [sided + b for b in buckets[1:]] if bidirectional else [0] * max_distance
-    lookup = beside([*reversed(buckets), *after], relative_positions, None)
-    return rows(lookup, xp.clip(relative_positions, -max_distance, max_distance) + max_distance)
+    lookup = beside([*reversed(buckets), *after], apart, None)
+    return rows(lookup, xp.clip(apart, -max_distance, max_distance) + max_distance)
 
 
 def one_sided(num_buckets: int, max_distance: int) -> list[int]:
@@ -95,13 +98,15 @@ def one_sided(num_buckets: int, max_distance: int) -> list[int]:
     """
     exact = num_buckets // 2
     wide = num_buckets - exact
-    buckets = list(range(min(exact, max_distance + 1)))
-    k = 0
-    for n in range(exact, max_distance + 1):
-        while k < wide - 1 and n**wide * exact ** (k + 1) >= max_distance ** (k + 1) * exact**wide:
-            k += 1
-        buckets.append(exact + k)
-    return buckets
+    buckets = list(range(exact))
+    for k in range(1, wide):
+        first, beyond = len(buckets), max_distance + 1  # bisect for the first distance of bucket e + k
+        while first < beyond:
+            n = (first + beyond) // 2
+            reached = n**wide * exact**k >= max_distance**k * exact**wide
+            first, beyond = (first, n) if reached else (n + 1, beyond)
+        buckets += [exact + k - 1] * (first - len(buckets))
+    return buckets + [num_buckets - 1] * (max_distance + 1 - len(buckets))
 
 
 def check_buckets(function: str, bidirectional: bool, num_buckets: int, max_distance: int) -> tuple[int, int]:
@@ -113,4 +118,7 @@ def check_buckets(function: str, bidirectional: bool, num_buckets: int, max_dist
     sided = num_buckets // 2 if bidirectional else num_buckets
     reason = " (above half the buckets of one side)"
     max_distance = check_integer(function, "max_distance", max_distance, sided // 2 + 1, reason)
+    if max_distance > LARGEST:
+        msg = f"{function}: max_distance must be at most {LARGEST} (every distance up to it is listed); got {max_distance}."
+        raise ValueError(msg)
     return sided, max_distance

@@ -20,7 +20,7 @@ KEPT = 16  # tables of 128 positions, each for a row of frequencies
 
 
 def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Array]:
-    """Return cos and sin, in float32, of ``positions * frequencies``: signed integers (..., 1) and host numbers (n,)."""
+    """Return cos and sin, in float32, of ``positions * frequencies``: integers (..., 1) within int64, and host numbers (n,)."""
     import numpy as np
 
     frequency = np.asarray(frequencies, dtype=np.float64)

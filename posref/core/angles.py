@@ -138,7 +138,7 @@ def _is_by_addition(positions: Array, frequencies: Array, work: DType, xp: Names
         and work == xp.float32
         and blocks.is_large(positions, 1)
         and positions.shape[-1] == 1
-        and xp.isdtype(positions.dtype, "signed integer")
+        and xp.isdtype(positions.dtype, "integral")
         and blocks.are_plain((positions, frequencies))
     )
 

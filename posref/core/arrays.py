@@ -282,14 +282,25 @@ def real_beside(x: Array) -> DType:
 
 def whole(function: str, argument: str, positions: Array) -> Array:
     """
-    Return integer `positions` in the indexing dtype, so that their differences do not wrap around. Raise if not integers.
+    Return integer `positions` in the indexing dtype, so that their differences do not wrap around.
+
+    Raise if they are not integers, or unsigned and as wide as that dtype (`check_signs`).
 
     That dtype has 64 bits in nearly all libraries. In JAX it has 32 by default, and differences of 2**31 or more wrap around.
     """
     if not library(function, **{argument: positions}).isdtype(positions.dtype, "integral"):
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
         raise ValueError(msg)
+    check_signs(function, argument, positions)
     return cast(positions, index_dtype(positions))
+
+
+def check_signs(function: str, argument: str, positions: Array) -> None:
+    """Raise for unsigned integers as wide as the indexing dtype: their upper half would wrap around below zero."""
+    xp, index = namespace(positions), index_dtype(positions)
+    if xp.isdtype(positions.dtype, "unsigned integer") and xp.iinfo(positions.dtype).bits >= xp.iinfo(index).bits:
+        msg = f"{function}: {argument} must be integers that {index} can hold; got {positions.dtype}. Convert them to {index}."
+        raise ValueError(msg)
 
 
 def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

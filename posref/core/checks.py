@@ -6,7 +6,7 @@ Checks of options return the option, with NumPy scalars converted to Python numb
 
 from typing import Any
 
-from posref.core.arrays import Array, are_numpy, library, namespace
+from posref.core.arrays import Array, are_numpy, check_signs, library, namespace
 from posref.spec import MISSING
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
@@ -21,9 +21,12 @@ ALSO_CALLED = {  # libraries' names for posref's words
 
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
-    """Raise if positions are neither integer nor at least float32."""
+    """Raise if positions are neither integer nor at least float32, or are unsigned integers too wide (`check_signs`)."""
     xp = namespace(positions, function=function, names=(argument,))
+    if positions.dtype == xp.int64:  # the common case; the rest is slow
+        return
     if xp.isdtype(positions.dtype, "integral"):
+        check_signs(function, argument, positions)
         return
     if not xp.isdtype(positions.dtype, "real floating") or xp.finfo(positions.dtype).bits < 32:
         msg = (

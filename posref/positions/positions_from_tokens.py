@@ -1,6 +1,6 @@
 """Rows of a learned table for the tokens of padded rows, from token ids."""
 
-from posref.core.arrays import index_dtype, library
+from posref.core.arrays import library, whole
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
@@ -61,8 +61,6 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     [2, 3, 4, 1, 1]
     """
     xp = library("from_tokens", tokens=tokens)
-    if not xp.isdtype(tokens.dtype, "integral"):
-        msg = f"from_tokens: tokens must be integers; got {tokens.dtype}."
-        raise ValueError(msg)
-    real = xp.astype(tokens != padding_idx, index_dtype(tokens))
+    ids = whole("from_tokens", "tokens", tokens)
+    real = xp.astype(ids != padding_idx, ids.dtype)
     return xp.cumulative_sum(real, axis=-1) * real + padding_idx

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, cast, distances, library, namespace, rows, wide
+from posref.core.arrays import Array, beside, cast, distances, library, namespace, rows, whole, wide
 from posref.core.checks import check_integer, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf
 
@@ -39,6 +39,7 @@ def vectors_of(
     if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)
+    q_positions, k_positions = whole(function, "q_positions", q_positions), whole(function, "k_positions", k_positions)
     count = left + right + 1
     if table.ndim != 2 or table.shape[0] != count:
         msg = f"{function}: the table must be 2-D with left + right + 1 = {count} rows; got shape {tuple(table.shape)}."

@@ -141,7 +141,7 @@ def rotated_values(
         check_rows("rotated_values", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
     check_word("rotated_values", "layout", layout, WORDS)
     check_word("rotated_values", "lanes", lanes, LANES)
-    dim = check_rotated("rope", rotary_dim, v.shape[-1])
+    dim = check_rotated("rotated_values", rotary_dim, v.shape[-1], "v")
     check_scaling("rotated_values", dim, base=base, scaling=scaling, length=length)
     work = wide(weights.dtype, xp)
 

@@ -1,0 +1,154 @@
+"""Positions in every integer dtype, with small and very large options: the values of int64, or a refusal in a sentence."""
+
+from collections.abc import Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Library, opened
+from sample import smoke
+
+import posref
+from posref.bias.t5_buckets import one_sided
+from posref.conformance.calls import bind, takes_dtype
+from posref.conformance.suite.axes import alternatives, arranged, limits, names_in
+from posref.conformance.traits import defaults
+from posref.spec import REGISTRY, Axes, Encoding, Integer
+
+DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+LARGE = (20_000, 2**31 - 1)
+OPS = [op for op, record in REGISTRY.items() if any(axes.kind in ("integer", "position") for axes in record.arrays.values())]
+SLOW = ("jax", "array_api_strict")
+LIBRARIES = ("numpy", "torch", *(pytest.param(name, marks=pytest.mark.thorough) for name in SLOW))
+
+
+def places_of(op: str) -> list[str]:
+    """Return the arguments of a smoke case that are integers, or positions that may be."""
+    inputs = smoke(op).calls[0].inputs
+    return [n for n, axes in REGISTRY[op].arrays.items() if axes.kind in ("integer", "position") and n in inputs]
+
+
+def sizes_in(record: Encoding) -> set[str]:
+    """Return the options that say how much is computed."""
+    shapes = [*(axes.shape for axes in record.arrays.values()), *record.result]
+    tokens = [token.lstrip("~*") for shape in shapes for way in alternatives(shape) for token in way]
+    return {"dim"}.union(*(names_in(token) for token in tokens if not token.startswith("=")))  # sums are of so many terms too
+
+
+def options_of(op: str) -> Iterator[dict[str, Any]]:
+    """Yield the options of the smoke case, as they are and with each integer among them at its least and very large."""
+    params, record = dict(smoke(op).calls[0].params), REGISTRY[op]
+    yield params
+    for name, domain in record.domains.items():
+        if isinstance(domain, Integer) and name not in sizes_in(record):
+            for value in (domain.low, *LARGE):
+                most = value if domain.high is None else min(value, domain.high)
+                yield params | {name: most - (most - domain.low) % domain.step}
+
+
+def sizes_of(op: str, inputs: dict[str, np.ndarray]) -> dict[str, int]:
+    """Return the sizes of the axes that are a letter, the last axes first."""
+    found: dict[str, int] = {}
+    for name, array in inputs.items():
+        tokens = alternatives(REGISTRY[op].arrays[name].shape)[-1]
+        found |= {t: n for t, n in zip(reversed(tokens), reversed(array.shape), strict=False) if len(t) == 1}
+    return found
+
+
+def numbers(values: np.ndarray, axes: Axes, dtype: str, known: dict[str, Any]) -> list[np.ndarray]:
+    """Return the integers of a case within the dtype and the domain, and the same with the ends of both among them."""
+    info, (low, high) = np.iinfo(dtype), limits(axes, known)
+    least = max(info.min, -(2**63) if low is None else int(np.ceil(low)))
+    most = min(info.max, info.max if high is None else int(high))
+    if least > most:
+        return []
+    plain = np.clip(values.astype(np.int64), max(least, -(2**62)), min(most, 2**62)).astype(dtype)
+    ends = plain.copy().reshape(-1)
+    ends[-1:], ends[:1] = least, most
+    return [plain, arranged(ends.reshape(plain.shape), axes)]
+
+
+def computed(library: Library, op: str, inputs: dict[str, Any], params: dict[str, Any]) -> list[np.ndarray] | str:
+    """Return the results on the host, or the sentence with which the call is refused."""
+    arrays = {n: library.array(x, None if x.dtype.kind in "biu" else "float32") for n, x in inputs.items()}
+    positional, keywords = bind(op, arrays, params)
+    if takes_dtype(op):
+        keywords["dtype"] = library.dtype("float32")
+    try:
+        results = REGISTRY[op].function(*positional, **keywords)
+    except (ValueError, TypeError) as error:
+        if str(error).startswith((f"{op}: ", f"{posref._SHORTER.get(op, op)}: ")):
+            return str(error)
+        raise
+    return [library.host(x) for x in (results if isinstance(results, tuple) else (results,))]
+
+
+def equal(got: list[np.ndarray] | str, want: list[np.ndarray] | str) -> bool:
+    """Return whether two results have the same numbers, or the same sentence."""
+    if isinstance(got, str) or isinstance(want, str):
+        return got == want
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(got, want, strict=True))
+
+
+def wrong(library: Library, op: str) -> Iterator[str]:
+    """Yield the calls that are neither the values of int64 nor refused for their dtype."""
+    record, places, call = REGISTRY[op], places_of(op), smoke(op).calls[0]
+    for params in options_of(op):
+        known = {**defaults(op), **sizes_of(op, call.inputs), **params}
+        for dtype in DTYPES:
+            some = [numbers(call.inputs[n], record.arrays[n], dtype, known) for n in places]
+            for moved in zip(*some, strict=True):
+                narrow = call.inputs | dict(zip(places, moved, strict=True))
+                got = computed(library, op, narrow, params)
+                if isinstance(got, str) and f"got {dtype}" in got.replace("torch.", ""):
+                    continue
+                wide = {n: x.astype(np.int64) if n in places else x for n, x in narrow.items()}
+                want = computed(library, op, wide, params)
+                if not equal(got, want):
+                    yield f"{op} of {dtype} with {params}: {got}, not {want}"
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("op", OPS)
+def test_every_integer_dtype_has_the_values_of_int64(op: str, name: str) -> None:
+    with opened(name) as library:
+        assert not list(wrong(library, op))
+
+
+@pytest.mark.parametrize("op", ["t5_buckets", "rope", "sliding_window"])
+def test_arithmetic_in_the_dtype_of_the_positions_would_be_seen(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition that adds to its integers in their own dtype."""
+    right = REGISTRY[op].function
+
+    @wraps(right)
+    def narrow(*arrays: Any, **options: Any) -> Any:
+        moved = [x + (x.dtype.type(100) if x.dtype.kind in "iu" else 0) for x in arrays]
+        return right(*moved, **options)
+
+    monkeypatch.setitem(REGISTRY.registered, op, type(REGISTRY[op])(**{**vars(REGISTRY[op]), "function": narrow}))
+    with opened("numpy") as library:
+        assert list(wrong(library, op))
+
+
+@pytest.mark.parametrize("dtype", ["uint64"])
+def test_the_upper_half_of_unsigned_integers_is_refused(dtype: str) -> None:
+    with pytest.raises(ValueError, match=f"rope: positions must be integers that int64 can hold; got {dtype}. Convert them"):
+        posref.rope(np.ones((2, 4)), np.asarray([0, 2**63], dtype=dtype), layout="half", base=10000.0)
+
+
+@pytest.mark.parametrize(("buckets", "distance"), [(8, 128), (16, 128), (2, 3), (3, 9), (16, 9), (32, 5000), (5, 3)])
+def test_buckets_are_those_of_one_distance_after_another(buckets: int, distance: int) -> None:
+    exact = buckets // 2
+    wide, of_one = buckets - exact, []
+    for n in range(distance + 1):
+        reached = [k for k in range(1, wide) if n**wide * exact**k >= distance**k * exact**wide]
+        of_one.append(n if n < exact else exact + len(reached))
+    assert one_sided(buckets, distance) == of_one
+
+
+def test_the_largest_distance_of_buckets() -> None:
+    near = np.asarray([-3, 0, 3], dtype=np.int8)
+    assert posref.t5_buckets(near, bidirectional=True, max_distance=2**20).tolist() == [3, 0, 19]
+    with pytest.raises(ValueError, match="t5_buckets: max_distance must be at most 1048576"):
+        posref.t5_buckets(near, bidirectional=True, max_distance=2**20 + 1)
