@@ -9,6 +9,8 @@ from pkgutil import iter_modules
 from threading import RLock
 from typing import Any, TypeVar
 
+from posref.surroundings import undisturbed
+
 F = TypeVar("F", bound=Callable[..., Any])
 Of = TypeVar("Of")
 
@@ -330,6 +332,7 @@ def encoding(
         results = (result,) * len(outputs) if isinstance(result, str) else result
         _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
         _expect_words(function, domains or {})
+        function = undisturbed(function, tuple(arrays)) if arrays else function
         known = REGISTRY.registered.get(op)
         if known is not None and known.function.__module__ != function.__module__:
             msg = f"encoding: names must be unique; {op!r} is already defined in {known.function.__module__}."

@@ -180,7 +180,7 @@ def test_a_list_that_lacks_something_is_told_with_file_and_line(written: Callabl
     op = written(entries)
     with pytest.raises(ValueError, match=re.escape(told)) as caught:
         ABOUT[op]
-    line = REGISTRY[op].function.__code__.co_firstlineno
+    line = inspect.unwrap(REGISTRY[op].function).__code__.co_firstlineno
     assert f"test_about.py, line {line}: half_done: " in str(caught.value)
 
 

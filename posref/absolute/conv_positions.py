@@ -2,6 +2,7 @@
 
 from posref.core.arrays import beside, cast, index_dtype, library, placement, spread, wide
 from posref.core.checks import check_integer, check_real
+from posref.core.products import matmul
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
@@ -104,5 +105,5 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
     ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # the bias comes first, as in libraries
     offsets = xp.reshape(cast(bias, work), (groups, 1, per_group))
-    found = xp.matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
+    found = matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
     return cast(xp.reshape(xp.moveaxis(found, -3, -2), tuple(x.shape)), x.dtype)

@@ -2,7 +2,7 @@
 
 from posref.absolute.learned import learned
 from posref.core.arrays import beside, cast, constants, library, number_system, whole, wide
-from posref.core.checks import check_positive
+from posref.core.checks import check_positive, check_real
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -73,6 +73,7 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
         msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be equal); got {alpha!r}."
         raise ValueError(msg)
     xp = library(name, positions=positions, table=table)
+    check_real(name, table=table)
     index = whole(name, "positions", positions)
     if table.ndim != 2 or table.shape[0] == 0:
         msg = f"{name}: table must be 2-D, (rows, width), with at least one row; got shape {tuple(table.shape)}."

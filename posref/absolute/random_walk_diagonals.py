@@ -3,6 +3,7 @@
 from posref.core.arrays import Array, beside, cast, library, namespace, number_system, wide
 from posref.core.checks import check_integer, check_real
 from posref.core.matrices import identity
+from posref.core.products import matmul
 from posref.spec import Axes, Integer, encoding, part
 from posref.types import ArrayOf, T
 
@@ -83,7 +84,7 @@ def random_walk_diagonals(adjacency: ArrayOf[T], /, *, steps: int) -> T:
     one, power = identity(walk), walk
     columns = [xp.sum(power * one, axis=-1)]
     for _ in range(steps - 1):
-        power = xp.matmul(power, walk)
+        power = matmul(power, walk)
         columns.append(xp.sum(power * one, axis=-1))
     return cast(xp.stack(columns, axis=-1), adjacency.dtype)
 

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from posref.core.arrays import Array, Namespace, beside, cast, constants, library, number_system, wide
 from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
+from posref.core.products import matmul
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
 from posref.types import T
 
@@ -196,7 +197,7 @@ def resample(
         if beyond:
             cells = xp.concat([*[cells[..., :1, :]] * beyond, cells, *[cells[..., -1:, :]] * beyond], axis=last)
         weights = _weights(n, m, beyond, method, align_corners, antialias, interpolate_offset, constants(xp))
-        cells = xp.matmul(beside(weights, table, work), cells)
+        cells = matmul(beside(weights, table, work), cells)
     return xp.concat([table[:prefix, :], cast(xp.reshape(cells, (prod(size), d)), table.dtype)], axis=0)
 
 

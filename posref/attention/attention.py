@@ -4,6 +4,7 @@ from posref.attention.attention_logits import LOGITS, SCALED, attention_logits, 
 from posref.core.arrays import Array, beside, cast, library, namespace, repeat_heads, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_broadcast, check_real
+from posref.core.products import matmul
 from posref.spec import Axes, Real, encoding, part
 from posref.types import ArrayOf, T
 
@@ -106,15 +107,14 @@ def attention(
 @part()
 def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | None) -> Array:
     """Return the values summed with the softmax weights, in the dtype of the logits. A row without an allowed key is zero."""
-    xp = namespace(logits, v)
     values = cast(repeat_heads("attention", v, logits.shape[-3]) if logits.ndim > 2 else v, logits.dtype)
     check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
     column = None if sinks is None else _column(logits, sinks)
     if 0 in logits.shape:  # no query, or no key: sums of nothing
-        return xp.matmul(logits, values)
+        return matmul(logits, values)
     if mask is not None and mask.ndim == 0:
         mask = mask[None]  # the same for all keys
-    return xp.matmul(_weights(logits, mask, column), values)
+    return matmul(_weights(logits, mask, column), values)
 
 
 @in_blocks(over="logits", logits=(0, 1), mask=(0, 1), column=(0, 1))

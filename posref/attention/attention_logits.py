@@ -16,6 +16,7 @@ from posref.core.arrays import (
 )
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_broadcast, check_finite, check_real
+from posref.core.products import matmul
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -78,7 +79,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 
     Notes
     -----
-    The products come from the library's matmul. On GPUs, PyTorch and JAX may compute it in TF32 unless configured otherwise.
+    The products come from the library's matmul, with all digits of float32: neither TF32 nor autocast narrows them.
 
     Examples
     --------
@@ -139,4 +140,4 @@ def products(function: str, q: Array, k: Array) -> Array:
     check_queries(function, q, k)
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
     check_broadcast(function, "leading axes of q and k", q.shape[:-2], keys.shape[:-2])
-    return xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
+    return matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))

@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, by_sign, cast, library, namespace, wide
 from posref.core.checks import check_real
+from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
 from posref.types import ArrayOf, T
 
@@ -89,7 +90,7 @@ def bias_gate(x: ArrayOf[T], weight: ArrayOf[T], offset: ArrayOf[T], constant: A
             msg = f"{name}: {argument} must have shape {shapes[argument]}, with x of {x.shape}; got {tuple(array.shape)}."
             raise ValueError(msg)
     given, w, beta, c = (cast(array, wide(x.dtype, xp)) for array in (x, weight, offset, constant))
-    return cast(gate_of(xp.matmul(given, xp.matrix_transpose(w)) + beta, c[:, None]), x.dtype)
+    return cast(gate_of(matmul(given, xp.matrix_transpose(w)) + beta, c[:, None]), x.dtype)
 
 
 @part()

@@ -6,6 +6,7 @@ from posref.bias.log_spaced_coordinates import log_spaced_coordinates
 from posref.bias.window_bias import window_entries, window_rows
 from posref.core.arrays import Array, beside, by_sign, cast, index_dtype, library, namespace, wide
 from posref.core.checks import check_integer, check_real, check_word
+from posref.core.products import matmul
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -141,7 +142,7 @@ def offset_network(y: Array, x: Array, w1: Array, b1: Array, w2: Array, b2: Arra
     xp = namespace(w1)
     hidden = y[:, None, None] * w1[:, 0] + x[None, :, None] * w1[:, 1] + b1
     hidden = xp.reshape(xp.maximum(hidden, beside(0.0, hidden, hidden.dtype)), (y.shape[0] * x.shape[0], w1.shape[0]))
-    table = xp.matmul(hidden, xp.matrix_transpose(w2))
+    table = matmul(hidden, xp.matrix_transpose(w2))
     return table if b2 is None else table + b2
 
 

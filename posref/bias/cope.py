@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, beside, cast, library, namespace, number_system, suffix_sums, wide
 from posref.core.checks import check_broadcast, check_real
+from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -94,7 +95,7 @@ def cope(q: ArrayOf[T], logits: ArrayOf[T], table: ArrayOf[T], mask: AnyArray, /
     check_broadcast(name, "logits and mask", logits.shape, mask.shape)
     work = wide(q.dtype, xp)
     places = gated_positions(cast(logits, work), mask, last=table.shape[0] - 1)
-    products = xp.matmul(cast(q, work), xp.matrix_transpose(cast(table, work)))
+    products = matmul(cast(q, work), xp.matrix_transpose(cast(table, work)))
     return cast(interpolated(products, places), q.dtype)
 
 

@@ -4,6 +4,7 @@ from typing import Literal, get_args
 
 from posref.core.arrays import Array, beside, by_sign, cast, distances, library, namespace, wide
 from posref.core.checks import check_positions, check_real, check_tokens, check_word
+from posref.core.products import matmul
 from posref.spec import Axes, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -151,8 +152,8 @@ def distance_network(
     xp = namespace(given)
     hidden = silu(given[..., None] * w_in + b_in)
     for layer in range(w_hidden.shape[0]):
-        hidden = silu(xp.matmul(hidden, xp.matrix_transpose(w_hidden[layer, ...])) + b_hidden[layer, :])
-    return xp.matmul(hidden, xp.matrix_transpose(w_out)) + b_out
+        hidden = silu(matmul(hidden, xp.matrix_transpose(w_hidden[layer, ...])) + b_hidden[layer, :])
+    return matmul(hidden, xp.matrix_transpose(w_out)) + b_out
 
 
 def silu(x: Array, /) -> Array:

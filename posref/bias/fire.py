@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, beside, cast, distances, library, namespace, wide
 from posref.core.checks import check_positions, check_positive, check_real, check_tokens
+from posref.core.products import matmul
 from posref.spec import Axes, Real, encoding, part
 from posref.types import ArrayOf, T
 
@@ -127,4 +128,4 @@ def fire_network(share: Array, w1: Array, b1: Array, w2: Array, b2: Array, /) ->
     """Return the outputs of the network, with the heads along the last axis."""
     xp = namespace(share)
     hidden = xp.maximum(share[..., None] * w1 + b1, beside(0.0, share, share.dtype))
-    return xp.matmul(hidden, xp.matrix_transpose(w2)) + b2
+    return matmul(hidden, xp.matrix_transpose(w2)) + b2

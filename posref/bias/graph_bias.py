@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, cast, library, namespace, rows, whole, wide
 from posref.core.checks import check_broadcast, check_real
+from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
 from posref.types import ArrayOf, T
 
@@ -116,7 +117,5 @@ def path_mean(edges: Array, weights: Array, d: Array, /) -> Array:
     """Return the mean over the edges of every path, (*B, Q, K, H)."""
     xp = namespace(edges)
     length, features, heads = weights.shape
-    summed = xp.matmul(
-        xp.reshape(edges, (*edges.shape[:-2], length * features)), xp.reshape(weights, (length * features, heads))
-    )
+    summed = matmul(xp.reshape(edges, (*edges.shape[:-2], length * features)), xp.reshape(weights, (length * features, heads)))
     return summed / cast(xp.clip(d, 1, length), edges.dtype)[..., None]

@@ -3,6 +3,7 @@
 from posref.core.angles import cos_sin
 from posref.core.arrays import Array, DType, Namespace, beside, cast, constants, library, namespace, result_dtype, wide
 from posref.core.checks import check_integer, check_positions, check_positive, check_tokens
+from posref.core.products import matmul
 from posref.spec import Axes, Integer, Real, encoding, part
 from posref.types import ArrayOf, T
 
@@ -113,4 +114,4 @@ def sandwich_cosines(q_positions: Array, k_positions: Array, frequencies: Array,
     """Return the sum over all frequencies of the cosine of distance times frequency."""
     xp = namespace(q_positions, k_positions)
     q, k = (xp.concat(cos_sin(p, frequencies, dtype=wide(dtype, xp)), axis=-1) for p in (q_positions, k_positions))
-    return xp.matmul(q, xp.matrix_transpose(k))
+    return matmul(q, xp.matrix_transpose(k))

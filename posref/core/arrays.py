@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 
+from posref.surroundings import not_plain, subclass_of_numpy
+
 Array = Any
 Namespace = Any
 DType = Any
@@ -32,6 +34,7 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
     key = tuple(map(type, arrays))
     xp = _NAMESPACES.get(key)
     if xp is None:
+        _check_kinds(function, names, arrays)
         try:
             xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
@@ -45,6 +48,14 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
         if number_system(xp) is None:  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
     return xp
+
+
+def _check_kinds(function: str, names: tuple[str, ...], arrays: tuple[Array, ...]) -> None:
+    """Raise `TypeError` for masked arrays, matrices, arrays with units and all others that NumPy computes with otherwise."""
+    for k, array in enumerate(arrays):
+        if subclass_of_numpy(type(array)):
+            argument = names[k] if len(names) == len(arrays) else names[0]
+            raise TypeError(not_plain(function, argument, array))
 
 
 def are_numpy(*types: type) -> bool:
@@ -61,7 +72,7 @@ def _numpy() -> Namespace:
     return xp
 
 
-def _is(xp: Namespace, library: str) -> bool:
+def is_of(xp: Namespace, library: str) -> bool:
     """Return whether a namespace belongs to a library. torch.compile warns about array_api_compat's cached tests."""
     return f".{library}." in f".{xp.__name__}."
 
@@ -108,7 +119,7 @@ class Beside:
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
     """Return the keywords that create an array on the device of `x`. None for JAX (a sharding fits only one shape) and Dask."""
-    if _is(xp, "jax") or _is(xp, "dask"):
+    if is_of(xp, "jax") or is_of(xp, "dask"):
         return {}
     return {"device": x.device} if hasattr(x, "device") else {}  # MLX has none
 
@@ -216,12 +227,12 @@ def wide(dtype: DType, xp: Namespace) -> DType:
     """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
     if dtype == xp.float32:  # the common case; the rest is slow
         return dtype
-    return xp.promote_types(dtype, xp.float32) if _is(xp, "torch") else xp.result_type(dtype, xp.float32)  # Dynamo traces it
+    return xp.promote_types(dtype, xp.float32) if is_of(xp, "torch") else xp.result_type(dtype, xp.float32)  # Dynamo traces it
 
 
 def default_real(xp: Namespace, where: Any = None) -> DType:
     """Return the library's default real dtype (NumPy float64; PyTorch and JAX float32)."""
-    if _is(xp, "torch"):
+    if is_of(xp, "torch"):
         import torch
 
         return torch.get_default_dtype()  # __array_namespace_info__ breaks torch.compile
@@ -231,7 +242,7 @@ def default_real(xp: Namespace, where: Any = None) -> DType:
 def index_dtype(x: Array) -> DType:
     """Return the dtype of indices in the library and on the device of `x`."""
     xp = namespace(x)
-    if _is(xp, "torch"):
+    if is_of(xp, "torch"):
         return xp.int64
     return xp.__array_namespace_info__().default_dtypes(**placement(x, xp))["indexing"]
 
@@ -267,7 +278,7 @@ def check_dtype(function: str, dtype: DType, xp: Namespace) -> None:
 def has_float64(x: Array) -> bool:
     """Return whether the library computes in float64 on the device of `x`, trigonometry included."""
     xp = namespace(x)
-    if _is(xp, "torch"):
+    if is_of(xp, "torch"):
         return bool(x.device.type != "mps")
     if any(xp.__name__.startswith(name) for name in FLOAT64_IN_NAME_ONLY):
         return False
@@ -334,7 +345,7 @@ def paired(first: Array, second: Array, axis: int) -> Array:
     is the other way round.
     """
     xp, shape = namespace(first), (*first.shape[:-1], 2 * first.shape[-1])
-    if _is(xp, "torch") and not xp.compiler.is_compiling():
+    if is_of(xp, "torch") and not xp.compiler.is_compiling():
         if axis == -2:
             import torch
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from posref.core.arrays import Array, are_numpy, check_signs, library, namespace
 from posref.spec import MISSING
+from posref.surroundings import not_plain
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
@@ -61,6 +62,8 @@ def check_real(function: str, **arrays: Array) -> None:
             )
             msg = f"{function}: {argument} must be real floating; got {x.dtype}. {remedy}."
             raise ValueError(msg)
+        if getattr(x, "is_sparse", False):  # products with it may be sparse, and other numbers
+            raise TypeError(not_plain(function, argument, x))
 
 
 def check_lanes(function: str, argument: str, x: Array) -> None:

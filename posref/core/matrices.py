@@ -7,6 +7,7 @@ steps that it does not need. So nothing branches on values.
 """
 
 from posref.core.arrays import Array, DType, beside, has_float64, namespace, number_system, placement, spread
+from posref.core.products import matmul
 
 DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, with generators of norm 2^17
 
@@ -47,9 +48,9 @@ def skew_exponential(x: Array) -> Array:
     x, one = x * half, identity(x)
     power = one
     for k in range(DEGREE, 0, -1):
-        power = one + xp.matmul(x, power) / k
+        power = one + matmul(x, power) / k
     for more in large:
-        power = xp.where(more, xp.matmul(power, power), power)
+        power = xp.where(more, matmul(power, power), power)
     return power
 
 

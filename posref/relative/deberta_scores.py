@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from posref.core.arrays import Array, beside, cast, distances, index_dtype, library, namespace, rows, whole
 from posref.core.checks import check_real, check_rows, check_tokens, check_word
+from posref.core.products import matmul
 from posref.relative.deberta_rows import BUCKETS, MAX_DISTANCE, check_span, deberta_rows
 from posref.relative.shaw_table import widened
 from posref.spec import Axes, OneOf, encoding, part
@@ -131,7 +132,7 @@ def deberta_scores(
     check_rows(name, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]), of="k")
     queries, keys = widened(q, k)
     apart = distances(whole(name, "q_positions", q_positions), whole(name, "k_positions", k_positions))
-    scores = xp.matmul(queries, xp.matrix_transpose(keys))
+    scores = matmul(queries, xp.matrix_transpose(keys))
     index = deberta_rows(apart, num_buckets=num_buckets, max_distance=max_distance)
     if rel_k is not None:
         scores = scores + by_row(queries, cast(rel_k, queries.dtype), index)
@@ -145,7 +146,7 @@ def deberta_scores(
 def by_row(x: Array, table: Array, index: Array, /) -> Array:
     """Return the product of each x, (..., H, T, D), with the rows of its head's table at index, (..., T, U): (..., H, T, U)."""
     xp = namespace(x)
-    products = xp.matmul(x, xp.matrix_transpose(table))  # with every row, once
+    products = matmul(x, xp.matrix_transpose(table))  # with every row, once
     *lead, count = products.shape
     places = xp.reshape(beside(list(range(prod(lead))), index, index_dtype(index)), (*lead, 1)) * count
     return rows(xp.reshape(products, (-1,)), places + index)

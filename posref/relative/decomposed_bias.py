@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, rows
 from posref.core.checks import check_integer, check_real
+from posref.core.products import matmul
 from posref.relative.decomposed_rows import decomposed_rows
 from posref.relative.shaw_table import widened
 from posref.spec import Axes, Integer, encoding, part
@@ -108,4 +109,4 @@ def decomposed_term(q: Array, table: Array, keys: int, /) -> Array:
     places = (beside(list(range(n)), q, index_dtype(q)) for n in (q.shape[-2], keys))
     index = decomposed_rows(*places, q_size=max(q.shape[-2], 1), k_size=keys)
     vectors = xp.matrix_transpose(rows(table, index))  # (cells, D, keys)
-    return xp.matmul(q[..., :, None, :], vectors)[..., 0, :]
+    return matmul(q[..., :, None, :], vectors)[..., 0, :]

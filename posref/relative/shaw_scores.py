@@ -2,8 +2,9 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, cast, library, namespace
+from posref.core.arrays import Array, cast, library
 from posref.core.checks import check_real, check_word
+from posref.core.products import matmul
 from posref.relative.shaw_table import DOMAINS, PLACES, Order, Outside, vectors_of, widened
 from posref.spec import Axes, OneOf, encoding, part
 from posref.types import ArrayOf, T
@@ -137,8 +138,8 @@ def shaw_scores(
     check_word("shaw_scores", "terms", terms, TERMS)
     queries, keys, table = widened(q, k, key_table)
     vectors = vectors_of("shaw_scores", "q", q, table, q_positions, k_positions, left, right, order, outside)
-    scores = xp.matmul(queries, xp.matrix_transpose(keys))
-    relative = xp.matmul(queries[..., :, None, :], xp.matrix_transpose(vectors))[..., 0, :]
+    scores = matmul(queries, xp.matrix_transpose(keys))
+    relative = matmul(queries[..., :, None, :], xp.matrix_transpose(vectors))[..., 0, :]
     if terms == "query":
         return cast(scores + relative, q.dtype)
     return cast(scores + relative + with_keys(keys, vectors), q.dtype)
@@ -147,4 +148,4 @@ def shaw_scores(
 @part()
 def with_keys(keys: Array, vectors: Array, /) -> Array:
     """Return the product of each key, (..., K, D), with its vector of every query, (..., Q, K, D): (..., Q, K)."""
-    return namespace(keys).matmul(vectors[..., None, :], keys[..., None, :, :, None])[..., 0, 0]
+    return matmul(vectors[..., None, :], keys[..., None, :, :, None])[..., 0, 0]

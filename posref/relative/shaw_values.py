@@ -2,6 +2,7 @@
 
 from posref.core.arrays import cast, library
 from posref.core.checks import check_real
+from posref.core.products import matmul
 from posref.relative.shaw_table import DOMAINS, PLACES, Order, Outside, vectors_of, widened
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -100,9 +101,9 @@ def shaw_values(
     >>> shaw_values(np.asarray([[0.5, 0.5]]), v, table, *places, left=1, right=1, order="key_minus_query").tolist()
     [[27.5]]
     """
-    xp = library("shaw_values", weights=weights, v=v, value_table=value_table)
+    library("shaw_values", weights=weights, v=v, value_table=value_table)
     check_real("shaw_values", weights=weights, v=v, value_table=value_table)
     given, values, table = widened(weights, v, value_table)
     vectors = vectors_of("shaw_values", "weights", weights, table, q_positions, k_positions, left, right, order, outside)
-    relative = xp.matmul(given[..., :, None, :], vectors)[..., 0, :]
-    return cast(xp.matmul(given, values) + relative, weights.dtype)
+    relative = matmul(given[..., :, None, :], vectors)[..., 0, :]
+    return cast(matmul(given, values) + relative, weights.dtype)

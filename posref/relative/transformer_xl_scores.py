@@ -6,6 +6,7 @@ from posref.absolute.sines import arranged, ladder
 from posref.core.angles import cos_sin
 from posref.core.arrays import Array, cast, distances, library, namespace, whole
 from posref.core.checks import check_flag, check_integer, check_positive, check_real, check_rows, check_tokens, check_word
+from posref.core.products import matmul
 from posref.relative.shaw_table import widened
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -173,9 +174,9 @@ def transformer_xl_scores(
     pairs = r_weight.shape[0] // 2
     cos, sin = cos_sin(apart, ladder(xp, pairs, pairs - 1 if endpoint else pairs, base), dtype=queries.dtype)
     waves = arranged(sin, cos, layout)
-    projected = xp.matmul(for_distance, xp.moveaxis(weight, 0, -1))  # (*R, H, Q, d)
-    relative = xp.matmul(projected[..., None, :], xp.matrix_transpose(waves))[..., 0, :]
-    return cast(xp.matmul(for_content, xp.matrix_transpose(keys)) + relative, q.dtype)
+    projected = matmul(for_distance, xp.moveaxis(weight, 0, -1))  # (*R, H, Q, d)
+    relative = matmul(projected[..., None, :], xp.matrix_transpose(waves))[..., 0, :]
+    return cast(matmul(for_content, xp.matrix_transpose(keys)) + relative, q.dtype)
 
 
 @part()

@@ -4,6 +4,7 @@ from typing import Literal, get_args
 
 from posref.core.arrays import Array, cast, library, namespace, wide
 from posref.core.checks import check_frequencies, check_integer, check_lanes, check_rows, check_word
+from posref.core.products import matmul
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -109,7 +110,7 @@ def camera_transform(x: ArrayOf[T], matrices: ArrayOf[T], inverses: ArrayOf[T], 
     work, end = wide(x.dtype, xp), blocks * of[-1]
     chosen = matrix_of(role, cast(matrices, work), cast(inverses, work))
     columns = xp.reshape(cast(x[..., :end], work), (*shape[:-1], blocks, of[-1], 1))
-    changed = cast(xp.reshape(xp.matmul(chosen[..., None, :, :], columns), (*shape[:-1], end)), x.dtype)
+    changed = cast(xp.reshape(matmul(chosen[..., None, :, :], columns), (*shape[:-1], end)), x.dtype)
     return changed if end == shape[-1] else xp.concat([changed, x[..., end:]], axis=x.ndim - 1)
 
 

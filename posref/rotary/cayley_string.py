@@ -3,7 +3,8 @@
 from typing import Literal, get_args
 
 from posref.core.arrays import cast, library, wide
-from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_word
+from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_real, check_word
+from posref.core.products import matmul
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table
@@ -97,6 +98,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     name = "cayley_string"
     check_word(name, "form", form, FORMS)
     xp = library(name, x=x, positions=positions, skew=skew)
+    check_real(name, x=x)
     check_positions(name, "positions", positions)
     check_frequencies(name, "frequencies", frequencies)
     rows, width = tuple(x.shape[:-1]), x.shape[-1]
@@ -118,9 +120,9 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     basis = cayley(skew, dtype=work)
     first = xp.matrix_transpose(basis) if form == "conjugate" else basis
     cos, sin = mixed_table(positions, frequencies, dtype=work)
-    rotated = apply_rope(xp.matmul(first, cast(x, work)[..., None])[..., 0], cos, sin, layout="interleaved")
+    rotated = apply_rope(matmul(first, cast(x, work)[..., None])[..., 0], cos, sin, layout="interleaved")
     if form == "conjugate":
-        rotated = xp.matmul(basis, rotated[..., None])[..., 0]
+        rotated = matmul(basis, rotated[..., None])[..., 0]
     return cast(rotated, x.dtype)
 
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from posref.core.arrays import Array, beside, cast, constants, library, wide
-from posref.core.checks import check_coordinates, check_flag, check_positions
+from posref.core.checks import check_coordinates, check_flag, check_positions, check_real
 from posref.core.matrices import matrix_dtype
+from posref.core.products import matmul
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, encoding
@@ -93,6 +94,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     """
     name = "circulant_string"
     xp = library(name, x=x, positions=positions, coefficients=coefficients)
+    check_real(name, x=x)
     check_positions(name, "positions", positions)
     rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
@@ -107,13 +109,13 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     work, (blocks, n) = wide(x.dtype, xp), c[-2:]
     learned = matrix_dtype(coefficients)
     basis, sines = _fourier(n, constants(xp))
-    frequencies = 2 * xp.matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
+    frequencies = 2 * matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
     basis = beside(basis, x, work)
     full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # 1: all blocks
     cos, sin = mixed_table(xp.reshape(positions, full), frequencies, dtype=work)
     in_blocks = cast(xp.reshape(x[..., : blocks * n], (*rows, blocks, n)), work)
-    rotated = apply_rope(xp.matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
-    rotated = cast(xp.reshape(xp.matmul(rotated, xp.matrix_transpose(basis)), (*rows, blocks * n)), x.dtype)
+    rotated = apply_rope(matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
+    rotated = cast(xp.reshape(matmul(rotated, xp.matrix_transpose(basis)), (*rows, blocks * n)), x.dtype)
     return rotated if blocks * n == width else xp.concat([rotated, x[..., blocks * n :]], axis=-1)
 
 

@@ -2,6 +2,7 @@
 
 from posref.core.arrays import beside, cast, library, number_system, repeat_heads, wide
 from posref.core.checks import check_positions, check_positive, check_real, check_rows
+from posref.core.products import matmul
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -105,7 +106,7 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
     tables = []
     for wave, mix in zip(rope_table(full, inv_freq[:kept], dtype=work), (cos_mix, sin_mix), strict=True):
         of_heads = repeat_heads("fope", mix, x.shape[-3]) if mix.ndim == 3 else mix
-        table = xp.matmul(wave, cast(of_heads, work))
+        table = matmul(wave, cast(of_heads, work))
         ones = xp.broadcast_to(beside([1.0], x, work), (*table.shape[:-1], pairs - mixed))
         tables.append(xp.concat([table, ones], axis=table.ndim - 1))
     return apply_rope(x, *tables, layout="half")

@@ -1,7 +1,8 @@
 """LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
 from posref.core.arrays import cast, library, wide
-from posref.core.checks import check_coordinates, check_positions
+from posref.core.checks import check_coordinates, check_positions, check_real
+from posref.core.products import matmul
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
@@ -75,6 +76,7 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
     """
     name = "liere"
     xp = library(name, x=x, positions=positions, generators=generators)
+    check_real(name, x=x)
     check_positions(name, "positions", positions)
     rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))
@@ -91,6 +93,6 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
         rotations = xp.matrix_transpose(rotations)
     blocks, n = g[-3], g[-1]
     columns = xp.reshape(x[..., : blocks * n], (*rows, blocks, n, 1))
-    rotated = xp.reshape(xp.matmul(rotations, cast(columns, work)), (*rows, blocks * n))
+    rotated = xp.reshape(matmul(rotations, cast(columns, work)), (*rows, blocks * n))
     rotated = cast(rotated, x.dtype)
     return rotated if blocks * n == width else xp.concat([rotated, x[..., blocks * n :]], axis=-1)

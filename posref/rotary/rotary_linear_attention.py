@@ -11,6 +11,7 @@ from posref.core.checks import (
     check_tokens,
     check_word,
 )
+from posref.core.products import matmul
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding
@@ -143,18 +144,18 @@ def rotary_linear_attention(
     rotated_queries, rotated_keys = (
         rope(x, positions, layout=layout, base=base) for x, positions in ((queries, q_positions), (keys, k_positions))
     )
-    above = xp.matmul(rotated_queries, xp.matrix_transpose(rotated_keys))
+    above = matmul(rotated_queries, xp.matrix_transpose(rotated_keys))
     if 0 in above.shape:  # no queries or no keys: empty sums
-        return cast(xp.matmul(above, cast(v, work)), q.dtype)
-    below = xp.matmul(queries, xp.matrix_transpose(keys))
+        return cast(matmul(above, cast(v, work)), q.dtype)
+    below = matmul(queries, xp.matrix_transpose(keys))
     if not causal:
-        return cast(xp.matmul(above, cast(v, work)) / xp.sum(below, axis=-1, keepdims=True), q.dtype)
+        return cast(matmul(above, cast(v, work)) / xp.sum(below, axis=-1, keepdims=True), q.dtype)
     q_places, k_places = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
     seen = xp.broadcast_to(q_places[..., :, None] >= k_places[..., None, :], above.shape)
     zero, one = (beside(number, q, work) for number in (0.0, 1.0))
     total = xp.sum(xp.where(seen, below, zero), axis=-1, keepdims=True)
     total = xp.where(xp.any(seen, axis=-1, keepdims=True), total, one)
-    return cast(xp.matmul(xp.where(seen, above, zero), cast(v, work)) / total, q.dtype)
+    return cast(matmul(xp.where(seen, above, zero), cast(v, work)) / total, q.dtype)
 
 
 def _elu(x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from posref.core.arrays import Array, cast, library, repeat_heads, wide
 from posref.core.checks import check_broadcast, check_positions, check_real, check_rotated, check_rows, check_word
+from posref.core.products import matmul
 from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import check_scaling
@@ -154,5 +155,5 @@ def rotated_values(
     values = rotated(cast(v, work), k_positions, inverse=False)
     values = repeat_heads("rotated_values", values, weights.shape[-3]) if weights.ndim > 2 else values
     check_broadcast("rotated_values", "leading axes of weights and v", weights.shape[:-2], values.shape[:-2])
-    mixed = xp.matmul(cast(weights, work), values)
+    mixed = matmul(cast(weights, work), values)
     return cast(rotated(mixed, q_positions, inverse=True), weights.dtype)

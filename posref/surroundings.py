@@ -1,0 +1,108 @@
+"""
+Calls that depend on nothing around them: modes of a library in which it raises errors, and arrays that are not plain.
+
+NumPy can be set to raise an error where a number underflows, and JAX where dtypes or ranks differ or a NaN occurs on the way. A
+definition that meets such an error is computed again without that setting, so its values are the same in every mode. Settings
+that change values without an error are those of products (`posref.core.products`).
+
+Sparse tensors, and others that are not plain, are refused in a sentence. Settings and arrays are looked at after an error
+alone: a call that meets none pays nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from functools import wraps
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+NEUTRAL = {  # of JAX: what each setting must be so that it raises no error, and the context manager that sets it
+    "jax_numpy_dtype_promotion": ("numpy_dtype_promotion", "standard"),
+    "jax_numpy_rank_promotion": ("numpy_rank_promotion", "allow"),
+    "jax_debug_nans": ("debug_nans", False),
+    "jax_debug_infs": ("debug_infs", False),
+}
+
+
+def undisturbed(function: F, names: tuple[str, ...]) -> F:
+    """
+    Return a definition that gives the same values whatever its library is set to, and refuses odd arrays in a sentence.
+
+    `names` are those of its array arguments, in their order.
+    """
+
+    @wraps(function)
+    def computed(*arrays: Any, **options: Any) -> Any:
+        try:
+            return function(*arrays, **options)
+        except Exception as error:
+            named = {**dict(zip(names, arrays, strict=False)), **{name: options[name] for name in names if name in options}}
+            if not str(error).startswith(f"{function.__name__}: "):
+                check_plain(function.__name__, named, error)
+            settings = neutral(named.values(), error)
+            if not settings:
+                raise
+        with ExitStack() as stack:
+            for setting in settings:
+                stack.enter_context(setting)
+            return function(*arrays, **options)
+
+    return computed  # type: ignore[return-value]  # it has the signature of what it wraps
+
+
+def neutral(arrays: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
+    """Return contexts without the settings of the library of `arrays` that may have raised an error; none if none can have."""
+    roots = {type(array).__module__.partition(".")[0] for array in arrays}
+    if "numpy" in roots and isinstance(error, FloatingPointError | RuntimeWarning):
+        import numpy as np
+
+        return [np.errstate(all="ignore")]
+    if roots.isdisjoint(("jax", "jaxlib")):
+        return []
+    import jax
+
+    changed = [of for name, of in NEUTRAL.items() if getattr(jax.config, name) != of[1]]
+    return [getattr(jax, manager)(value) for manager, value in changed]
+
+
+def check_plain(function: str, arrays: dict[str, Any], error: Exception) -> None:
+    """Raise, from an error that a library raised, if an array is of a kind that no definition takes."""
+    for argument, array in arrays.items():
+        if oddity(array):
+            raise TypeError(not_plain(function, argument, array)) from error
+
+
+def not_plain(function: str, argument: str, array: Any) -> str:
+    """Return the sentence that refuses an array that is not plain."""
+    return f"{function}: {argument} must be a plain array of numbers; got {oddity(array)}."
+
+
+def oddity(array: Any) -> str:
+    """Return what an array is that is not plain, and the remedy, or nothing."""
+    kind, dtype = type(array), getattr(array, "dtype", None)
+    if isinstance(array, list | tuple):
+        return f"a {kind.__name__}. Convert it with the library's asarray"
+    if subclass_of_numpy(kind):
+        return f"{kind.__module__}.{kind.__qualname__}, which computes otherwise. numpy.asarray gives its numbers alone"
+    if kind.__module__ == "numpy" and getattr(dtype, "type", kind).__module__ == "ml_dtypes":
+        return f"{dtype}, with which NumPy does not compute. Convert it with astype(numpy.float32)"
+    if kind.__module__ == "numpy" and getattr(dtype, "kind", "f") not in "biufc":
+        return f"{dtype}, which are no numbers. Convert it with astype(numpy.float32)"
+    if kind.__module__.partition(".")[0] != "torch" or dtype is None:
+        return ""
+    if array.is_nested:
+        return "a nested tensor. Convert it with torch.nested.to_padded_tensor"
+    if array.is_quantized:
+        return "a quantized tensor. Convert it with dequantize()"
+    if str(array.layout) != "torch.strided":
+        return f"a tensor of layout {array.layout}. Convert it with to_dense()"
+    if array.is_neg() or array.is_conj():
+        return "a view with a sign that is not applied yet. Apply it with resolve_neg() or resolve_conj()"
+    if "float8" in str(dtype) or "float4" in str(dtype):
+        return f"{dtype}, with which PyTorch does not compute. Convert it with to(torch.float32)"
+    return ""
+
+
+def subclass_of_numpy(kind: type) -> bool:
+    """Return whether arrays of a type are NumPy's with other arithmetic, such as masked ones. Those in a file are not."""
+    bases = [(base.__module__, base.__name__) for base in kind.__mro__]
+    return ("numpy", "ndarray") in bases[1:] and ("numpy", "memmap") not in bases
