@@ -80,6 +80,7 @@ class Suite(pytest.Collector):
         self.tier = given["tier"] or "core"
         choice = Choice(tier=self.tier, op=given["op"])
         names = choice.operations()
+        self.by_name = bool(given["op"])
         self.missing = [op for op in names if not self.target.has(op)]
         everything = choice.cases([op for op in names if op not in self.missing])
         for op in dict.fromkeys(case.op for case in everything):
@@ -98,7 +99,7 @@ class Suite(pytest.Collector):
         for (op, dtype), cases in self.cases.items():
             found += [CaseItem.from_parent(self, name=f"{case.id}[{dtype}]", case=case, dtype=dtype) for case in cases]
             found.append(OperationItem.from_parent(self, name=f"{op}[{dtype}]", key=(op, dtype)))
-        return found
+        return found + [MissingItem.from_parent(self, name=op) for op in self.missing if self.by_name]
 
     def result(self, case: LoadedCase, dtype: str) -> CaseResult:
         """Return the verdict of a case; all chosen ones of its operation are asked at once, since they decide its scope."""
@@ -217,6 +218,23 @@ class OperationItem(CaseItem):
         """Return whether every case that was refused is expected to fail."""
         reasons = [self.parent.expected.reason(f"{case}[{dtype}]") for case, dtype in scope.refused]
         return bool(reasons) and None not in reasons
+
+
+class MissingItem(pytest.Item):
+    """A test that fails: an operation was asked by name, and the implementation lacks it."""
+
+    def runtest(self) -> None:
+        """Raise."""
+        msg = f"missing: the implementation has no {self.name}, which --posref-op asks for"
+        raise CaseFailure(msg)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the sentence without a traceback into posref."""
+        return str(excinfo.value)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Return the name of the test for pytest's report."""
+        return Path("posref"), None, self.name
 
 
 class CaseFailure(Exception):

@@ -129,3 +129,9 @@ def test_nothing_is_loaded_where_it_is_not_used(pytester: pytest.Pytester) -> No
     code = "import pytest, sys; sys.exit(pytest.main(['-p', 'no:cacheprovider', '-q']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=pytester.path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_an_operation_that_is_asked_by_name_and_missing_fails(pytester: pytest.Pytester) -> None:
+    found, text = outcomes(pytester, "--posref-op", "alibi")
+    assert found == {"failed": 1}
+    assert "missing: the implementation has no alibi, which --posref-op asks for" in text
