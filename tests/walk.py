@@ -75,7 +75,10 @@ def walk_of_golden() -> Counter[str]:
 
 
 if __name__ == "__main__":
-    found = {"check": walk_of_check, "golden": walk_of_golden}[sys.argv[1]]()
+    walks = {"check": walk_of_check, "golden": walk_of_golden}
+    if len(sys.argv) != 2 or sys.argv[1] not in walks:
+        sys.exit(f"usage: python tests/walk.py {' | '.join(walks)}")
+    found = walks[sys.argv[1]]()
     for name in sorted(found):
         print(f"{found[name]:8} {name}")
     print(f"{len(found)} files")
