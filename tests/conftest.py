@@ -115,8 +115,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def interruptible() -> None:
-    """Have a child process heed ctrl-c, also where the tests run in the background of a script: shells ignore it there."""
+    """Have a child process heed ctrl-c and a closed terminal, also where a script or nohup ignores them for the tests."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
