@@ -43,7 +43,7 @@ def facts(op: str) -> dict[str, str]:
         "acts on": acts_on(REGISTRY[op]),
         **{name: _of_options(probes, test) for name, test in TESTS.items()},
         "axes": _axes(op),
-        "learned": ", ".join(_learned(op)),
+        "weights": ", ".join(_learned(op)),
         "size": _size(REGISTRY[op]),
     }
 

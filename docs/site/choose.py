@@ -14,7 +14,7 @@ TABLE = model_table()
 UNKNOWN = "as in timm's model"
 COLUMNS = {  # of the table: the fact, and its heading
     "acts on": "acts on", "relative": "only offsets count", "direction": "before differs from after", "bounded": "bounded",
-    "decays": "falls with distance", "past its table": "any position", "axes": "axes", "learned": "learned numbers",
+    "decays": "falls with distance", "past its table": "any position", "axes": "axes", "weights": "learned numbers",
     "since": "since", "model types": "model types",
 }  # fmt: skip
 INTRODUCTION = """\

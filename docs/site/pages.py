@@ -26,7 +26,7 @@ import stored
 import symptoms
 from trackers import references
 
-from posref import plots, rope
+from posref import plots, rope, sinusoidal
 from posref.about import ABOUT
 from posref.conformance.comparison.table import encodings
 from posref.conformance.evidence.deviations import DEVIATIONS
@@ -259,8 +259,8 @@ def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
     _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
-    for op, kind in (("sinusoidal", "distance"), ("rope", "bound")):
-        _both(plots.chart(op, kind), folder / f"course-{kind}.svg")
+    for function, kind in ((sinusoidal, "distance"), (rope, "bound")):
+        _both(plots.chart(function.__name__, kind), folder / f"course-{kind}.svg")
     for notebook in notebooks.NAMES:
         for name, chart in notebooks.charts(notebook):
             _both(chart, folder / f"{name}.svg")

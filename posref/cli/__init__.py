@@ -107,7 +107,7 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
         with _errors():
             msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
             raise TargetError(msg)
-    columns = ("acts on", "relative", "direction", "bounded", "decays", "axes", "learned")
+    columns = ("acts on", "relative", "direction", "bounded", "decays", "axes", "weights")
     table = _table("encoding", "title", *columns)
     for row in rows:
         table.add_row(*(_escape(str(row[name]) or "-") for name in ("name", "title", *columns)))
