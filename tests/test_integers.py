@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Library, opened
 from sample import smoke
+from sampling import few, share
 
 import posref
 from posref.bias.t5_buckets import one_sided
@@ -19,8 +20,9 @@ from posref.spec import REGISTRY, Axes, Encoding, Integer
 DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
 LARGE = (20_000, 2**31 - 1)
 OPS = [op for op, record in REGISTRY.items() if any(axes.kind in ("integer", "position") for axes in record.arrays.values())]
+REFUSED = ("must be signed integers; got", "must be integers that int")  # of unsigned ones
 SLOW = ("jax", "array_api_strict")
-LIBRARIES = ("numpy", "torch", *(pytest.param(name, marks=pytest.mark.thorough) for name in SLOW))
+LIBRARIES = ("numpy", "torch", *SLOW)
 
 
 def places_of(op: str) -> list[str]:
@@ -101,7 +103,7 @@ def wrong(library: Library, op: str) -> Iterator[str]:
             for moved in zip(*some, strict=True):
                 narrow = call.inputs | dict(zip(places, moved, strict=True))
                 got = computed(library, op, narrow, params)
-                if isinstance(got, str) and f"got {dtype}" in got.replace("torch.", ""):
+                if isinstance(got, str) and dtype[0] == "u" and any(words in got for words in REFUSED):
                     continue
                 wide = {n: x.astype(np.int64) if n in places else x for n, x in narrow.items()}
                 want = computed(library, op, wide, params)
@@ -109,8 +111,7 @@ def wrong(library: Library, op: str) -> Iterator[str]:
                     yield f"{op} of {dtype} with {params}: {got}, not {want}"
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-@pytest.mark.parametrize("op", OPS)
+@few(12, ("op", "name"), share([(op, name) for name in LIBRARIES for op in OPS]))
 def test_every_integer_dtype_has_the_values_of_int64(op: str, name: str) -> None:
     with opened(name) as library:
         assert not list(wrong(library, op))

@@ -65,7 +65,7 @@ MODES: dict[str, dict[str, Mode]] = {
         "products in bfloat16": switched(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
         "products in TF32": switched(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "high"),
         "allow_tf32": switched(tf32, lambda on: setattr(torch.backends.cuda.matmul, "allow_tf32", on), True),
-        "another device": switched(torch.get_default_device, torch.set_default_device, "meta"),
+        "another device": lambda: torch.device("meta"),
         "another default dtype": switched(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
         "deterministic": switched(torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True),
         "inference": torch.inference_mode,

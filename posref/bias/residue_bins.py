@@ -99,8 +99,8 @@ def residue_bins(
     Raises
     ------
     ValueError
-        If indices are not integers or have no axis, `same` is not boolean or does not fit, `left` or `right` is below 0, or a
-        word is unknown.
+        If indices are not integers or have no axis, `same` is not boolean or does not fit, `left` or `right` is below 0, their
+        sum is beyond the indexing dtype, or a word is unknown.
 
     Notes
     -----
@@ -127,6 +127,10 @@ def residue_bins(
     check_tokens(name, q_residues=q_residues, k_residues=k_residues)
     q, k = whole(name, "q_residues", q_residues), whole(name, "k_residues", k_residues)
     offsets = distances(q, k) if order == "query_minus_key" else -distances(q, k)
+    most = namespace(offsets).iinfo(offsets.dtype).max
+    if left + right >= most:
+        msg = f"{name}: left + right must be below {most}, which bins of {offsets.dtype} reach; got {left + right}."
+        raise ValueError(msg)
     bins = offset_bins(offsets, left=left, right=right)
     bins = bins + 1 if outside == "first" else bins
     if same is None:

@@ -310,7 +310,8 @@ def check_signs(function: str, argument: str, positions: Array) -> None:
     """Raise for unsigned integers as wide as the indexing dtype: their upper half would wrap around below zero."""
     xp, index = namespace(positions), index_dtype(positions)
     if xp.isdtype(positions.dtype, "unsigned integer") and xp.iinfo(positions.dtype).bits >= xp.iinfo(index).bits:
-        msg = f"{function}: {argument} must be integers that {index} can hold; got {positions.dtype}. Convert them to {index}."
+        needed, given = (str(dtype).rpartition(".")[2] for dtype in (index, positions.dtype))
+        msg = f"{function}: {argument} must be integers that {needed} can hold; got {given}. Convert them to {needed}."
         raise ValueError(msg)
 
 
