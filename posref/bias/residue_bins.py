@@ -9,6 +9,7 @@ from posref.types import AnyArray, ArrayOf, T
 
 Order = Literal["query_minus_key", "key_minus_query"]
 Outside = Literal["last", "first"]
+MOST = 2**31 - 1
 ORDERS: tuple[Order, ...] = get_args(Order)
 OUTSIDES: tuple[Outside, ...] = get_args(Outside)
 
@@ -100,7 +101,7 @@ def residue_bins(
     ------
     ValueError
         If indices are not integers or have no axis, `same` is not boolean or does not fit, `left` or `right` is below 0, their
-        sum is beyond the indexing dtype, or a word is unknown.
+        sum is 2**31 - 1 or more, or a word is unknown.
 
     Notes
     -----
@@ -127,9 +128,8 @@ def residue_bins(
     check_tokens(name, q_residues=q_residues, k_residues=k_residues)
     q, k = whole(name, "q_residues", q_residues), whole(name, "k_residues", k_residues)
     offsets = distances(q, k) if order == "query_minus_key" else -distances(q, k)
-    most = namespace(offsets).iinfo(offsets.dtype).max
-    if left + right >= most:
-        msg = f"{name}: left + right must be below {most}, which bins of {offsets.dtype} reach; got {left + right}."
+    if left + right >= MOST:
+        msg = f"{name}: left + right must be below {MOST}, so that integers of 32 bits hold every bin; got {left + right}."
         raise ValueError(msg)
     bins = offset_bins(offsets, left=left, right=right)
     bins = bins + 1 if outside == "first" else bins
