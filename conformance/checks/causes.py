@@ -16,7 +16,7 @@ from ..experiments.sentences import essential, sentence, words
 from ..experiments.walk import Cause, Experiment
 from ..model import Answer, Operation
 from .case_run import STATE_HINT
-from .learned_scope import Trials, described
+from .learned_scope import ROUNDS, Trials, described
 from .scope import Asked
 from .scope_result import asked_cases
 
@@ -107,5 +107,6 @@ def _learn(trial: Experiment, every: Sequence[Asked], verdict: str) -> None:
     """Walk from the cases of one verdict."""
     failing = [one for one in every if one.verdict == verdict]
     cases = described(trial, failing)
-    trial.learn(VERDICTS[verdict], [call for one in failing for call in cases[one.id]])
-    trial.predict((VERDICTS[verdict],))
+    for _ in range(ROUNDS):
+        trial.learn(VERDICTS[verdict], [call for one in failing for call in cases[one.id]])
+        trial.predict((VERDICTS[verdict],))

@@ -28,6 +28,7 @@ CALLS = 500  # of one operation, at most
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
 })  # fmt: skip
+ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases without a cause
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps"}  # fmt: skip
@@ -108,12 +109,13 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     refused = [one for one in every if not one.answered]
     cases = described(trial, every)
     begun = [one for one in refused if one.case.kind != "vjp" and all(map(_has_values, one.case.calls))]
-    trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
-    trial.complete(REFUSED, PLACES)
-    trial.alone(REFUSED, ("option ", "array "))
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
-    trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)
-    trial.predict((REFUSED,))
+    for _ in range(ROUNDS):
+        trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
+        trial.complete(REFUSED, PLACES)
+        trial.alone(REFUSED, ("option ", "array "))
+        trial.hold_to([call for one in passed for call in cases[one.id]], REFUSED)
+        trial.predict((REFUSED,))
     whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     causes = [essential(cause) for cause in whole]
     holding = {id(cause): full.holds for cause, full in zip(causes, whole, strict=True)}
@@ -129,7 +131,8 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     told, left = list[Restriction](), refused
     for one, is_plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        if outside or is_plain or (one.fresh[0] and not one.covers):
+        is_new = not any(one.text and one.text == before.text for before in told)
+        if outside or (is_new and (is_plain or (one.fresh[0] and not one.covers))):
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left

@@ -18,6 +18,7 @@ from typing import Any
 from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
+from .records import WORDS as NAMES
 from .records import Features, domains, is_number, quantities
 from .rules import Numbers, Rule, fitting, independent, parted
 
@@ -370,7 +371,7 @@ class Experiment:
         Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
         """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
-        names, direct = self._moving(found, numbers), {name.split(" ", 1)[-1] for name in numbers}
+        names, direct = self._moving(found, numbers), {NAMES.get(n, n) for n in (name.split(" ", 1)[-1] for name in numbers)}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
 
         def rules() -> list[Rule]:
