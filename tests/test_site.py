@@ -143,7 +143,7 @@ def test_an_encoding_is_chosen_by_need_or_by_facts(source: Path) -> None:
 SAYS = {  # what a page has, and what it has not
     "index": (("posref.rope_from_config(config)", "(positions-float16)"), ("\n{",)),
     "guides/extension": (("[`rope_frequencies`](../encodings/rope_frequencies.md)",), ()),
-    "encodings/mrope": (("(../guides/multimodal.md)",), ("(../guides/cache.md)",)),
+    "encodings/mrope": (("(../guides/multimodal.md)", "(../guides/cache.md)"), ()),
     "encodings/learned": (("Results must be exact in every class.",), ()),
     "encodings/rope": (("\n- positions-float16 (", "(../notebooks/rope.md)"), ()),
     "encodings/rotary_linear_attention": (("(../notebooks/rope.md)",), ()),

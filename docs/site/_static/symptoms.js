@@ -21,7 +21,8 @@
   const item = (entry) => {
     const link = document.createElement("a");
     link.href = `#${entries[entry].id}`;
-    link.textContent = entries[entry].querySelector("h3").firstChild.data;
+    const words = [...entries[entry].querySelector("h3").childNodes].filter((node) => !node.classList?.contains("headerlink"));
+    link.textContent = words.map((node) => node.textContent).join("");
     const row = document.createElement("li");
     row.append(link);
     return row;
