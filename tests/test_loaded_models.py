@@ -1,6 +1,8 @@
 """A loaded model against its file: clean models have no difference, planted mistakes are named with their layers."""
 
 import json
+import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,14 @@ import transformers
 from click.testing import CliRunner
 from loaded_faults import FILES, KINDS, Make, makes, verdict
 from loaded_models import small_config, small_model
-from sampling import few, share
+from sampling import few
 
 from posref.cli import cli
 from posref.conformance.errors import TargetError
 from posref.testing import assert_model
 
-PLANTED = [(kind, make) for make in makes([]) for kind in KINDS]
+MAKES = list(makes([]))
+MODELS = 2
 
 
 def name(value: Any) -> str:
@@ -28,17 +31,24 @@ def quiet() -> None:
     transformers.utils.logging.set_verbosity_error()
 
 
-@few(4, "make", list(makes([])), ids=name)
+@few(4, "make", MAKES, ids=name)
 def test_a_clean_model_has_no_difference(make: Make) -> None:
     report = assert_model(make.model(), make.file)
     assert {what for _, _, what in report.judged} & {"rotation", "mask", "attention", "bias"}
 
 
-@few(12, ("kind", "make"), share(PLANTED, part=0.4), ids=name)
-def test_a_planted_mistake_is_named_with_its_layers(kind: str, make: Make) -> None:
-    planted = KINDS[kind](make)
-    if planted is not None:
-        assert verdict(planted) == "reported"
+@few(4, "kind", KINDS)
+def test_a_planted_mistake_is_named_with_its_layers(kind: str) -> None:
+    """In two models that can have it, drawn by the seed of the run."""
+    found = []
+    for make in random.Random(f"{kind}/{os.environ.get('POSREF_SEED', '0')}").sample(MAKES, len(MAKES)):
+        planted = KINDS[kind](make)
+        if planted is not None:
+            found.append((name(make), verdict(planted)))
+        if len(found) == MODELS:
+            break
+    assert found
+    assert [one for one in found if one[1] != "reported"] == []
 
 
 @pytest.fixture

@@ -78,12 +78,13 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
             text = f"it {verb} a fresh call, {case.id} with other numbers: {asker.said}"
             _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
             return answered + refused
-    if refused and not answered and op not in stated and not (narrow or trials.right.get(op)):  # a table of the suite's answers
-        _decide(own, "selective", f"it refuses a fresh call, {op} with other numbers, as all {refused}: {asker.said}")
-    if narrow and refused and not answered and not trials.right.get(op):
+    if refused and not answered and op not in stated and not trials.right.get(op):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
-        text = f"it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
-        _decide(own, NARROW, f"its scope is too narrow: {text}")
+        if narrow:
+            text = f"it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
+            _decide(own, NARROW, f"its scope is too narrow: {text}")
+        else:  # every stored case is answered, and nothing besides
+            _decide(own, "selective", f"it refuses a fresh call, {case.id} with other numbers: {asker.said}")
     return answered + refused
 
 

@@ -18,8 +18,7 @@ from typing import Any
 from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
-from .records import WORDS as NAMES
-from .records import Features, domains, is_number, quantities
+from .records import WORDS, Features, domains, is_number, quantities
 from .rules import Numbers, Rule, fitting, independent, parted
 
 CAUSES = 20  # of an outcome of one operation
@@ -31,7 +30,7 @@ PARTING = 24  # calls that are asked to tell rules apart
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
-WORDS = 12  # values of a feature that is asked about as a word
+VALUES = 12  # of a feature that is asked about as a word
 
 
 @dataclass
@@ -299,8 +298,8 @@ class Experiment:
             numeric = [value for value in others if is_number(value)]
             is_list = isinstance(found.bad[name], tuple)
             is_word = not is_list and not (is_number(found.bad[name]) and len(numeric) > 2)
-            few = list({kind_of(value): value for value in reversed(others)}.values())[:WORDS]
-            few = few if is_word else others[:WORDS] if is_list else numeric[:1] + numeric[len(numeric) // 2 :][:1]
+            few = list({kind_of(value): value for value in reversed(others)}.values())[:VALUES]
+            few = few if is_word else others[:VALUES] if is_list else numeric[:1] + numeric[len(numeric) // 2 :][:1]
             outcomes = [self._ask(found.kind)(self.changed(found.bad, name, value)) for value in few]
             if not any(self._is_good(found.kind, outcome) for outcome in outcomes):
                 continue
@@ -371,7 +370,7 @@ class Experiment:
         Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
         """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
-        names, direct = self._moving(found, numbers), {NAMES.get(n, n) for n in (name.split(" ", 1)[-1] for name in numbers)}
+        names, direct = self._moving(found, numbers), {WORDS.get(n, n) for n in (name.split(" ", 1)[-1] for name in numbers)}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
 
         def rules() -> list[Rule]:

@@ -1,4 +1,4 @@
-"""What a model's file says of each layer of a part: its rotation, mask, scale, sinks, softcap and bias."""
+"""Reads what a model's file says of each layer of a part: its rotation, mask, scale, sinks, softcap and bias."""
 
 from __future__ import annotations
 

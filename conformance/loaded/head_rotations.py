@@ -1,4 +1,4 @@
-"""What a layer rotates, against the options that the file gives this layer; where it differs, near options that fit."""
+"""Judges what a layer rotates by the options that the file gives it, and finds near options that fit where it differs."""
 
 from __future__ import annotations
 
