@@ -55,5 +55,5 @@ def test_a_failure_that_does_not_repeat_is_no_state(again: str, said: bool, monk
     operation: Any = SimpleNamespace(diagnosis={"text": "unexplained"}, dtype="float32")
     monkeypatch.setattr(case_run, "_suspected", lambda *given: SimpleNamespace(case=None, alone=None, words="the call"))
     monkeypatch.setattr(case_run, "_verdict", lambda asked, case, dtype: "pass" if asked is new else again)
-    case_run.tell_of_state([(operation, [])], target)
+    case_run.report_state([(operation, [])], target)
     assert ("depend on the calls before" in operation.diagnosis["text"]) == said

@@ -12,9 +12,9 @@ from sampling import few, share
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
 from posref.conformance.checks.learned_scope import Trials
+from posref.conformance.experiments.cause_search import Cause, Experiment
+from posref.conformance.experiments.number_rules import Rule, independent
 from posref.conformance.experiments.records import Features, domains, is_number, quantities, read
-from posref.conformance.experiments.rules import Rule, independent
-from posref.conformance.experiments.walk import Cause, Experiment
 from posref.conformance.model import Call
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY

@@ -165,7 +165,7 @@ class Trial:
     words: str
 
 
-def tell_of_state(operations: Pairs, target: Target) -> None:
+def report_state(operations: Pairs, target: Target) -> None:
     """
     Say in the diagnosis of an operation that its failures depend on earlier calls, where a case shows it.
 

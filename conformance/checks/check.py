@@ -18,13 +18,13 @@ from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
-from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, tell_of_state
-from .causes import tell_of_causes
+from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
 from .choice import Choice
+from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
 from .learned_scope import CALLS, Progress, Trials
 from .scope import ENOUGH
-from .scope_result import settle, stated_scope, tell_of_scope
+from .scope_result import report_scope, settle, stated_scope
 from .summary import finish
 
 if TYPE_CHECKING:
@@ -182,10 +182,10 @@ def _check(
         notes.append("the scope comes from stored cases alone, without experiments")
     finish(operations)
     if complete:
-        tell_of_causes(operations, trials)
-    tell_of_scope(operations, stated)
+        report_failure_causes(operations, trials)
+    report_scope(operations, stated)
     if complete:
-        tell_of_state(operations, target)
+        report_state(operations, target)
     trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done

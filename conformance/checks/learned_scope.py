@@ -14,10 +14,10 @@ from typing import Any
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
+from ..experiments.cause_search import Cause, Experiment, is_scaling
+from ..experiments.cause_wording import essential, is_vague, what_is_left
+from ..experiments.number_rules import Numbers, Rule
 from ..experiments.records import Features, is_number, quantities, read
-from ..experiments.rules import Numbers, Rule
-from ..experiments.sentences import essential, is_vague, what_is_left
-from ..experiments.walk import Cause, Experiment, is_scaling
 from ..model import Call
 from ..targets.base import Target
 from ..traits import DEFAULT, GIVEN, SHARES, defaults, numbers_or_none, vocabulary

@@ -22,9 +22,9 @@ import numpy as np
 
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
+from ..experiments.cause_search import Experiment
+from ..experiments.cause_wording import sentence
 from ..experiments.records import Features, read
-from ..experiments.sentences import sentence
-from ..experiments.walk import Experiment
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
 from ..traits import Traits, defaults, in_dtype, main_array, traits_of
@@ -88,7 +88,7 @@ def settle(
                     case.verdict, case.message = "selective", f"{inside}: {case.message}"
 
 
-def tell_of_scope(operations: Pairs, stated: Stated) -> None:
+def report_scope(operations: Pairs, stated: Stated) -> None:
     """Say in the diagnosis of an operation which failing cases lie outside the scope that it states, where it must refuse."""
     for operation, answers in operations:
         if operation.diagnosis is None or operation.op not in stated:

@@ -28,8 +28,8 @@ from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
 from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
+from ..experiments.cause_search import Experiment
 from ..experiments.records import make, part, quantities, read
-from ..experiments.walk import Experiment
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
 from ..proof.evaluation import askable

@@ -18,8 +18,8 @@ from typing import Any
 from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
+from .number_rules import Numbers, Rule, fitting, independent, parted
 from .records import WORDS, Features, domains, is_number, quantities
-from .rules import Numbers, Rule, fitting, independent, parted
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside

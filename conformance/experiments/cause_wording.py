@@ -10,8 +10,8 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..suite.axes import alternatives
+from .cause_search import Cause, kind_of
 from .records import WORDS, is_number
-from .walk import Cause, kind_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
 FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, WRONG
-from ..experiments.sentences import essential, sentence, words
-from ..experiments.walk import Cause, Experiment
+from ..experiments.cause_search import Cause, Experiment
+from ..experiments.cause_wording import essential, sentence, words
 from ..model import Answer, Operation
 from .case_run import STATE_HINT
 from .learned_scope import ROUNDS, Trials, described
@@ -28,7 +28,7 @@ UNSTEADY = "The same calls come out otherwise in a new process, in another order
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
-def tell_of_causes(operations: Pairs, trials: Trials) -> None:
+def report_failure_causes(operations: Pairs, trials: Trials) -> None:
     """Add to the diagnosis of every operation that names no mistake which calls are wrong, as experiments found it."""
     if not trials.can_ask():
         return
