@@ -107,3 +107,16 @@ def test_a_rule_that_another_implies_is_left_out() -> None:
     step, other = Rule("keys", "no multiple", (4.0,)), Rule("keys", "other", (4.0,))
     assert independent([other, step, step]) == [step]
     assert independent([step, Rule("keys", "least", (9.0,))]) == [step, Rule("keys", "least", (9.0,))]
+
+
+def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
+    """LongRoPE without mscales. Records that the definition refuses too come out as neither, and are asked once."""
+    reference = REGISTRY["rope_frequencies"].function
+
+    def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None, length: int | None = None) -> Any:
+        if type(scaling).__name__ != "LongRoPE" or scaling.short_mscale is not None or scaling.long_mscale is not None:
+            raise Unsupported
+        return reference(dim, base=base, scaling=scaling, length=length)
+
+    report = check(SimpleNamespace(rope_frequencies=rope_frequencies, scalings=("LongRoPE",), __name__="narrow"))
+    assert report.conformant

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, WRONG
-from ..experiments.cause_search import Cause, Experiment
+from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import essential, sentence, words
 from ..model import Answer, Operation
 from .case_run import STATE_HINT
@@ -63,6 +63,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     for verdict in sorted(verdicts, key=lambda word: word not in ENDED):
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
+    causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
     if not causes:
         return ""
     if not trial.steady(causes):

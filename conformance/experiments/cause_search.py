@@ -23,6 +23,7 @@ from .records import WORDS, Features, domains, is_number, quantities
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
+FEWEST = 2  # calls that must have come as predicted, for a cause to be told
 DRAWS = 60  # records that are drawn for them at most
 MASKED = 0.1  # of right calls may meet the rule of wrong ones: their values are weak
 NUMBERS = ("size ", "option ", "start")  # how the names of features begin that may be numbers
@@ -59,6 +60,11 @@ class Cause:
         return all(name in record and self._shows(name, record[name]) for name in self.shows) and all(
             rule.holds(numbers) for rule in self.rules
         )
+
+    @property
+    def stands(self) -> bool:
+        """Return whether fresh calls came as predicted: all, or all of many but one, since a wrong call may be right."""
+        return self.true >= self.asked - (self.kind == WRONG and self.asked >= FRESH)
 
     def _shows(self, name: str, value: Any) -> bool:
         """Return whether the outcome comes with a value; of one that was not asked, whether it does with all of its kind."""
@@ -237,6 +243,15 @@ class Experiment:
     def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
         """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
         shows, lacks = found.shows.setdefault(name, []), found.lacks.setdefault(name, [])
+        self._sort(found, name, values)
+        mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
+        left = [value for value in self.domains[name] if kind_of(value) in mixed]
+        if left and found.kind not in ENDED and is_scaling(left[0]):
+            self._sort(found, name, left)  # of a type of records some: each is asked
+
+    def _sort(self, found: Cause, name: str, values: Iterable[Any]) -> None:
+        """Ask each value of a feature once, and sort it by the outcome."""
+        shows, lacks = found.shows[name], found.lacks[name]
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
             if repr(value) in map(repr, (*shows, *lacks)):
                 continue
@@ -245,10 +260,6 @@ class Experiment:
                 shows.append(value)
             elif self._is_good(found.kind, outcome):
                 lacks.append(value)
-        mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
-        left = [v for v in self.domains[name] if kind_of(v) in mixed and repr(v) not in map(repr, (*shows, *lacks))]
-        if left and found.kind not in ENDED and is_scaling(left[0]):
-            self._sweep(found, name, left)  # of a type of records some: each is asked
 
     def changed(self, record: Features, name: str, value: Any) -> Features:
         """Return a record with another value of a feature, and lists of as many entries beside a list, where it needs them."""
@@ -428,7 +439,8 @@ class Experiment:
             if narrower is not None:
                 self.causes.append(narrower)
                 narrower.told = True
-                if self._predict(narrower) is not None:
+                self._predict(narrower)
+                if not narrower.stands:
                     self.causes.remove(narrower)
 
     def _predict(self, cause: Cause) -> Features | None:
@@ -459,7 +471,7 @@ class Experiment:
             cause.true += (outcome == cause.kind) is has
             if has and outcome != cause.kind:
                 missed = missed or record
-        return missed if cause.true < cause.asked - (cause.kind == WRONG) else None
+        return None if cause.stands else missed
 
     def _drawn(self, record: Features, cause: Cause, *, keep: bool) -> Features:
         """Return a record with some features drawn anew; to `keep` the cause, none of its own but by another value of it."""
