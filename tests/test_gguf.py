@@ -4,9 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
-from posref import alibi, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
+from posref import alibi, from_config, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
 from posref.gguf import GGUF_LAYOUTS
+from posref.models.arguments import Entry
 
 
 def of(arch: str, **keys: Any) -> dict[str, Any]:
@@ -99,18 +101,151 @@ def test_divisors_at_every_length_are_llama_3_1() -> None:
         assert gain == 1.0
 
 
-def test_the_layers_of_a_file_are_those_of_the_configuration() -> None:
-    sizes = {"hidden_size": 4096, "num_attention_heads": 32, "head_dim": 128, "rope_theta": 1e4}
-    for arch, name, count, more in (
-        ("smollm3", "smollm3", 36, {}),
-        ("cohere2", "cohere2", 32, {"sliding_window": 4096, "sliding_window_pattern": 4}),
-        ("exaone4", "exaone4", 64, {"sliding_window": 4096, "sliding_window_pattern": 4}),
-    ):
-        config = {"model_type": name, "num_hidden_layers": count, **sizes, **more}
-        metadata = of(arch, block_count=count, attention__sliding_window=4096)
-        still = [rope_from_config(config, layer=layer) is None for layer in range(count)]
-        assert [rope_from_gguf(metadata, layer=layer) is None for layer in range(count)] == still
-        assert 0 < sum(still) < count
+SIZES = {"hidden_size": 4096, "num_attention_heads": 32, "head_dim": 128, "rope_theta": 1e4, "sliding_window": 4096}
+KINDS = ["conv", "conv", "full_attention"] * 8
+LAYERS: dict[str, tuple[str, int, dict[str, Any], dict[str, Any]]] = {  # type, layers, and more of the config and the file
+    "smollm3": ("smollm3", 36, {}, {}),
+    "cohere2": ("cohere2", 32, {"sliding_window_pattern": 4}, {}),
+    "exaone4": ("exaone4", 64, {"sliding_window_pattern": 4}, {}),
+    "qwen3next": ("qwen3_next", 24, {}, {}),
+    "lfm2": ("lfm2", 24, {"layer_types": KINDS}, {"attention__head_count_kv": [8 * (kind != "conv") for kind in KINDS]}),
+    "qwen35": ("qwen3_5_text", 24, {"head_dim": 256}, {"rope__dimension_sections": [11, 11, 10, 0], "rope__dimension_count": 64}),
+}
+
+
+def still(answer: dict[str, list[Entry | None]], count: int) -> list[bool]:
+    """Return which layers have no positions."""
+    entries = answer["text"]
+    return [entry is None for entry in (entries if len(entries) > 1 else entries * count)]
+
+
+@pytest.mark.parametrize("arch", LAYERS)
+def test_the_layers_of_a_file_are_those_of_the_configuration(arch: str) -> None:
+    name, count, more, keys = LAYERS[arch]
+    config = from_config({"model_type": name, "num_hidden_layers": count, **SIZES, **more})
+    file = from_gguf(of(arch, block_count=count, attention__sliding_window=4096, **keys))
+    assert still(file, count) == still(config, count)
+    assert 0 < sum(still(file, count)) < count
+
+
+def test_a_file_that_lists_its_recurrent_layers_is_believed() -> None:
+    listed = [True, False, False, True]
+    assert still(from_gguf(of("qwen3next", block_count=4, attention__recurrent_layers=listed)), 4) == listed
+    every = of("minimax-01", block_count=16, nextn_predict_layers=2)
+    for file, expected in ((every, [7, 14, 15]), (every | {"minimax-01.full_attention_interval": 3}, [2, 5, 8, 11, 14, 15])):
+        assert [layer for layer, none in enumerate(still(from_gguf(file), 16)) if not none] == expected
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "sections"), [("qwen2vl", "qwen2_vl_text", [16, 24, 24, 0]), ("qwen3vl", "qwen3_vl_text", [24, 20, 20, 0])]
+)
+def test_several_axes_are_those_of_the_configuration(arch: str, name: str, sections: list[int]) -> None:
+    config = {"model_type": name, **SIZES, "rope_scaling": {"rope_type": "default", "mrope_section": sections[:3]}}
+    (expected,) = from_config(config)["text"]
+    metadata = of(arch, block_count=2, rope__dimension_sections=sections)
+    (entry,) = from_gguf(metadata)["text"]
+    assert entry is not None
+    assert expected is not None
+    assert (entry.operation, entry.options) == (expected.operation, expected.options)
+    with pytest.raises(ValueError, match="from_gguf"):
+        rope_from_gguf(metadata)
+
+
+def imrope(sections: list[int], pairs: int) -> list[int]:
+    """Return the axis of each pair, as ggml-cpu/ops.cpp (6256) chooses it; 3 is the fourth."""
+    axes = []
+    for pair in range(pairs):
+        sector = pair % sum(sections)
+        axis = {1: 1, 2: 2, 0: 0}[sector % 3]
+        axes.append(axis if sector < 3 * sections[axis] else 3)
+    return axes
+
+
+@pytest.mark.parametrize("sections", [[24, 20, 20, 0], [11, 11, 10, 0], [16, 24, 24, 0], [22, 21, 21, 0]])
+def test_pairs_of_the_fourth_position_are_named(sections: list[int]) -> None:
+    pairs = sum(sections)
+    (entry,) = from_gguf(of("qwen3vl", block_count=1, rope__dimension_count=2 * pairs, rope__dimension_sections=sections))[
+        "text"
+    ]
+    assert entry is not None
+    fourth = [pair for pair, axis in enumerate(imrope(sections, pairs)) if axis == 3]
+    assert entry.conventions.get("positions", "").count(str(fourth)) == bool(fourth)
+
+
+def test_sections_are_needed_where_the_graph_needs_them() -> None:
+    with pytest.raises(ValueError, match="dimension_sections"):
+        from_gguf(of("qwen2vl", block_count=1))
+    with pytest.raises(ValueError, match="add up"):
+        from_gguf(of("qwen2vl", block_count=1, rope__dimension_sections=[16, 24, 20, 0]))
+    with pytest.raises(ValueError, match="one position"):
+        from_gguf(of("llama", block_count=1, rope__dimension_sections=[16, 24, 24, 0]))
+    (plain,) = from_gguf(of("glm4", block_count=1, rope__dimension_sections=[0, 0, 0, 0]))["text"]
+    (axes,) = from_gguf(of("glm4", block_count=1, rope__dimension_sections=[16, 24, 24, 0]))["text"]
+    assert plain is not None
+    assert axes is not None
+    assert ((plain.options or {})["layout"], (axes.options or {})["layout"]) == ("interleaved", "half")
+
+
+def test_hunyuan_raises_its_base_by_alpha() -> None:
+    four = {"rope__dimension_sections": [16, 16, 16, 16], "rope__scaling__alpha": 1000.0}
+    (entry,) = from_gguf(of("hunyuan_vl", block_count=1, **four))["text"]
+    assert entry is not None
+    options = entry.options or {}
+    assert options["sections"] == (16, 16, 16, 16)
+    scaled, _ = rope_frequencies(128, base=options["base"], scaling=options["scaling"])
+    raised, _ = rope_frequencies(128, base=1e4 * 1000.0 ** (128 / 126))
+    np.testing.assert_allclose(scaled, raised, rtol=1e-14)
+
+
+MASKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "gemma2": ("gemma2", {}, {}),
+    "gemma3": ("gemma3_text", {"sliding_window_pattern": 6}, {"attention__sliding_window": 4096}),
+    "gpt-oss": ("gpt_oss", {}, {"attention__sliding_window": 4096}),
+    "cohere2": ("cohere2", {"sliding_window_pattern": 4}, {"attention__sliding_window": 4096}),
+    "llama4": ("llama4_text", {}, {"attention__sliding_window": 4096}),
+    "modern-bert": ("modernbert", {"local_attention": 128}, {"attention__sliding_window": 128}),
+}
+
+
+@pytest.mark.parametrize("arch", MASKS)
+def test_windows_of_a_file_are_those_of_the_configuration(arch: str) -> None:
+    name, more, keys = MASKS[arch]
+    config = from_config({"model_type": name, "num_hidden_layers": 12, **SIZES, **more})
+    file = from_gguf(of(arch, block_count=12, **keys))
+    assert file["text mask"] == config["text mask"]
+    assert from_gguf(of(arch, block_count=12, **keys), layer=1)["text mask"] == [config["text mask"][1]]
+
+
+def test_windows_that_llama_cpp_has_of_its_own() -> None:
+    sixteen = of("smallthinker", block_count=8, attention__sliding_window=16)
+    window = Entry("sliding_window", {"window": 4096, "counting": "with_query", "sides": "causal"})
+    assert from_gguf(sixteen)["text mask"] == [None, window, window, window] * 2
+    assert "text mask" not in from_gguf(of("exaone4", block_count=8, attention__sliding_window=16))
+    assert "text mask" not in from_gguf(of("llama4", block_count=8, attention__sliding_window=0))
+    listed = from_gguf(of("lfm2", block_count=2, attention__head_count_kv=[0, 8], attention__sliding_window=16))
+    assert [entry and (entry.options or {})["window"] for entry in listed["text mask"]] == [None, 16]
+
+
+# llama.cpp as in llama-cpp-python 0.3.36, llama_model_rope_type: the architectures beside NORM and NEOX above
+OTHERS = """
+arwkv7 bailingmoe3 bert bloom clip cohere2moe deepseek2-ocr deepseek32 deepseek4 dflash dots3note eagle3 eurobert exaone-moe
+gemma4 gemma4-assistant glm-dsa glm5-next gpt2 gptj granite_swa graniteswitch grok hrm_text hunyuan_vl hy_v3 hy_v4 jais jais2
+jamba jina-bert-v2 kimi-k3 kimi-linear laguna llama-embed maincoder mamba mamba2 maple mellum mimo2 minimax-01 minimax-m2
+minimax-m3 mistral3 mistral4 modern-bert mpt muse-glimmer nanbeige nemotron_h nemotron_h_moe paddleocr pangu-embedded plamo3
+pockettts qwen2vl qwen35 qwen35moe qwen3tts qwen3vl qwen3vlmoe qwen4exp refact rnd1 rwkv6 rwkv6qwen2 rwkv7 spark2_5 starcoder
+step35 t5 t5encoder talkie wavtokenizer-dec
+"""
+
+
+@pytest.mark.parametrize("arch", (NORM + NEOX + OTHERS).split())
+def test_every_architecture_is_answered_or_refused_with_a_reason(arch: str) -> None:
+    try:
+        answer = from_gguf(of(arch, block_count=4))
+    except ValueError as error:
+        assert "must be a known one" not in str(error), arch  # noqa: PT017
+        assert arch in str(error), arch  # noqa: PT017
+    else:
+        assert answer
 
 
 def heads(arch: str, **keys: Any) -> dict[str, Any]:

@@ -3,13 +3,17 @@ Read the metadata of a GGUF file: the keyword arguments of `posref.rope`.
 
 A row of tables/gguf.json says what is known of an architecture:
 
-- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several position axes
-  (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have ALiBi or a
-  learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
+- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM, NEOX, MROPE and IMROPE. Left out are architectures with layer
+  types that differ by more than a base (step35, deepseek4), or that may have ALiBi or a learned table instead (baichuan,
+  starcoder, bert), and grok, which has constants besides the keys.
+- ``axes`` of M-RoPE: how ``dimension_sections`` are arranged. With "chunked, or none" a file without sections has RoPE.
 - ``sliding``: sliding layers may have a base of their own, ``freq_base_swa``. If the file does not say, it is ``base`` of
   this dict, else that of the full layers. ``scaled`` is false if they are not scaled. ``window`` is the window of a file
   that has none.
-- ``period``: one layer in this many is full, if the file does not say.
+- ``mask`` of sliding layers: "window", "chunks", "both sides" (half of the window on each), or "window of all" layers with
+  attention. ``literal`` is the window of every file that has one, whatever its key says.
+- ``period``: one layer in this many is full, if the file does not say: the last of them, or the first (``first``).
+- ``interval``: one layer in this many has attention, if the file does not say.
 - ``rotates``: a rule of `rotates`. These rules are not keys of the file. They are literals in llama.cpp's models (src/models,
   src/llama-hparams.cpp), and `general.architecture` selects them.
 - ``log_multiplier``: ``scaling.yarn_log_multiplier`` is ``unit`` times mscale_all_dim; ``mscale`` is "same" if mscale is that
@@ -28,13 +32,14 @@ from posref.models.arguments import RopeArguments
 from posref.models.config import WORDS
 from posref.models.fields import even, first, integer, number, positives, refuse, speaking_as
 from posref.models.model_types import table
-from posref.scaling import Linear, LongRoPE, Scaling, YaRN
+from posref.scaling import Linear, LongRoPE, NTKAware, Scaling, YaRN
 from posref.types import Layout
 
 FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
 TYPES = ("none", "linear", "yarn", "longrope")
 BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
 SWA = ("freq_base_swa", "dimension_count_swa")  # what sliding layers with a base of their own have instead
+ALPHA = "scaling.alpha"  # HunYuan's NTK-aware scaling
 EXT, ATTN = "scaling.yarn_ext_factor", "scaling.yarn_attn_factor"  # read at the values that change nothing
 KNOWN = (
     *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
@@ -96,10 +101,11 @@ def rope_from_gguf(
 
         - the last of every four in SmolLM3, AFMoE and Llama 4 (in Llama 4 unless ``attention.sliding_window`` is 0);
         - the first of every four in SmallThinker with a window;
+        - layers without attention in Qwen3-Next, Qwen3.5, MiniMax-Text-01, LFM2, Granite 4 and PLaMo 2;
         - layers without a window in Cohere 2, Cohere 2 MoE (except its leading dense layers), EXAONE MoE and EXAONE 4 with 64
           layers.
 
-        These rules are in llama.cpp, not in the file's keys.
+        Most of these rules are in llama.cpp, not in the file's keys.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `GGUF_LAYOUTS` has for the architecture. Required for architectures that are not in it.
 
@@ -112,7 +118,8 @@ def rope_from_gguf(
     Raises
     ------
     ValueError
-        If a key is missing, of the wrong type or unknown, or `posref.rope` cannot do what it says. posref never guesses.
+        If a key is missing, of the wrong type or unknown, or `posref.rope` cannot do what it says. Also for several position
+        axes: see `from_gguf`. posref never guesses.
 
     Notes
     -----
@@ -133,6 +140,8 @@ def rope_from_gguf(
         name = architecture(metadata)
         if layer is not None and layer_type is not None:
             refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
+        if sections_of(metadata, name):
+            refuse(f"metadata must describe a model with one position for each token; got {name!r} (M-RoPE). Use from_gguf.")
         return read_gguf(metadata, name, rope_factors, layer_type, layer, layout)
 
 
@@ -169,6 +178,23 @@ def read_gguf(
     }
 
 
+def sections_of(metadata: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """Return the channel pairs of each position axis of M-RoPE. Empty for a file with one position for each token."""
+    key = f"{name}.rope.dimension_sections"
+    axes, given = table("gguf").get(name, {}).get("axes"), metadata.get(key)
+    given = () if given is None else given
+    if not isinstance(given, Sequence) or not all(type(section) is int and section >= 0 for section in given):
+        refuse(f"{key} must be a list of ints of at least 0; got {given!r}.")
+    sections = tuple(given[:3]) if len(given) == 4 and given[3] == 0 else tuple(given)
+    if axes is not None and len(sections) > 2 and sections[0] and sections[1]:
+        return sections
+    if axes is None and any(given):
+        refuse(f"metadata must describe a model with one position for each token; got {key} {given!r} for {name!r}.")
+    if axes is not None and not axes.endswith("or none"):
+        refuse(f"metadata of {name!r} must have {key}, with channel pairs for time and height; got {given!r}.")
+    return ()
+
+
 def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the keys that begin with "<architecture>.rope.", without this prefix and null values. Refuse unknown keys."""
     prefix = f"{name}.rope."
@@ -177,27 +203,28 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
         for key, value in metadata.items()
         if isinstance(key, str) and key.startswith(prefix) and value is not None
     }
-    sections = rope.get("dimension_sections", ())
-    if not isinstance(sections, Sequence) or any(sections):
-        refuse(f"metadata must describe a model with one position for each token; got {prefix}dimension_sections.")
+    sections_of(metadata, name)
     arch = table("gguf").get(name, {})
     if name.startswith("granite") and rope.get("scaling.finetuned") is False:
         refuse("metadata must describe a model with rotary embeddings; got Granite's scaling.finetuned false: it has none.")
-    known = (*KNOWN, *SWA) if "sliding" in arch else KNOWN
+    known = (*KNOWN, *SWA) if "sliding" in arch else (*KNOWN, ALPHA) if name == "hunyuan_vl" else KNOWN
     strange = [prefix + key for key in sorted(set(rope) - set(known))]
     if strange:
         refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
     return rope
 
 
-def _window(metadata: Mapping[str, Any], name: str) -> Any:
-    return metadata.get(f"{name}.attention.sliding_window", table("gguf").get(name, {}).get("window"))
+def window_of(metadata: Mapping[str, Any], name: str) -> Any:
+    """Return the window of a file, or the number of tokens in a chunk. None or 0 without one."""
+    row = table("gguf").get(name, {})
+    given = metadata.get(f"{name}.attention.sliding_window", row.get("window"))
+    return row.get("literal", given) if given else given
 
 
 def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
     """Return whether the sliding layers of the file differ from the full ones in what rotates."""
     own = table("gguf").get(name, {}).get("sliding")
-    if own is None or not _window(metadata, name):
+    if own is None or not window_of(metadata, name):
         return False
     rope = {key: metadata.get(f"{name}.rope.{key}") for key in ("freq_base", "dimension_count", "scaling.type", *SWA)}
     bases = [rope["freq_base_swa"] or own.get("base"), rope["freq_base"] or 10_000.0]
@@ -243,7 +270,7 @@ def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> i
         refuse(f"metadata of {name!r} must have {name}.rope.dimension_count, since only a part of a head rotates; got none.")
     if metadata.get(f"{name}.attention.key_length") is not None:
         return even(integer((f"{name}.attention.key_length",), metadata))
-    heads = integer((f"{name}.attention.head_count",), metadata)
+    heads = max(by_layer(metadata, f"{name}.attention.head_count"))
     return even(integer((f"{name}.embedding_length",), metadata) // heads)
 
 
@@ -277,6 +304,8 @@ def _scaling(
     s = 1.0 if kind == "none" or slowed == 0 else slowed  # llama.cpp reads 0 as not given
     gain = number("scaling.attn_factor", ("scaling.attn_factor",), rope, {"scaling.attn_factor": 1.0}, low=0, strict=True)
     original, extended = context
+    if rope.get(ALPHA):
+        return NTKAware(number(ALPHA, (ALPHA,), rope, low=0, strict=True))
     _check_factors(rope, kind, given=bool(factors))
     if factors and (kind == "yarn" or s != 1):
         refuse(f"rope_factors must be None if the file has another scaling; got scaling.type {kind!r} and factor {s}.")
@@ -336,22 +365,41 @@ def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
         refuse(f"layer must be an integer from 0 to {count - 1}, since {name}.block_count is {count}; got {layer!r}.")
 
 
+def by_layer(metadata: Mapping[str, Any], key: str) -> Sequence[int]:
+    """Return a number for each layer that the file lists, or one number for all of them."""
+    given = metadata.get(key)
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes) and given and all(type(n) is int for n in given):
+        return given
+    return (integer((key,), metadata),)
+
+
 def has_window(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
-    """Return whether a layer has a sliding window: all but the last of each period, or those that the file lists."""
-    key = f"{name}.attention.sliding_window_pattern"
-    pattern = metadata.get(key, table("gguf").get(name, {}).get("period"))
+    """Return whether a layer has a sliding window: all but one of each period, or those that the file lists."""
+    key, row = f"{name}.attention.sliding_window_pattern", table("gguf").get(name, {})
+    pattern = metadata.get(key, row.get("period"))
     if isinstance(pattern, Sequence) and not isinstance(pattern, str | bytes) and len(pattern) > layer:
         return bool(pattern[layer])
     if isinstance(pattern, bool) or not isinstance(pattern, int) or pattern < 0:
         refuse(
             f"metadata must have {key}, a period or one number for every layer; got {pattern!r}. Without it give layer_type."
         )
-    return pattern == 0 or layer % pattern < pattern - 1
+    full = 0 if row.get("first") == "full" else pattern - 1
+    return pattern == 0 or layer % pattern != full
+
+
+def _has_attention(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
+    """Return whether a layer has softmax attention: by the file's list, else one in an interval, and all that predict ahead."""
+    listed = metadata.get(f"{name}.attention.recurrent_layers")
+    if isinstance(listed, Sequence) and len(listed) > layer:
+        return not listed[layer]
+    key, ahead = f"{name}.full_attention_interval", f"{name}.nextn_predict_layers"
+    interval = integer((key,), metadata, {key: table("gguf")[name]["interval"]})
+    return (layer + 1) % interval == 0 or layer >= metadata[f"{name}.block_count"] - metadata.get(ahead, 0)
 
 
 def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
     """Return whether a layer rotates its queries and keys."""
-    window = _window(metadata, name)
+    window = window_of(metadata, name)
     last_of_step = (layer + 1) % STEP == 0
     match table("gguf").get(name, {}).get("rotates"):
         case "not the last of four":
@@ -366,5 +414,13 @@ def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
             return layer < metadata.get(f"{name}.leading_dense_block_count", 0) or has_window(metadata, name, layer)
         case "windows of 64 layers":
             return integer((f"{name}.block_count",), metadata) != EXAONE4_32B or has_window(metadata, name, layer)
+        case "not recurrent":
+            return _has_attention(metadata, name, layer)
+        case "heads of keys":
+            heads = by_layer(metadata, f"{name}.attention.head_count_kv")
+            return bool(heads[min(layer, len(heads) - 1)])
+        case "rope pattern":
+            pattern = metadata.get(f"{name}.attention.rope_pattern", ())
+            return layer >= len(pattern) or bool(pattern[layer])
         case _:
             return True

@@ -8,16 +8,45 @@ but for MPT, the largest distance of T5's buckets, and Baichuan's encoding, whic
 from collections.abc import Mapping
 from typing import Any
 
-from posref.models.arguments import Entry
+from posref.models.arguments import Entry, RopeArguments
 from posref.models.fields import integer, number, refuse, speaking_as
-from posref.models.gguf import Factors, architecture, check_layer, layouts, read_gguf
+from posref.models.gguf import (
+    EXAONE4_32B,
+    Factors,
+    architecture,
+    check_layer,
+    has_window,
+    layouts,
+    read_gguf,
+    rotates,
+    sections_of,
+    window_of,
+)
 from posref.models.gguf_vision import CLIP, read_tower
+from posref.models.model_types import table
 from posref.types import Layout
 
+NONE = (
+    *("jamba", "nemotron_h", "nemotron_h_moe", "kimi-linear", "kimi-k3", "glm5-next"),  # attention without positions
+    *("mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "wavtokenizer-dec"),
+)
+REFUSED = {
+    "bailingmoe3": "which layers rotate, and its layout with sections, are not settled",
+    "deepseek4": "its layers differ by compress_ratios, and its scaling has no attention factor",
+    "dflash": "its keys are those of the model that it drafts for",
+    "dots3note": "its sliding layers have sizes of their own",
+    "gemma4-assistant": "its queries use the keys of another model",
+    "gptj": "llama.cpp has no graph for it",
+    "grok": "it has constants beside the keys",
+    "hy_v4": "its latent attention has sizes of its own",
+    "qwen4exp": "its indexer rotates pooled keys",
+    "step35": "its full layers rotate half of dimension_count",
+}
 ALIBI = ("bloom", "jina-bert-v2", "refact")
 LEARNED = ("bert", "gpt2", "starcoder")
 T5 = {"t5": ("encoder", "decoder"), "t5encoder": ("encoder",)}
 BAICHUAN = {32: "rope", 40: "alibi"}  # layers of Baichuan 7B and 13B
+BIAS = "attention.max_alibi_bias"
 MOST = 10_000  # layers
 
 
@@ -54,8 +83,11 @@ def from_gguf(
     -----
     The rules are llama.cpp's (src/models). It reads ``attention.max_alibi_bias`` for MPT alone, where 0 means a learned table;
     BLOOM, Jina BERT v2, Refact and Baichuan 13B have 8 whatever the file says. It takes distances in T5's buckets to be at most
-    128. Converters drop the rows of a learned table that come before that of position 0. Windows and temperatures are not told,
-    nor are towers for audio. A vision tower's encoding follows from ``clip.projector_type`` (tools/mtmd/models).
+    128. Converters drop the rows of a learned table that come before that of position 0. "text mask" is the window or chunk of
+    each layer. Scales, softcaps, sinks and temperatures are not read, nor are towers for audio. A vision tower's encoding
+    follows from ``clip.projector_type`` (tools/mtmd/models). ggml's interleaved M-RoPE gives pairs beyond three times the
+    section of their axis a fourth position (ggml-cpu/ops.cpp, 6256), where transformers gives them the time: ``conventions``
+    name these pairs.
 
     Examples
     --------
@@ -71,33 +103,80 @@ def from_gguf(
         if name in T5:
             both = {"encoder": True, "decoder": False}
             return {part: [Entry("t5_bias", {"bidirectional": both[part], "max_distance": 128})] for part in T5[name]}
-        entries = _text(metadata, name, rope_factors)
-        return {"text": entries if layer is None or len(entries) == 1 else [entries[layer]]}
+        found = {"text": _text(metadata, name, rope_factors), "text mask": _masks(metadata, name)}
+        return {
+            part: entries if layer is None or len(entries) == 1 else [entries[layer]]
+            for part, entries in found.items()
+            if part == "text" or any(entries)
+        }
 
 
 def _text(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) -> list[Entry | None]:
     """Return the entries of a model of texts: one if the layers are alike, else one for each."""
     kind = BAICHUAN.get(integer((f"{name}.block_count",), metadata), "none") if name == "baichuan" else "rope"
-    if kind == "none":  # such a file has neither
+    if kind == "none" or name in NONE:  # such a Baichuan has neither
         return [None]
     if name in ALIBI or kind == "alibi":
         return [_alibi(metadata, name, 8.0)]
+    if name == "jais":
+        largest = number(BIAS, (f"{name}.{BIAS}",), metadata, {f"{name}.{BIAS}": 0.0}, low=0)
+        return [_alibi(metadata, name, largest) if largest else None]
     if name == "mpt":
-        key = f"{name}.attention.max_alibi_bias"
-        largest = number(key, (key,), metadata, low=0)
+        largest = number(BIAS, (f"{name}.{BIAS}",), metadata, low=0)
         return [_alibi(metadata, name, largest) if largest else Entry("learned", {"offset": 0})]
     if name in LEARNED:
         return [Entry("learned", {"offset": 0})]
+    if name in REFUSED:
+        refuse(f"general.architecture must be one that is read; got {name!r}: {REFUSED[name]}.")
     if name not in layouts() and name != "baichuan":
-        known = ", ".join(sorted({*layouts(), *ALIBI, *LEARNED, *T5, "baichuan", CLIP, "mpt"}))
+        known = ", ".join(sorted({*layouts(), *NONE, *ALIBI, *LEARNED, *T5, "baichuan", CLIP, "jais", "mpt"}))
         refuse(f"general.architecture must be a known one; got {name!r}. Known: {known}.")
     layout: Layout | None = "interleaved" if name == "baichuan" else None
+    if name.startswith("granite") and metadata.get(f"{name}.rope.scaling.finetuned") is False:  # Granite's switch
+        return [None]
+    sections = sections_of(metadata, name)
+    found = [read_gguf(metadata, name, rope_factors, None, layer, layout) for layer in range(_count(metadata, name))]
+    found = found[:1] if all(options == found[0] for options in found) else found
+    return [options and _entry(name, options, sections) for options in found]
+
+
+def _count(metadata: Mapping[str, Any], name: str) -> int:
     count = integer((f"{name}.block_count",), metadata)
     if count > MOST:
         refuse(f"{name}.block_count must be at most {MOST}; got {count}.")
-    found = [read_gguf(metadata, name, rope_factors, None, layer, layout) for layer in range(count)]
-    found = found[:1] if all(options == found[0] for options in found) else found
-    return [None if options is None else Entry("rope", {**options}) for options in found]
+    return count
+
+
+def _entry(name: str, options: RopeArguments, sections: tuple[int, ...]) -> Entry:
+    """Return RoPE, or M-RoPE of a file with sections. ggml's sections are of halves, whatever the layout without them."""
+    if not sections:
+        return Entry("rope", {**options})
+    pairs = options["rotary_dim"] // 2
+    if sum(sections) != pairs:
+        refuse(f"{name}.rope.dimension_sections must add up to {pairs}, the rotated pairs; got {sections}.")
+    arrangement = table("gguf")[name]["axes"].removesuffix(", or none")
+    rotation = {"sections": sections, "arrangement": arrangement, "layout": "half"}
+    rotation |= {"base": options["base"], "scaling": options["scaling"]}
+    still = [p for p in range(pairs) if arrangement == "interleaved" and p >= 3 * sections[p % 3]]
+    beside = {"positions": f"llama.cpp gives pairs {still} a fourth position, 0 for text: it does not rotate them"}
+    return Entry("mrope", rotation, beside if still else {})
+
+
+def _masks(metadata: Mapping[str, Any], name: str) -> list[Entry | None]:
+    """Return the window or chunk of each layer, None where a layer attends to all keys before it, or to all."""
+    row, window = table("gguf").get(name, {}), window_of(metadata, name)
+    count = integer((f"{name}.block_count",), metadata) if window and "mask" in row else 0
+    if not count or (name == "exaone4" and count != EXAONE4_32B):
+        return [None]
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        refuse(f"{name}.attention.sliding_window must be an int of at least 0; got {window!r}.")
+    window_options = {"window": window, "counting": "with_query", "sides": "causal"}
+    mask = {
+        "chunks": Entry("chunked_window", {"chunk_size": window, "sides": "causal"}),
+        "both sides": Entry("sliding_window", {"window": window // 2, "counting": "without_query", "sides": "both"}),
+    }.get(row["mask"], Entry("sliding_window", window_options))
+    has = rotates if row["mask"] == "window of all" else has_window
+    return [mask if has(metadata, name, layer) else None for layer in range(_count(metadata, name))]
 
 
 def _alibi(metadata: Mapping[str, Any], name: str, largest: float) -> Entry:

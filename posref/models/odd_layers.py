@@ -50,8 +50,13 @@ def lfm3(config: Config, layers: range, count: int) -> Types:
     return [FULL if layer % 4 == 2 else SLIDING if layer % 4 == 0 and layer else "conv" for layer in layers]
 
 
+def lfm3_vision(config: Config, layers: range, count: int) -> Types:
+    """Return the types of layers of LFM3-VL's vision: from the third on every second one has attention (configuration, 57)."""
+    return ["conv" if layer < 2 or layer % 2 else FULL for layer in layers]
+
+
 def qwen3_next(config: Config, layers: range, count: int) -> Types:
-    """Return the types of layers of Qwen3-Next: one in an interval has attention (configuration_qwen3_next.py)."""
+    """Return the types of layers of Qwen3-Next, 3.5 and 4-Exp: one in an interval has attention (configuration, 120)."""
     n = integer(("full_attention_interval",), config, {"full_attention_interval": 4})
     return [FULL if (layer + 1) % n == 0 else "linear_attention" for layer in layers]
 
@@ -98,6 +103,13 @@ def olmo_hybrid_rotates(config: Config, layers: Able, count: int) -> list[bool]:
     return [(config.get("rope_parameters") or {}).get("rope_theta", 1) is not None] * len(layers)
 
 
+def mllama_rotates(config: Config, layers: Able, count: int) -> list[bool]:
+    """Return whether a layer of Llama 3.2 Vision attends to the text, not to the image (mllama, modeling, 1026)."""
+    given = config.get("cross_attention_layers")
+    images = range(3, 40, 5) if given is None else given  # configuration, 145
+    return [layer not in images for layer, _ in layers]
+
+
 def beam_rotates(config: Config, layers: Able, count: int) -> list[bool]:
     """Return whether a layer has parameters. Only sliding ones rotate if the file has none, as in Beam (modeling, 492)."""
     if config.get("rope_parameters") is None:
@@ -111,16 +123,21 @@ TYPES: dict[str, Callable[[Config, range, int], Types]] = {
     "flint": flint,
     "lfm2": lfm2,
     "lfm3": lfm3,
+    "lfm3_vl_vision": lfm3_vision,
     "mimo_v2_flash": mimo_v2,
     "olmo_hybrid": olmo_hybrid,
     "qwen2_moe": qwen2_moe,
+    "qwen3_5_moe_text": qwen3_next,
+    "qwen3_5_text": qwen3_next,
     "qwen3_next": qwen3_next,
+    "qwen4_exp_text": qwen3_next,
     "recurrent_gemma": recurrent_gemma,
     "smollm3": smollm3,
 }
 ROTATES: dict[str, Callable[[Config, Able, int], list[bool]]] = {
     "beam": beam_rotates,
     "cohere2_moe": cohere2_moe_rotates,
+    "mllama_text_model": mllama_rotates,
     "olmo_hybrid": olmo_hybrid_rotates,
 }
 NAMES = {"deepseek_v4": {SLIDING: "main", "*": "compress"}}  # "*" for all others

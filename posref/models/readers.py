@@ -21,11 +21,13 @@ HEADS = ("num_heads", "num_attention_heads")
 
 def rotary(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return RoPE or M-RoPE: one entry if all layers are alike, else one for each."""
-    if "mrope" in model_type(config["model_type"]).get("rope", {}):
-        return [Entry("mrope", {**read_mrope(config, None, None)})]
     count = integer(COUNT, config, defaults) if first(COUNT, config, defaults) is not None else None
     if count is not None and count > MOST:
         refuse(f"{' or '.join(COUNT)} must be at most {MOST}; got {count}.")
+    if "mrope" in model_type(config["model_type"]).get("rope", {}):
+        entry = Entry("mrope", {**read_mrope(config, None, None)})
+        turns = [True] if count is None else [turning for _, turning, _ in kinds_of_layers(config, count)]
+        return [entry if turning else None for turning in turns]
     if count is None:
         return [Entry("rope", {**own}) if (own := read_rope(config, None, None, None)) else None]
     sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}
