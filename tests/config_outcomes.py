@@ -276,6 +276,7 @@ EXCEPTIONS = {
 # What cannot be run, and why.
 NOT_RUN = {
     "dinat": "its module needs the natten library",
+    "granitemoehybrid": "its layers are of linear attention, without positions, unless the file says otherwise",
     "timm_backbone": "the encoding is that of the timm model that the file names",
     "timm_wrapper": "the encoding is that of the timm model that the file names",
 }
