@@ -109,7 +109,12 @@ LAYERS: dict[str, tuple[str, int, dict[str, Any], dict[str, Any]]] = {  # type, 
     "exaone4": ("exaone4", 64, {"sliding_window_pattern": 4}, {}),
     "qwen3next": ("qwen3_next", 24, {}, {}),
     "lfm2": ("lfm2", 24, {"layer_types": KINDS}, {"attention__head_count_kv": [8 * (kind != "conv") for kind in KINDS]}),
-    "qwen35": ("qwen3_5_text", 24, {"head_dim": 256}, {"rope__dimension_sections": [11, 11, 10, 0], "rope__dimension_count": 64}),
+    "qwen35": (
+        "qwen3_5_text",
+        24,
+        {"head_dim": 256},
+        {"rope__dimension_sections": [11, 11, 10, 0], "rope__dimension_count": 64},
+    ),
 }
 
 

@@ -101,15 +101,17 @@ def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], b
     explained: dict[frozenset[str], list[Deviation]] = {}
     for deviation in budget.within(deviations):
         mine = _explained(Hypothesis(deviation, questions))
-        if len(mine) > 1:
+        if mine:
             explained.setdefault(mine, []).append(deviation)
     return [Group(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
 
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
-    """Return the failing cases that a deviation explains, it leaving all others as they must be; else none."""
+    """Return the failing cases, two at least, that a deviation explains, it leaving all others as they must be; else none."""
     mine = []
     for n, question in enumerate(hypothesis.questions):
+        if not question.failed and len(mine) < LEAST:  # failing cases come first
+            return frozenset()
         if not hypothesis.shows(n):
             continue
         if not question.failed or score(question, question.observations, hypothesis.predicted(n)) > 1:
