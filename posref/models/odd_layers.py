@@ -50,6 +50,18 @@ def lfm3(config: Config, layers: range, count: int) -> Types:
     return [FULL if layer % 4 == 2 else SLIDING if layer % 4 == 0 and layer else "conv" for layer in layers]
 
 
+def gpt_neo(config: Config, layers: range, count: int) -> Types:
+    """Return the types of layers of GPT-Neo, whose files repeat lists of words (configuration, 92)."""
+    given = config.get("attention_types") or [[["global", "local"], 12]]
+    try:
+        listed = [word for words, times in given for word in [*words] * min(times, count)]
+    except (TypeError, ValueError):
+        refuse(f"attention_types must be a list of pairs, words and how often they come; got {given!r}.")
+    if len(listed) != count:
+        refuse(f"attention_types must have {count} words in all, one for each layer; got {len(listed)}.")
+    return [SLIDING if listed[layer] == "local" else FULL for layer in layers]
+
+
 def lfm3_vision(config: Config, layers: range, count: int) -> Types:
     """Return the types of layers of LFM3-VL's vision: from the third on every second one has attention (configuration, 57)."""
     return ["conv" if layer < 2 or layer % 2 else FULL for layer in layers]
@@ -121,6 +133,7 @@ TYPES: dict[str, Callable[[Config, range, int], Types]] = {
     "bamba": bamba,
     "cohere2_moe": cohere2_moe,
     "flint": flint,
+    "gpt_neo": gpt_neo,
     "lfm2": lfm2,
     "lfm3": lfm3,
     "lfm3_vl_vision": lfm3_vision,

@@ -13,10 +13,10 @@ from typing import Any
 from posref.models.arguments import Entry
 from posref.models.config import read_mrope, read_rope
 from posref.models.fields import even, integer, number, refuse
-from posref.models.layers import layers_on
+from posref.models.layers import COUNT, layers_on
 from posref.models.options import options_of, value_of
-from posref.models.reaches import boxes, halves, moonshine, window_of_two_sides
-from posref.models.readers import HEADS, Config, Row, axial_of, head_size
+from posref.models.reaches import boxes, halves, moonshine, window_around, window_of_two_sides
+from posref.models.readers import HEADS, MOST, Config, Row, axial_of, head_size
 from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 
 
@@ -124,6 +124,17 @@ def fun_asr(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     return [Entry(row["operation"], {**options, "dim": options["dim"] * frames})]
 
 
+def gpt2_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the scale of GPT-2 and its kin where it is not d^-1/2: 1, or divided by the number of the layer (gpt2, 97)."""
+    scaled = config.get("scale_attn_weights") is not False
+    size = integer(("n_embd", "hidden_size"), config, defaults) // integer(("n_head", "num_attention_heads"), config, defaults)
+    scale = size**-0.5 if scaled and size else 1.0
+    if config.get("scale_attn_by_inverse_layer_idx") is True and config["model_type"] != "gpt_bigcode":
+        count = min(integer(COUNT, config, defaults), MOST)
+        return [Entry("attention", {"scale": scale / (layer + 1)}) for layer in range(count)]
+    return [] if scaled else [Entry("attention", {"scale": scale})]
+
+
 SAM = (
     *("deepseek_ocr2_sam_vision_model", "got_ocr2_vision", "pp_chart2table_vision", "pp_formulanet_vision"),
     *("sam_hq_vision_model", "sam_vision_model", "slanext_vision", "unlimited_ocr_sam_vision_model"),
@@ -139,6 +150,7 @@ ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
     ("deepseek_v4", "indexer"): compressed,
     ("deepseek_v4", "compressed keys"): compressed,
     ("donut-swin", MASK): partial(shifts, side="smaller", rounded="down"),
+    **{(model, "text scale"): gpt2_scale for model in ("decision_transformer", "gpt2", "gpt_bigcode", "imagegpt")},
     **{(model, "memory attention"): memory_attention for model in ("edgetam_video", "sam2_video", "sam3_tracker_video")},
     ("efficientloftr", "vision"): efficientloftr,
     ("fun_asr_nano_encoder", "audio"): fun_asr,
@@ -161,6 +173,7 @@ ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
     ("swin2sr", MASK): partial(shifts, side="height", rounded="not"),
     ("swinv2", VISION): partial(continuous, rounded="down"),
     ("swinv2", MASK): partial(shifts, side="height", rounded="down"),
+    ("t5gemma2_text", "text mask"): window_around,
     ("udop", "encoder"): partial(boxes, kind="1d"),
     ("udop", "encoder horizontal"): partial(boxes, kind="horizontal"),
     ("udop", "encoder vertical"): partial(boxes, kind="vertical"),

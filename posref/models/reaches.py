@@ -62,6 +62,12 @@ def window_of_two_sides(config: Config, row: Config, defaults: Config) -> list[E
     return [_reach(left - 1, right)]
 
 
+def window_around(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
+    """Return the window of T5Gemma 2's encoder: a half on each side, the query's own key in the left one (t5gemma2, 717)."""
+    window = integer(("sliding_window",), config, defaults)
+    return [_reach((window + 1) // 2, window // 2 + 1)]
+
+
 def moonshine(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return the window of each layer of Moonshine, also of two sides (moonshine_streaming, 348)."""
     listed = value_of("sliding_windows", config, defaults)

@@ -1,5 +1,7 @@
 """Masks that from_config tells, against attention weights of small models of transformers with random weights."""
 
+import inspect
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,19 @@ OWN: dict[str, dict[str, Any]] = {
     "recurrent_gemma": {"attention_window_size": WINDOW, "lru_width": 32},
     "llama4_text": {"intermediate_size_mlp": 32, "interleave_moe_layer_step": 100},
     "phi3": {"rope_scaling": None},
+    "gpt_neo": {
+        "num_layers": LAYERS,
+        "num_heads": 2,
+        "window_size": WINDOW,
+        "attention_types": [[["global", "local"], 3], [["local"], 2]],
+    },
+    "dots3_note_text": {"first_k_dense_replace": LAYERS},
 }
 TYPES = [
     *("mistral", "mixtral", "phi3", "starcoder2", "ministral", "ministral3", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe"),
     *("smollm3", "gemma2", "gemma3_text", "vaultgemma", "olmo3", "cohere2", "exaone4", "cwm", "modernbert"),
     *("modernbert-decoder", "llama4_text", "gpt_oss", "laguna", "mellum", "afmoe", "granite_swa", "kolibri1", "flint"),
+    *("gpt_neo", "dots3_note_text"),
 ]
 
 
@@ -62,6 +72,86 @@ def test_masks_are_those_of_the_model(name: str) -> None:
         if entry is not None:
             ours = np.asarray(getattr(posref, entry.operation)(places, places, **(entry.options or {}))).reshape(TOKENS, TOKENS)
         assert np.array_equal(theirs, ours & full), (layer, entry)
+
+
+ALONE = {"blt_patcher": ("blt", "BltPatcher"), "mimi": ("mimi", "MimiTransformerModel")}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_mask_reaches_as_far_as_a_change_of_the_first_token(name: str) -> None:
+    """Models that AutoModel does not build, and that return no weights: one layer, and which outputs move."""
+    directory, class_name = ALONE[name]
+    kind = CONFIG_MAPPING[name]
+    given = {key: value for key, value in (SMALL | {"num_hidden_layers": 1}).items() if key in kind.__dataclass_fields__}
+    config = kind(**given, attn_implementation="eager")  # without a word masks are passed over
+    torch.manual_seed(0)
+    model = getattr(import_module(f"transformers.models.{directory}.modeling_{directory}"), class_name)(config).eval().double()
+    tokens = name == "blt_patcher"
+    x = torch.randint(3, 60, (1, TOKENS)) if tokens else torch.randn(1, TOKENS, 32, dtype=torch.float64)
+    other = x.clone()
+    other[0, 0] = (x[0, 0] + 7) % 60 if tokens else torch.randn(32)
+    with torch.no_grad():
+        before, after = (
+            next(t for t in model(each, use_cache=False).values() if t is not None and t.ndim > 1) if not tokens
+            else next(t for t in model(each, use_cache=False) if t is not None and t.ndim > 1)
+            for each in (x, other)
+        )  # fmt: skip
+    moved = (before - after).abs().reshape(TOKENS, -1).amax(-1) > 0
+    (entry,) = next(
+        entries for part, entries in from_config({**config.to_dict(), "model_type": name}).items() if "mask" in part
+    )
+    assert entry is not None
+    places = np.arange(TOKENS)
+    ours = np.asarray(getattr(posref, entry.operation)(places, places, **(entry.options or {}))).reshape(TOKENS, TOKENS)
+    assert moved.tolist() == ours[:, 0].tolist()
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, 8])
+def test_a_window_around_the_query_is_that_of_the_code(window: int) -> None:
+    from transformers.models.t5gemma2.modeling_t5gemma2 import sliding_window_mask_function
+
+    (entry, *_) = from_config({"model_type": "t5gemma2_text", "sliding_window": window})["text mask"]
+    assert entry is not None
+    places, ahead = np.arange(TOKENS), window // 2
+    assert str(ahead) in entry.conventions.get("q_positions", "0")
+    ours = posref.sliding_window(places + ahead, places, **(entry.options or {}))
+    theirs = sliding_window_mask_function(window, is_causal=False)
+    assert np.array_equal(ours, [[bool(theirs(0, 0, q, k)) for k in range(TOKENS)] for q in range(TOKENS)])
+
+
+ONE = ("t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "pix2struct_text_model", "dia_encoder", "dia_decoder")
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_logits_that_are_not_scaled_are_said_so(name: str) -> None:
+    directory = name.removesuffix("_text_model").removesuffix("_encoder").removesuffix("_decoder")
+    code = inspect.getsource(import_module(f"transformers.models.{directory}.modeling_{directory}"))
+    assert "self.scaling = 1" in code
+    assert "self.scaling = self.head_dim" not in code
+    scales = {part: entries for part, entries in from_config({"model_type": name}).items() if part.endswith(" scale")}
+    assert scales
+    assert all(entry is not None and entry.options == {"scale": 1.0} for entries in scales.values() for entry in entries)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("by_layer", [True, False])
+def test_scales_of_gpt2_are_those_of_its_layers(scaled: bool, by_layer: bool) -> None:
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
+
+    more = {"scale_attn_weights": scaled, "scale_attn_by_inverse_layer_idx": by_layer}
+    config = CONFIG_MAPPING["gpt2"](n_embd=32, n_head=2, n_layer=3, attn_implementation="eager", **more)
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 32, dtype=torch.float64)
+    entries = from_config(config.to_dict()).get("text scale", [None])
+    assert (entries == [None]) is (scaled and not by_layer)
+    for layer, entry in enumerate(entries * 3 if len(entries) == 1 else entries):
+        attention = GPT2Attention(config, layer_idx=layer).eval().double()
+        with torch.no_grad():
+            q, k, _ = attention.c_attn(x).split(32, dim=-1)
+            weights = attention(x, output_attentions=True)[1]
+        q, k = (t.reshape(1, 2, 2, 16).transpose(1, 2) for t in (q, k))
+        logits = (q @ k.mT)[0, :, 1] * (16**-0.5 if entry is None else (entry.options or {})["scale"])
+        torch.testing.assert_close(weights[0, :, 1], logits.softmax(-1), rtol=1e-6, atol=1e-6)
 
 
 LATENT = (
