@@ -15,6 +15,7 @@ from typing import Any
 
 import choose
 import families
+import first
 import mistakes
 import notebooks
 import ranking
@@ -258,8 +259,8 @@ def _operations() -> str:
 def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
-    _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
-    for function, kind in ((sinusoidal, "distance"), (rope, "bound")):
+    _both(first.chart(), folder / "first.svg")
+    for function, kind in ((sinusoidal, "distance"), (rope, "bound"), (rope, "scaling")):
         _both(plots.chart(function.__name__, kind), folder / f"course-{kind}.svg")
     for notebook in notebooks.NAMES:
         for name, chart in notebooks.charts(notebook):
