@@ -142,7 +142,8 @@ else:
             return __dir__()
         found = None if name.startswith("_") else _found(name)
         if found is None:
-            msg = f"module 'posref' has no attribute {name!r}"
+            hint = f". See {_MEANT[name.lower()]}" if name.lower() in _MEANT else ""
+            msg = f"module 'posref' has no attribute {name!r}{hint}"
             raise AttributeError(msg)
         globals()[name] = found
         return found
@@ -158,6 +159,15 @@ _ELSEWHERE = {
     "presets": "posref.models.presets",
     "rope_from_config": "posref.configs",
     "rope_from_gguf": "posref.gguf",
+}
+_MEANT = {  # names that other libraries have
+    **dict.fromkeys(("apply_rotary_pos_emb", "apply_rotary_emb", "rotate_half"), "posref.apply_rope"),
+    **dict.fromkeys(("precompute_freqs_cis", "get_cos_sin"), "posref.rope_table"),
+    **dict.fromkeys(("rotaryembedding", "rotary_embedding"), "posref.rope, and the module in docs/guides/port.md"),
+    **{
+        name.lower(): f"posref.scaling.{name}" for name in ("DynamicNTK", "DynamicYaRN", "Linear", "Llama3", "LongRoPE", "YaRN")
+    },
+    "ntk": "posref.scaling.NTKAware",
 }
 _ABSENT: set[str] = set()  # names for which there is no module
 _MOST_ABSENT = 256

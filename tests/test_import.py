@@ -230,3 +230,12 @@ except KeyboardInterrupt:
 
 def test_an_interruption_of_the_first_use_leaves_nothing_out() -> None:
     assert printed(INTERRUPTED) == list(REGISTRY)
+
+
+MEANT = [("yarn", "scaling.YaRN"), ("RotaryEmbedding", "posref.rope"), ("rotate_half", "apply_rope")]
+
+
+@pytest.mark.parametrize(("name", "meant"), MEANT)
+def test_a_name_of_another_library_gets_a_hint(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=meant):
+        getattr(import_module("posref"), name)

@@ -30,7 +30,7 @@ def chart() -> plots.Lines:
     right = np.sin(positions.astype(np.float32)[:, None] * inv_freq.astype(np.float32))
     wrong = example().rope_table(positions, inv_freq)[1]
     errors = {
-        "allowed": half_widths("rope_table", call, "angle32")["sin"],
+        "allowed": half_widths(posref.rope_table.__name__, call, "angle32")["sin"],
         "right code": np.abs(right - expected[1]),
         "the example": np.abs(wrong - expected[1]),
     }

@@ -96,6 +96,14 @@ class Presets(Mapping[str, Preset]):
     def __len__(self) -> int:
         return len(table("presets"))
 
+    def __repr__(self) -> str:
+        """Name all presets."""
+        return f"<presets: {', '.join(self)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the names, for completion of keys in notebooks."""
+        return list(self)
+
     def _repr_html_(self) -> str:
         """Return a table, for notebooks: the name of each preset, its function, and its arguments."""
         from html import escape

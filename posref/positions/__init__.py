@@ -38,3 +38,8 @@ __all__ = [
     "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range",
     "require_slots", "scaled", "striped", "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """Return only the public names, without the modules."""
+    return __all__
