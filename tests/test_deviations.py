@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from quality import RECORD, answers, cases, caught, diagnosed, record, recorded, registry
 from sample import stored
 from sampling import everything, share
@@ -320,6 +321,53 @@ def test_a_tail_of_ones_is_called_so() -> None:
         return out
 
     assert backward(turn)["explanations"] == [["tail-ones"]]
+
+
+def on_copy(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+    """Rotate a copy as a kernel does that is given a pointer: what it writes is not recorded."""
+    out = x.clone()
+    with torch.no_grad():
+        out.copy_(posref.apply_rope(x, cos, sin, layout=layout))
+    return out
+
+
+def by_data(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+    out = x + 0
+    out.data = posref.apply_rope(x.data, cos, sin, layout=layout)
+    return out
+
+
+def not_recorded(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+    with torch.no_grad():
+        return posref.apply_rope(x, cos, sin, layout=layout)
+
+
+def report_of(function: Callable[..., Any], **stated: Any) -> Any:
+    target = SimpleNamespace(backend="torch", dtypes=("float32",), apply_rope=function, __name__="copy", **stated)
+    return check(target, op="apply_rope")
+
+
+@pytest.mark.parametrize("function", [on_copy, by_data])
+def test_the_gradient_of_a_copy_is_called_so(function: Callable[..., Any]) -> None:
+    """A kernel that is given a pointer to a copy: autograd sees the copy alone."""
+    found = report_of(function).operations[0]
+    assert {c.kind for c in found.cases if c.verdict == "fail"} == {"vjp"}
+    assert found.diagnosis["names"] == []
+    assert "Autograd sees the copy, not what the kernel writes" in found.diagnosis["text"]
+    assert "torch.autograd.Function" in found.diagnosis["hint"]
+    assert "gradient: false" in found.diagnosis["hint"]
+
+
+@pytest.mark.parametrize("document", [{"*": {"gradient": False}}, {"apply_rope": {"gradient": False}}])
+@pytest.mark.parametrize("function", [on_copy, not_recorded])
+def test_to_state_that_there_are_no_gradients_is_enough(function: Callable[..., Any], document: dict[str, Any]) -> None:
+    """What else it lacks is learned as if nothing were stated."""
+    report = report_of(function, supports=document)
+    assert report.conformant
+    [scope] = report.scopes
+    assert "no gradients" in scope.line
+    assert "no inverse" in scope.line
+    assert "selective" not in report.operations[0].counts
 
 
 @pytest.mark.thorough

@@ -62,8 +62,14 @@ NONE, NARROW = Objection("", ""), "too narrow"
 
 # ---- the scope of every operation ------------------------------------------------------------------------------------------
 def stated_scope(target: Target) -> Stated:
-    """Return what an implementation states of its scope, with what it says elsewhere; `TargetError` for what does not exist."""
-    stated = scope_statement.read(target.name, target.supports) if target.supports is not None else {}
+    """
+    Return what an implementation states of its scope, with what it says elsewhere; `TargetError` for what does not exist.
+
+    Where it states nothing but that it has no gradients, the rest is learned.
+    """
+    document = target.supports or {}
+    stated = scope_statement.read(target.name, document)
+    stated = {op: axes for op, axes in stated.items() if axes != {"gradient": frozenset()} and (axes or op in document)}
     return {op: scope_statement.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
 
 

@@ -25,7 +25,7 @@ from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from . import extent, features, numbers, places, search
 from .hypotheses import Budget, Hypothesis, Question, quiet
-from .rotations import as_rotation
+from .rotations import as_rotation, is_of_copy
 from .search import Group
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 UNEXPLAINED = "unexplained: no known mistake gives these values."
+OF_COPY = "only gradients fail: they are those of a copy. Autograd sees the copy, not what the kernel writes."
+WRAPPED = (
+    "For training wrap the kernel in torch.autograd.Function; for inference state `gradient: false` in `supports`. If the code "
+    "has a backward pass, it returns its input."
+)
 AFTER_PAIRS = 8_000_000  # values, the work that is kept for groups of cases
 FAR = 1e12  # from here on how many times worse an explanation is says nothing more
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
@@ -149,6 +154,8 @@ def _diagnose(
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
         return found
+    if all(is_of_copy(answer) for answer, failed in gradients if failed):
+        return _record(OF_COPY, []) | {"hint": WRAPPED}
     found = _explained(op, _rotations(gradients, claim), claim, _Known(budget=known.budget))
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])

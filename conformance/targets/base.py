@@ -82,8 +82,14 @@ class Target(ABC):
 
     def expect_gradients(self, case: LoadedCase) -> None:
         """Raise `Unsupported` if a case asks for gradients that it does not have."""
-        if case.calls[0].cotangents and not self.has_gradients(case.op):
+        if not case.calls[0].cotangents:
+            return
+        if not self.has_gradients(case.op):
             raise Unsupported(self.no_gradients(case.op))
+        stated = self.supports or {}
+        if {**stated.get("*", {}), **stated.get(case.op, {})}.get("gradient") is False:
+            msg = "its `supports` says that it has no gradients"
+            raise Unsupported(msg)
 
     def accepted(
         self, case: LoadedCase, call: Call, dtype: str, outputs: Mapping[str, invocation.Result], message: str = ""
