@@ -207,8 +207,6 @@ def shifted_window_mask(q_positions: Tensor, k_positions: Tensor, /, *, size: in
     together = q // window == k // window
     if not shift:
         return together
-    if size % window:
-        lacks("its image is padded to whole windows")
     layer = SimpleNamespace(window_size=window, shift_size=shift)
     mask = SwinLayer.get_attn_mask(layer, size, window, torch.float32, q_positions.device) == 0  # (windows, cells, cells)
     rows = mask.unflatten(2, (window, window)).unflatten(1, (window, window))[:, :, 0, :, 0]  # of the first column

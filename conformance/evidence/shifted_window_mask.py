@@ -13,7 +13,7 @@ from .tools.hints import ARANGE, EACH_ROW, TRUE_IN_MASK
 OP = "shifted_window_mask"
 
 USUAL: dict[str, Any] = {"size": 12, "window": 4, "shift": 2}
-OTHER_VALUES = {"shift": 1}
+OTHER_VALUES = {"shift": 1, "size": 16, "window": 6}
 KERNEL: tuple[dict[str, Any], ...] = ({"size": 4116, "window": 7, "shift": 3},)
 
 _case = cases_of(OP)
@@ -42,7 +42,7 @@ def cases() -> tuple[Case, ...]:
         _mask("shifted/most", 10, 5, 4),
         _mask("shifted/keys-257", 258, 6, 2, (0, 252, 254, 257, 129), range(257)),
         _mask("shifted/more-cells", 16, 4, 1, (15, 12, 3), (14, 15, 12, 2, 3)),
-        _mask("still/unpadded", 5, 2, 0),
+        _mask("still/three-windows", 6, 2, 0),
         _mask("places/one-query", 8, 4, 1, (7,)),
         _mask("places/no-query", 8, 4, 2, NONE, (0, 1)),
         _mask("forms/batch-one", 12, 4, 2, ((8, 2, 11),), ((0, 10, 9, 7),)),

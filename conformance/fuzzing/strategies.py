@@ -7,6 +7,7 @@ Everything is simplest first, so that shrinking ends in a short call: defaults l
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
@@ -31,6 +32,7 @@ MOST, WORK = 400, 1500  # elements of an array, and of the product of all sizes
 DISTINCT = 24  # different elements of an array
 TOPS = (8, 40, 300, 4100, 70_000, 2**20, 2**24 + 8, 2**30 - 1)  # of positions: differences stay within int32
 EDGES = tuple(2**k + d for k in range(3, 31) for d in (-1, 0, 1))
+MULTIPLE = re.compile(r"(\w+) % (.+) == 0")
 LENGTH, FACTOR = Integer(1, usual=2**17), Real(0)  # of the fields of a record
 
 Values = dict[str, Any]
@@ -72,7 +74,7 @@ def frames(op: str) -> st.SearchStrategy[Frame]:
 @st.composite
 def _frames(draw: st.DrawFn, op: str) -> Frame:
     record = REGISTRY[op]
-    params = {n: v for n, v in ((n, draw(option(op, n))) for n in record.domains) if v is not ...}
+    params = _in_multiples(record, {n: v for n, v in ((n, draw(option(op, n))) for n in record.domains) if v is not ...})
     known = {**defaults(op), **params}
     given = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
     tokens = _one_way(draw, given)
@@ -127,6 +129,16 @@ def _full_shapes(tokens: Mapping[str, Sequence[str]], known: Mapping[str, Any]) 
     for name, axes in tokens.items():
         bare = [axis.lstrip("~") for axis in axes if not axis.startswith("=")]
         found[name] = tuple(n for axis in bare for n in (known[axis] if axis[0] == "*" else (value_of(axis, known),)))
+    return found
+
+
+def _in_multiples(record: Encoding, params: Values) -> Values:
+    """Return options of which those that must be a multiple of another are rounded up to one."""
+    found = dict(params)
+    for parts in filter(None, map(MULTIPLE.fullmatch, record.requires)):
+        name, of = parts.groups()
+        if type(found.get(name)) is int and names_in(of) <= found.keys():
+            found[name] += -found[name] % value_of(of, found)
     return found
 
 

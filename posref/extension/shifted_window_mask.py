@@ -19,7 +19,7 @@ from posref.types import ArrayOf, T
     arrays={"q_positions": Axes("~*B Q", "integer", "0", "size-1"), "k_positions": Axes("~*B K", "integer", "0", "size-1")},
     result="*B Q K",
     rows="*B Q K",
-    requires=("shift < window",),
+    requires=("shift < window", "size % window == 0"),
     invariants=("decode",),
     returns="mask",
     read={

@@ -1,6 +1,7 @@
 """What the registry says of arguments and results, on every case of the suite and on calls drawn at random."""
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -13,14 +14,36 @@ import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
 from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.model import Call
-from posref.conformance.suite.axes import places
-from posref.spec import REGISTRY, OneOf
+from posref.conformance.suite.axes import holds, names_in, places
+from posref.conformance.traits import defaults, letters
+from posref.spec import REGISTRY, Integer, Integers, OneOf
 
 from .encoding import Encoding, part
 
 ROOT = Path(str(posref.__file__)).parent
 ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
 DRAWS = 12  # a thorough run draws 250
+DEMAND = re.compile(r"\b(must|multiple|at least (\d+|one)|after)\b", re.IGNORECASE)
+NO_DEMAND = {  # sentences of arguments with such a word that ask nothing of a call which its shapes do not say
+    "H is a multiple of G": "the axes say it",
+    "must broadcast": "the axes say it",
+    "in the layout of": "how weights were made",
+    "after the softmax": "which weights these are",
+    "after the scale": "where it is added",
+    "after its bias": "which x this is",
+    "after their rotation": "which rows these are",
+    "after the shift": "which coordinate this is",
+    "after the query": "what a word means",
+    "and after": "what a word means",
+    "after the other": "an order",
+    "after all others": "an order",
+    "after its own": "an order",
+    "stands after": "an order",
+    "reshape after": "what a caller does",
+    "makes the factor at least 1": "what a word means",
+    "after weight normalisation": "which weight this is",
+    "for ``NTKAware``": "the record requires it",
+}
 
 
 @part()
@@ -107,6 +130,47 @@ def cases_are_described(encoding: Encoding) -> None:
         for n, value in inputs.items():
             assert value.dtype.kind in KINDS[encoding.record.arrays[n].kind], (name, n)
         assert matches(encoding.op, dict(call.params), inputs), name
+
+
+@part()
+def what_an_argument_demands_is_registered(encoding: Encoding) -> None:
+    """A docstring's "must", "multiple", "at least" and "after" is a domain, a requirement, or one of `NO_DEMAND`."""
+    for name, sentence in _demands(encoding.record.function):
+        told = any(words in sentence for words in NO_DEMAND)
+        assert told or _is_registered(encoding.op, name, sentence), f"{name}: {sentence!r} is neither in requires nor a domain"
+
+
+def _demands(function: object) -> Iterator[tuple[str, str]]:
+    """Yield the sentences on arguments that may ask something of a call, each with the argument's name."""
+    body = (inspect.getdoc(function) or "").partition("Parameters\n-")[2].partition("\nReturns\n-")[0]
+    for entry in re.split(r"\n(?=\w)", body):
+        head, _, text = entry.partition("\n")
+        for sentence in re.split(r"(?<=[.;:]) ", " ".join(text.split())):
+            yield from ((name.strip(), sentence) for name in head.partition(" :")[0].split(",") if DEMAND.search(sentence))
+
+
+def _is_registered(op: str, name: str, sentence: str) -> bool:
+    """Return whether a domain, the domain of an array's numbers, or a requirement that has the argument's name says it."""
+    record = REGISTRY[op]
+    domain, axes = record.domains.get(name), record.arrays.get(name)
+    symbols = {name, *re.findall(r"\w+", axes.shape if axes else "")}
+    required = any(symbols & {*names_in(text)} for text in record.requires)
+    if "multiple" in sentence:
+        stepped = isinstance(domain, Integer | Integers) and domain.step > 1
+        return stepped or any("%" in text and name in names_in(text) for text in record.requires)
+    if isinstance(domain, Integer | Integers) and (least := re.search(r"[Aa]t least (\d+)", sentence)):
+        return domain.low >= int(least[1]) or required
+    return required or (axes is not None and (axes.low is not None or axes.positive))
+
+
+@part()
+def cases_meet_what_is_required(encoding: Encoding) -> None:
+    for case in encoding.stored:
+        for call in case.calls if case.kind != "reject" else ():
+            known = {**defaults(encoding.op), **call.params}
+            for sizes in letters(encoding.op, call).values():
+                known |= {letter: size[0] for letter, size in sizes.items() if len(size) == 1 and letter not in known}
+            assert all(holds(text, known) for text in encoding.record.requires), case.id
 
 
 @part()

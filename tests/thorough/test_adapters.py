@@ -72,8 +72,6 @@ KNOWN = (
     "decomposed_rows/fewer-keys/",
     "decomposed_bias/pooled/uneven",
     "alibi/max-bias/",
-    "shifted_window_mask/alone/",
-    "shifted_window_mask/number/",  # sizes that Swin would pad first
 )  # transformers' own: see the adapter's NOTES
 
 

@@ -302,7 +302,9 @@ def _number_calls(op: str) -> Iterator[Asked]:
             params, sizes = _parted(op, given)
             usual = params.get(option, _usual(op, option))
             how: dict[str, Any] = {} if has_one_position(op) else {"places": triangular(), "T": 9, "Q": 4, "K": 12}
-            values = _integers(domain, usual) if isinstance(domain, Integer) else _reals(domain, usual)
+            every = _integers(domain, usual) if isinstance(domain, Integer) else _reals(domain, usual)
+            known = _known(op, params, {**how, **word.sizes, **sizes})
+            values = [v for v in every if all(holds(text, {**known, option: v}) for text in REGISTRY[op].requires)]
             for k, value in enumerate(values):
                 stored = word.name == "usual" and k < 2
                 name = f"{word.name}-{option}-{value:g}"
@@ -383,9 +385,7 @@ def _near(asked: Asked) -> Iterator[Options]:
 
 def _arrays(op: str, asked: Asked, how: Options) -> dict[str, Array] | None:
     """Return the arrays of a call, None where the registry does not admit it or it is too large."""
-    defaults = {n: p.default for n, p in parameters_of(REGISTRY[op].function).items() if n in REGISTRY[op].domains}
-    known = {**SIZES, **facts_of(op).sizes, **defaults, **asked.params, **how}
-    known.setdefault("P", (*known["R"], known["T"]))
+    known = _known(op, asked.params, how)
     if not all(holds(text, known) for text in REGISTRY[op].requires):
         return None
     try:
@@ -405,6 +405,14 @@ def _arrays(op: str, asked: Asked, how: Options) -> dict[str, Array] | None:
         if not answers(op, arrays, asked.params) or not differ(op, asked.params, arrays, nearer):
             return None  # results that do not follow the numbers, as of a softmax with one key, ask nothing of them
     return arrays
+
+
+def _known(op: str, params: Options, how: Options) -> dict[str, Any]:
+    """Return the options and the sizes of a call."""
+    defaults = {n: p.default for n, p in parameters_of(REGISTRY[op].function).items() if n in REGISTRY[op].domains}
+    known = {**SIZES, **facts_of(op).sizes, **defaults, **params, **how}
+    known.setdefault("P", (*known["R"], known["T"]))
+    return known
 
 
 def _mark(case: Case, asked: Asked) -> Any:
