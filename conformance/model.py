@@ -108,6 +108,11 @@ class Call:
     cotangents: Arrays = field(default_factory=dict)
     computed: dict[str, Arrays] = field(default_factory=dict, compare=False, repr=False)  # half-widths made when asked for
 
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether an array that it takes or gives has no elements: no tokens, no keys, no heads, no channels."""
+        return any(0 in array.shape for array in (*self.inputs.values(), *self.expected.values()))
+
 
 @dataclass(frozen=True)
 class LoadedCase:

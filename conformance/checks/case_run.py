@@ -75,9 +75,8 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     except Failure as failure:
         return replace(result, verdict="fail", message=text_of(failure))
     except Stopped as stopped:
-        nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
-        if stopped.verdict == "error" and nothing and case.kind != "reject":
-            return replace(result, verdict="unsupported", message=f"raised although there is nothing to compute: {stopped}")
+        if stopped.verdict == "error" and case.kind != "reject" and any(call.is_degenerate for call in case.calls):
+            return replace(result, verdict="unsupported", message=f"raised for an array without elements: {stopped}")
         if stopped.verdict == "error" and case.form in TABLE_FORMS:
             return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
         return replace(result, verdict=stopped.verdict, message=text_of(stopped))

@@ -126,6 +126,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         return scope  # of what answers nothing, nothing can be said
     every = asked_cases(own)
     restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, enough)
+    degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
+    left = [one for one in left if one not in degenerate]
+    if degenerate:  # such calls never decide
+        text = "arrays with elements alone, where nothing else explains it"
+        restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [
         Limit(" with ".join(one.axis), scope_statement.in_words(op, one, every), len(one.outside), one.fresh)

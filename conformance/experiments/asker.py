@@ -124,6 +124,8 @@ class Asker:
             return WRONG
         except Stopped as stopped:
             self.said = text_of(stopped)
+            if stopped.verdict == "error" and call.is_degenerate:
+                return REFUSED
             if here is not self.target or stopped.verdict not in (*ENDED, "not-run"):
                 return stopped.verdict if stopped.verdict in (*ENDED, "error") else SPENT
             started = self._start_again()

@@ -182,7 +182,8 @@ class Truth:
         return tolerance_of({c: w[name] for c, w in widths.items() if name in w}, expected, self.accuracy, self.dtype)
 
     def _require_telling(self, call: Call) -> None:
-        """Raise `NotJudged` unless the class rules out zeros, and the dtype has every value."""
+        """Raise `NotJudged` unless the class rules out zeros of one result, and the dtype has every value."""
+        zeros = []
         for name, expected in call.expected.items():
             size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
             allowed = self._allowed(name, expected, call.widths)
@@ -192,9 +193,11 @@ class Truth:
             if np.any(size > LARGEST[self.dtype]):
                 msg = f"out of the range of {self.dtype}"
                 raise NotJudged(msg)
-            if np.any(size) and not np.any(size > allowed):
-                msg = f"{self.base} allows every value of {name} to be zero here"
-                raise NotJudged(msg)
+            if np.any(size):
+                zeros.append("" if np.any(size > allowed) else name)
+        if zeros and all(zeros):
+            msg = f"{self.base} allows every value of {' and of '.join(zeros)} to be zero here"
+            raise NotJudged(msg)
 
     # ---- truth ----------------------------------------------------------------------------------------------------------
     def _integers(self, selection: Selection) -> Arrays:

@@ -1,6 +1,6 @@
 """Stick-breaking attention. Source: Tan et al., arXiv:2410.17980, section 2."""
 
-from posref.core.arrays import Array, beside, by_sign, cast, library, namespace, suffix_sums, wide
+from posref.core.arrays import Array, beside, by_sign, cast, library, namespace, number_system, suffix_sums, wide
 from posref.core.checks import check_broadcast, check_real
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -76,6 +76,8 @@ def stick_breaking(logits: ArrayOf[T], mask: AnyArray, /) -> tuple[T, T]:
     shown = xp.where(mask, z, zero)
     logs = sticks_taken(log_sigmoid(shown), xp.where(mask, log_sigmoid(-shown), zero))
     weights = xp.where(mask, xp.exp(logs), zero)
+    if number_system(xp) is not None:  # error bounds also cover the formula as written
+        weights = xp.either(weights, lambda: _product(shown, mask))
     return cast(weights, logits.dtype), cast(one - xp.sum(weights, axis=-1), logits.dtype)
 
 
@@ -95,3 +97,15 @@ def sticks_taken(taken: Array, left: Array, /) -> Array:
         return taken
     later = suffix_sums(left)
     return taken + xp.concat([later[..., 1:], 0.0 * later[..., :1]], axis=-1)
+
+
+def _product(z: Array, mask: Array, /) -> Array:
+    """Return the weights as the paper writes them: each share times what the shares of all later keys leave."""
+    xp, one = namespace(z), beside(1.0, z, z.dtype)
+    shares = xp.where(mask, one / (xp.exp(-z) + one), 0.0 * z)
+    left, found = 0.0 * shares[..., :1] + one, []
+    for k in reversed(range(shares.shape[-1])):
+        share = shares[..., k : k + 1]
+        found.append(share * left)
+        left = left * (one - share)
+    return xp.concat(found[::-1], axis=-1) if found else shares
