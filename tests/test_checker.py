@@ -168,6 +168,20 @@ def test_never_right(name: str) -> None:
     assert all(case.reproduce for case in report.failures)
 
 
+def test_raising_without_keys_is_outside_in_a_sentence() -> None:
+    """The remainder of a query without keys is 1, but nobody asks it."""
+
+    def stick_breaking(logits: Any, mask: Any, /) -> Any:
+        if not logits.shape[-1]:
+            msg = "no keys"
+            raise ValueError(msg)
+        return posref.stick_breaking(logits, mask)
+
+    report = check_call(stick_breaking, op="stick_breaking")
+    assert report.conformant
+    assert "keys of 1 or more [2" in report.scopes[0].line
+
+
 def test_raising_on_nothing_is_not_a_failure() -> None:
     """reshape(..., -1, 2), as in Meta's code, cannot take arrays without elements: a limit, not a wrong value."""
 

@@ -83,3 +83,29 @@ def test_of_rows_of_which_few_can_be_judged_the_farthest_off_is_one() -> None:
     assert sum(one.judged for one in found.verdicts) < outputs["cos"].size
     assert found.worst is not None
     assert found.worst.index == (37, 100)
+
+
+def test_a_result_that_may_be_zero_does_not_hide_another() -> None:
+    """What 32 keys leave of a stick is below its tolerance: the weights are judged."""
+    logits = np.random.default_rng(0).standard_normal((2, 1, 32)).astype(np.float32)
+    inputs = {"logits": logits.astype(np.float64), "mask": np.ones((1, 32), dtype=bool)}
+    weights, remainder = posref.stick_breaking(logits, inputs["mask"])
+    outputs = {"weights": weights.astype(np.float64), "remainder": remainder.astype(np.float64)}
+    judged = judge("stick_breaking", Call({}, inputs), outputs, "angle32", "float32", truth="live")
+    assert judged.verdict == "pass"
+    wrong = judge(
+        "stick_breaking", Call({}, inputs), {**outputs, "weights": 0 * outputs["weights"]}, "angle32", "float32", truth="live"
+    )
+    assert wrong.verdict == "fail"
+
+
+def test_the_product_of_the_paper_is_right_where_gates_are_nearly_closed() -> None:
+    """1 less a sigmoid near 1 has few digits in float32."""
+    logits = (np.abs(np.random.default_rng(1).standard_normal((2, 3, 12))) * 12).astype(np.float32)
+    shares = np.float32(1) / (np.float32(1) + np.exp(-logits))
+    left = np.cumprod((np.float32(1) - shares)[..., ::-1], axis=-1)[..., ::-1]
+    weights = shares * np.concatenate([left[..., 1:], np.ones_like(left[..., :1])], axis=-1)
+    inputs = {"logits": logits.astype(np.float64), "mask": np.ones((3, 12), dtype=bool)}
+    outputs = {"weights": weights.astype(np.float64), "remainder": (np.float32(1) - weights.sum(-1)).astype(np.float64)}
+    judged = judge("stick_breaking", Call({}, inputs), outputs, "angle32", "float32", truth="live")
+    assert judged.verdict == "pass"

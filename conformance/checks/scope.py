@@ -97,7 +97,7 @@ def infer(
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
     pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
     found, left = _fewest(op, singles, pairs, refused)
-    return [one if len(one.axis) == 1 else _only_needed(one) for one in found], left
+    return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in found], left
 
 
 def _are_of_dtypes(restriction: Restriction, asked: Sequence[Asked]) -> bool:
@@ -267,8 +267,16 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     return found
 
 
+def _of_empty(restriction: Restriction, asked: Sequence[Asked]) -> Restriction:
+    """Return a restriction of what may be empty with those words alone that explain a case: other axes explain the rest."""
+    words = words_on("empty", restriction.outside) - restriction.allowed
+    return replace(restriction, allowed=words_on("empty", asked) - words, excludes=_has_one_of("empty", words))
+
+
 def _only_needed(restriction: Restriction) -> Restriction:
     """Return a restriction of two axes with those pairs alone that explain a case: single words explain the rest."""
+    if len(restriction.axis) == 1:
+        return restriction
     first, second = restriction.axis
     words = [one.traits.words for one in restriction.outside]
     pairs = {(a, b) for a, b in restriction.allowed if any(a in w.get(first, ()) and b in w.get(second, ()) for w in words)}

@@ -78,8 +78,12 @@ class Rule:
     @property
     def opposite(self) -> str:
         """What calls without the condition have, in words."""
-        name = self.quantity
+        name, is_count = self.quantity, not any(word in self.quantity for word in (" mod ", " minus ", " over "))
         match self.kind:
+            case "least" if is_count and self.numbers == (1,):
+                return f"no {name}"
+            case "most" | "equal" if is_count and self.numbers == (0,):
+                return f"{name} of 1 or more"
             case "other":
                 return f"{replace(self, kind='equal').text} alone"
             case "no multiple" if len(self.numbers) == 1:

@@ -182,7 +182,7 @@ class Truth:
         return tolerance_of({c: w[name] for c, w in widths.items() if name in w}, expected, self.accuracy, self.dtype)
 
     def _require_telling(self, call: Call) -> None:
-        """Raise `NotJudged` unless the class rules out zeros of one result, and the dtype has every value."""
+        """Raise `NotJudged` unless the class rules out zeros of a result (of each gradient), and the dtype has every value."""
         zeros = []
         for name, expected in call.expected.items():
             size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
@@ -195,8 +195,8 @@ class Truth:
                 raise NotJudged(msg)
             if np.any(size):
                 zeros.append("" if np.any(size > allowed) else name)
-        if zeros and all(zeros):
-            msg = f"{self.base} allows every value of {' and of '.join(zeros)} to be zero here"
+        if any(zeros) and (call.cotangents or all(zeros)):
+            msg = f"{self.base} allows every value of {' and of '.join(filter(None, zeros))} to be zero here"
             raise NotJudged(msg)
 
     # ---- truth ----------------------------------------------------------------------------------------------------------
