@@ -187,6 +187,19 @@ def _heads(which: slice, *, axis: int) -> Wrap:
     return after(change)
 
 
+def _mean_of_unrotated(function: Function) -> Function:
+    """The rotation comes first, but not for the mean of squares."""
+
+    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
+        if options["precedence"] == "norm_first":
+            return function(x, weight, cos, sin, lanes=lanes, **options)
+        turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
+        root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + options["eps"])
+        return turned / root * (weight + options["weight_offset"])
+
+    return deviating
+
+
 def _weight_of_pairs(function: Function) -> Function:
     """The second channel of a pair has the first one's weight."""
 
@@ -237,6 +250,8 @@ DEVIATIONS = (
                hint=ALL),
     _deviation("fused-tail-not-normalized", "channels that do not rotate are not normalized, and not in the mean",
                _over(0, kept=True), hint=ALL, seen_in="the convention of a fused kernel that copies the tail"),
+    _deviation("fused-mean-before", "the mean of squares is that of x before the rotation", _mean_of_unrotated,
+               hint="Take the mean after the rotation. A table with a factor, as YaRN's, changes it: cos^2 + sin^2 is not 1."),
     _deviation("fused-norm-skipped", "x is rotated, but not normalized", _skipped, hint="The norm is skipped."),
     _deviation("fused-norm-twice", "the result is normalized once more", _twice,
                hint="The model normalizes already: look for a second call."),
