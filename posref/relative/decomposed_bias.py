@@ -5,7 +5,7 @@ from posref.core.checks import check_integer, check_real
 from posref.core.products import matmul
 from posref.relative.decomposed_rows import decomposed_rows
 from posref.relative.shaw_table import widened
-from posref.spec import Axes, Integer, encoding, part
+from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
 
@@ -97,13 +97,12 @@ def decomposed_bias(q: ArrayOf[T], table_h: ArrayOf[T], table_w: ArrayOf[T], /, 
             msg += f"{tuple(table.shape)}."
             raise ValueError(msg)
     queries, height, width = widened(q, table_h, table_w)
-    by_column = decomposed_term(queries, width, sizes[1])  # (*R, I, J, U)
-    by_row = xp.moveaxis(decomposed_term(xp.moveaxis(queries, -3, -2), height, sizes[0]), -3, -2)  # (*R, I, J, V)
+    by_column = _term(queries, width, sizes[1])  # (*R, I, J, U)
+    by_row = xp.moveaxis(_term(xp.moveaxis(queries, -3, -2), height, sizes[0]), -3, -2)  # (*R, I, J, V)
     return cast(by_row[..., :, None] + by_column[..., None, :], q.dtype)
 
 
-@part()
-def decomposed_term(q: Array, table: Array, keys: int, /) -> Array:
+def _term(q: Array, table: Array, keys: int, /) -> Array:
     """Return the products of queries, shape (..., cells, D), with the rows of a table for all keys along their axis."""
     xp = namespace(q)
     places = (beside(list(range(n)), q, index_dtype(q)) for n in (q.shape[-2], keys))
