@@ -421,7 +421,7 @@ def form(p: npt.NDArray[Any], coordinates: bool = False) -> int:
     return 2 if np.all(steps >= 0) else 3
 
 
-def _are_lengths(call: Call) -> bool:
+def are_lengths(call: Call) -> bool:
     """Return whether two lengths say all positions of a call: keys from 0 on, of which the queries are the last."""
     q, k = (call.inputs.get(name, np.empty(0)) for name in ("q_positions", "k_positions"))
     if not (q.ndim and k.ndim and 0 < q.shape[-1] <= k.shape[-1]):
@@ -432,7 +432,7 @@ def _are_lengths(call: Call) -> bool:
 
 def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
     """Yield the sizes of a call: positions by their order and the largest of them, tokens, head size, rows of tables."""
-    last = _are_lengths(call)
+    last = are_lengths(call)
     for name in positions_of(op):
         if name in call.inputs:
             p = np.asarray(call.inputs[name])

@@ -27,7 +27,8 @@ from ..experiments.records import quantities, read
 from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
-from ..traits import RELATIONS, defaults, letters, traits_of
+from ..traits import RELATIONS, are_lengths, defaults, letters, traits_of
+from . import scope_statement
 from .case_run import asked_in
 from .learned_scope import Trials
 from .scope import is_inside
@@ -71,7 +72,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
             continue
         outcome = asker.asked(call, case.form)
         answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
-        if outcome == REFUSED and _may_refuse(op, case, call, stated, trials):
+        if outcome == REFUSED and _may_refuse(operation, case, call, stated, trials):
             continue
         if outcome in (WRONG, REFUSED, "error", *ENDED):
             verb = "refuses" if outcome == REFUSED else "is wrong in"
@@ -88,10 +89,14 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     return answered + refused
 
 
-def _may_refuse(op: str, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:
+def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:
     """Return whether a call that was refused lies outside of the scope, as far as it is known."""
+    op, traits = operation.op, traits_of(replace(case, calls=(call,)), case.dtypes[0])
     if op in stated:
-        return not is_inside(stated[op], traits_of(replace(case, calls=(call,)), case.dtypes[0]))
+        return not is_inside(stated[op], traits)
+    learned = operation.scope.supports if operation.scope is not None else {}
+    if learned and not is_inside(scope_statement.read(op, {op: learned})[op], traits):
+        return True
     if op not in trials.of:
         return not call.inputs
     record = trials.of[op].full(read(op, call, case.form))
@@ -130,6 +135,8 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     if not call.inputs:
         return _with_other_options(case.op, call, rng, stored)
     moves = any(not letter.startswith("~") for letter in record.rows) and not any(known.get(n) is not None for n in RELATIONS)
+    if are_lengths(call) and rng.integers(2):  # code that takes lengths alone has no others
+        return _of_lengths(case, call, dtype, known, rng)
     shift = int(rng.integers(1, 32))
     inputs: dict[str, npt.NDArray[Any]] = {}
     for name, x in call.inputs.items():
@@ -148,6 +155,23 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     if others or not inputs[first].ndim or inputs[first].shape[-1] < SHORTEST:
         return None
     inputs = {first: inputs[first][..., :-1]}
+    return replace(call, inputs=inputs, expected=plain(case.op, inputs, call.params))
+
+
+def _of_lengths(
+    case: LoadedCase, call: Call, dtype: str, known: Mapping[str, Any], rng: np.random.Generator
+) -> Call | None:  # fmt: skip
+    """Return a call with the same positions and other reals; without reals, with one key less. None where it has no other."""
+    axes = REGISTRY[case.op].arrays
+    reals = [name for name in call.inputs if axes[name].kind in ("real", "wide")]
+    others = {n: _reals(call.inputs[n], axes[n], known, given_dtype(case.op, n, dtype), rng) for n in reals}
+    if others:
+        return replace(call, inputs={**call.inputs, **others})
+    keys, queries = call.inputs["k_positions"][..., :-1], call.inputs["q_positions"] - 1
+    queries = queries[..., int(queries[..., :1].min(initial=0) < 0) :]
+    if call.inputs.keys() != {"q_positions", "k_positions"} or not queries.size:
+        return None
+    inputs = {"q_positions": queries, "k_positions": keys}
     return replace(call, inputs=inputs, expected=plain(case.op, inputs, call.params))
 
 

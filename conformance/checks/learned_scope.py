@@ -221,11 +221,12 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
     return None if axis is None or axis not in vocabulary(op) else (axis, frozenset[Any]())
 
 
-def _answered_below(trial: Experiment, rule: Rule) -> float:
-    """Return the largest number of a quantity that was answered below where refusals begin."""
+def _answered(trial: Experiment, rule: Rule) -> float:
+    """Return the number of a quantity that was answered nearest to where refusals begin."""
     asked = [record for record, outcome in trial.asker.known.values() if outcome in ANY_ANSWER]
     numbers = [trial.numbers(record).get(rule.quantity) for record in (*asked, *trial.answered)]
-    return max((n for n in numbers if n is not None and n < rule.numbers[0]), default=rule.numbers[0] - 1)
+    [first, *_], sign = rule.numbers, 1 if rule.kind == "most" else -1
+    return first + min((abs(n - first) for n in numbers if n is not None and sign * (n - first) > 0), default=1) * sign
 
 
 def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
@@ -239,9 +240,9 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
         case "most" if rule.quantity == "smallest position":
             return ("negative", frozenset()) if first == -1 else None
         case "least" if axis:
-            return axis, Bound(high=_answered_below(trial, rule))
+            return axis, Bound(high=_answered(trial, rule))
         case "most" if axis:
-            return axis, Bound(low=first + 1)
+            return axis, Bound(low=_answered(trial, rule))
         case "equal" if axis in ("tokens", "queries", "keys") and first == 1:
             return "one", frozenset(vocabulary(op)["one"] or ()) - {"query" if axis == "queries" else axis[:-1]}
         case "least" if rule.quantity.startswith("spread of ") and first == 1:

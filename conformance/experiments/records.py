@@ -35,8 +35,9 @@ STARTS = (0, 1, 29, 1000, 40_000, 70_000, 2**24 + 1, -11)
 LEADING = ((), (1,), (2,), (3, 2))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
 LARGEST = 1 << 18  # numbers of a call
-WORDS = {**LETTERS, "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid", "J": "columns of the grid",
-         "G": "key heads", "g": "query heads of a key head", "k": "taps", "A": "coordinates", "n": "pairs"}  # fmt: skip
+WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
+         "J": "columns of the grid", "G": "key heads", "g": "query heads of a key head", "k": "taps",
+         "A": "coordinates", "n": "pairs"}  # fmt: skip
 
 
 def is_number(value: Any) -> bool:

@@ -82,6 +82,11 @@ FORMS = (
     Form("strided-rows", "usual", rows=True, form="non-contiguous", how={"R": (2,), "B": 2, "T": 5, "Q": 2}),
     Form("distant", "words", places=far),
     Form("first", "usual", places=shifted(0), how={"T": 9, "Q": 8, "K": 9, "last": True}),
+    Form("lengths", "words", bare=True, places=shifted(0), how={"Q": 4, "K": 7, "last": True}),
+    Form("square", "words", bare=True, places=shifted(0), how={"Q": 6, "K": 6, "last": True}),
+    Form("lengths-decode", "usual", places=shifted(0), how={"Q": 1, "K": 6, "last": True}),
+    Form("lengths-more", "usual", places=shifted(0), how={"Q": 5, "K": 12, "last": True}),
+    Form("square-more", "usual", places=shifted(0), how={"Q": 9, "K": 9, "last": True}),
     Form("negative", "usual", places=lambda count: np.arange(count) * 3 - 11),
     Form("far-negative", "usual", places=lambda count: -5 - np.arange(count) * 40),
     Form("quarters", "usual", places=lambda count: ((np.arange(count) * 9 + 3) % 23) / 4),
@@ -92,6 +97,9 @@ FORMS = (
     Form("rows", bare=True, rows=True, how={"R": (2,), "B": 2, "G": 2}),
     Form("long", bare=True, places=shifted(0), how={"T": 131, "Q": 70, "K": 133, "G": 1, "g": 1, "H": 1}),
 )
+LENGTHS = tuple(
+    form.name for form in FORMS if form.name.startswith(("lengths", "square"))
+)  # forms of code that takes numbers of queries and keys
 UNBOUNDED = ("distant", "negative", "far-negative")  # forms whose positions no table holds
 
 
@@ -209,6 +217,7 @@ def forms(op: str) -> Iterator[Form]:
         *(() if placed and not is_bounded(op) else UNBOUNDED),
         *(() if "position" in kinds else ("quarters", "eighths")),
         *(() if ways and apart and not has_coordinates(op) else ("vector",)),
+        *(() if {"q_positions", "k_positions"} <= REGISTRY[op].arrays.keys() and not has_coordinates(op) else LENGTHS),
         *(() if any(is_star(axis) for axis in letters(op)) else ("strided", "strided-rows", "expanded", "expanded-rows")),
     }
     if has_one_position(op) or not letters(op) & {"T", "Q", "K", "*R", "*B", "*P"}:
