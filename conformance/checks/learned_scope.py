@@ -20,7 +20,7 @@ from ..experiments.number_rules import Numbers, Rule
 from ..experiments.records import Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
-from ..traits import DEFAULT, GIVEN, SHARES, defaults, numbers_or_none, vocabulary
+from ..traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, infer, on_axis
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
@@ -32,6 +32,7 @@ ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases with
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps"}  # fmt: skip
+LAST = ", queries the last of the keys"
 SHARE = "rotated share of the head"
 NOT_OFFERED = {
     ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
@@ -161,6 +162,8 @@ def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
     if restriction.allowed is None:
         return set()
     outside = [one for one in every if restriction.excludes(one.traits)]
+    if restriction.text.endswith(LAST):
+        outside = [one for one in every if not all(map(are_lengths, one.case.calls))]
     return set() if any(one.answered for one in outside) else {one.id for one in outside}
 
 
@@ -178,7 +181,7 @@ def _of_positions(op: str, causes: Sequence[Cause]) -> list[tuple[Restriction, l
     if level == 3 or (last and level):
         return []
     text = ("positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
-    text += ", queries the last of the keys" if last else ""
+    text += LAST if last else ""
     several = [cause for cause in own if _is_told(cause, level, last=last)]
     return [(replace(on_axis("positions", Bound(high=float(level))), text=text), several)]
 

@@ -279,7 +279,7 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
     if axis == "per_head":
         return f"the same {', '.join(sorted(missing))} for all heads"
     if axis == "numbers":
-        return f"no {', '.join(sorted(missing))} as positions"
+        return "no fractional positions" if missing == {"fractional"} else f"no {', '.join(sorted(missing))} as positions"
     if axis == "rotated":
         return f"all of the head rotated, or {' or '.join(sorted(allowed))}"
     if not is_option(op, axis):

@@ -84,7 +84,7 @@ FORMS = (
     Form("first", "usual", places=shifted(0), how={"T": 9, "Q": 8, "K": 9, "last": True}),
     Form("lengths", "words", bare=True, places=shifted(0), how={"Q": 4, "K": 7, "last": True}),
     Form("square", "words", bare=True, places=shifted(0), how={"Q": 6, "K": 6, "last": True}),
-    Form("lengths-decode", "usual", places=shifted(0), how={"Q": 1, "K": 6, "last": True}),
+    Form("lengths-decode", "words", places=shifted(0), how={"Q": 1, "K": 6, "last": True}),
     Form("lengths-more", "usual", places=shifted(0), how={"Q": 5, "K": 12, "last": True}),
     Form("square-more", "usual", places=shifted(0), how={"Q": 9, "K": 9, "last": True}),
     Form("negative", "usual", places=lambda count: np.arange(count) * 3 - 11),
@@ -213,11 +213,12 @@ def forms(op: str) -> Iterator[Form]:
     placed = {"position", "integer"} & kinds
     ways = any("|" in axes.shape for axes in REGISTRY[op].arrays.values())
     apart = not {"T", "Q", "*R"} & letters(op, 0)  # an alternative without leading axes
+    bounded = {*REGISTRY[op].arrays} if is_bounded(op) or has_coordinates(op) else set()
     lacking = {
         *(() if placed and not is_bounded(op) else UNBOUNDED),
         *(() if "position" in kinds else ("quarters", "eighths")),
         *(() if ways and apart and not has_coordinates(op) else ("vector",)),
-        *(() if {"q_positions", "k_positions"} <= REGISTRY[op].arrays.keys() and not has_coordinates(op) else LENGTHS),
+        *(() if {"q_positions", "k_positions"} <= {*REGISTRY[op].arrays} - bounded else LENGTHS),
         *(() if any(is_star(axis) for axis in letters(op)) else ("strided", "strided-rows", "expanded", "expanded-rows")),
     }
     if has_one_position(op) or not letters(op) & {"T", "Q", "K", "*R", "*B", "*P"}:
