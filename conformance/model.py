@@ -222,6 +222,7 @@ class Scope:
     library: int = 0
     drawn: int = 0  # calls that were asked besides the stored cases
     supports: dict[str, Any] = field(default_factory=dict)
+    keys: str = ""  # of `supports` that would exclude what nothing explains
 
     @property
     def wrong(self) -> str:
@@ -234,7 +235,8 @@ class Scope:
             which = ", ".join(f"{n} in {dtype}" for dtype, n in Counter(dtype for _, dtype in self.refused).items())
             if self.stated:
                 return f"{self.op} refuses cases inside the scope that it states, {which} ({named})"
-            return f"{self.op} refuses cases that nothing explains, {which} ({named}): answer them, or state it in `supports`"
+            remedy = f"answer them, or state {self.keys} in `supports`" if self.keys else "answer them"
+            return f"{self.op} refuses cases that nothing explains, {which} ({named}): {remedy}"
         return self.narrow
 
     @property

@@ -96,7 +96,7 @@ def infer(
     refused = [one for one in asked if not one.answered] if refused is None else refused
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
     pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
-    found, left = _fewest(op, singles, pairs, refused)
+    found, left = _fewest(op, (singles, pairs, _tokens_first(asked)), refused)
     return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in found], left
 
 
@@ -108,7 +108,7 @@ def _are_of_dtypes(restriction: Restriction, asked: Sequence[Asked]) -> bool:
 def apply(op: str, stated: Mapping[str, Any], asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
     """Return what a stated scope excludes of the cases that were not answered, and those that lie inside it."""
     singles, pairs = _stated(stated)
-    return _fewest(op, singles, pairs, [one for one in asked if not one.answered])
+    return _fewest(op, (singles, pairs), [one for one in asked if not one.answered])
 
 
 def is_inside(stated: Mapping[str, Any], traits: Traits) -> bool:
@@ -240,6 +240,16 @@ def _always(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     return Bound(*sizes, *sizes) if len(sizes) == 1 and len(others) >= enough else Bound()
 
 
+def _tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
+    """Return what explains that tokens must stand before heads, where they do in every answered case that has values."""
+    name = "tokens_before_heads"
+    plain = [one for one in asked if one.answered and not {"empty", "one"} & one.traits.words.keys()]
+    having = [name in one.traits.words for one in plain]
+    if not having or not all(having):
+        return []
+    return [Restriction((name,), None, lambda traits: name not in traits.words, text="tokens before heads alone")]
+
+
 def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
     return lambda traits: bool(traits.words.get(axis, frozenset()) & missing)
 
@@ -292,12 +302,12 @@ def _has_pair(first: str, second: str, missing: frozenset[tuple[Any, Any]]) -> C
 
 # ---- the fewest axes ------------------------------------------------------------------------------------------------------
 def _fewest(
-    op: str, singles: Sequence[Restriction], pairs: Sequence[Restriction], refused: Sequence[Asked]
+    op: str, groups: Sequence[Sequence[Restriction]], refused: Sequence[Asked]
 ) -> tuple[list[Restriction], list[Asked]]:
-    """Return restrictions that explain as much as all together, single axes before pairs, and what is left."""
+    """Return restrictions that explain as much as all together, those of the first group before others, and what is left."""
     found: list[Restriction] = []
     left = list(refused)
-    for candidates in (singles, pairs):
+    for candidates in groups:
         rest = [(candidate, [one for one in left if candidate.excludes(one.traits)]) for candidate in candidates]
         while rest:
             best, outside = max(rest, key=lambda pair: (len(pair[1]), _preference(op, pair[0].axis)))

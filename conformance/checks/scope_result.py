@@ -30,7 +30,7 @@ from ..targets.base import Target
 from ..traits import Traits, defaults, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import Trials
-from .scope import ENOUGH, Asked, Bound, Restriction, apply, is_inside
+from .scope import BOUNDS, ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 from .summary import call_in_words
 
@@ -138,6 +138,9 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     ]
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
+    keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
+    if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
+        scope.keys = " and ".join(sorted({"not" if len(one.axis) > 1 else one.axis[0] for one in keys}))
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         objection = _reason(op, every, restrictions, trials, stated.get(op))
         calls = len(trials.right.get(op, ()))

@@ -126,6 +126,9 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
         console.print(f"  [red]{case.verdict}[/red] {case.id}: {plain(case.message)}")
         if case is bad[0] and case.call:
             console.print(f"    asked: {plain(case.call)}")
+    for case in operation.cases if len(operation.cases) <= SHOWN else ():
+        if case.verdict == "unsupported":
+            console.print(f"  outside {case.id}: {plain(case.message)}")
     if len(bad) > SHOWN:
         console.print(f"  and {len(bad) - SHOWN} more")
     if bad:
