@@ -741,3 +741,42 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
 def test_tables_of_another_dtype_may_all_be_refused() -> None:
     """As `infer` says of a target that raises for each of them: what a report states is read again."""
     assert scope_statement.read("kernel", {"norm_rope": {"tables": False}}) == {"norm_rope": {"tables": frozenset()}}
+
+
+# ---- right code in odd ways ------------------------------------------------------------------------------------------------
+def of_one_length(q: Any, k: Any, /, *, heads: int, form: str) -> Any:
+    """A bias of a number of tokens."""
+    count = k.shape[-1]
+    if q.shape != k.shape or q.ndim != 1 or not count or not np.array_equal(q, k) or not np.array_equal(k, np.arange(count)):
+        msg = "a number of tokens"
+        raise Unsupported(msg)
+    return posref.alibi(np.arange(count), np.arange(count), heads=heads, form=form, dtype=np.float32)
+
+
+def of_packed_tokens(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    if x.ndim != 3 or positions.shape != (x.shape[0], 1) or not x.size:
+        msg = "x is (T, H, D)"
+        raise Unsupported(msg)
+    return posref.rope(x, positions, layout=layout, base=base)
+
+
+def of_a_decode_step(q: Any, k: Any, table: Any, /, *, bidirectional: bool, max_distance: int = 128) -> Any:
+    count = k.shape[-1]
+    if bidirectional or q.shape != (1,) or k.shape != (count,) or not np.array_equal(k, np.arange(count)) or q[0] != count - 1:
+        msg = "one query, after all keys"
+        raise Unsupported(msg)
+    return posref.t5_bias(q, k, table, bidirectional=False, max_distance=max_distance)
+
+
+@pytest.mark.parametrize(
+    ("op", "function", "words"),
+    [
+        ("alibi", of_one_length, "queries the last of the keys"),
+        ("rope", of_packed_tokens, "tokens before heads alone"),
+        ("t5_bias", of_a_decode_step, "queries 1"),
+    ],
+)
+def test_right_code_of_one_form_conforms(op: str, function: Callable[..., Any], words: str) -> None:
+    report = check(SimpleNamespace(**{op: function}, __name__="odd"), op=op)
+    assert report.conformant, report.operations[0].reason
+    assert words in report.scopes[0].line

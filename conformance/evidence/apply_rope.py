@@ -54,6 +54,8 @@ def _apply_layout(layout: str) -> Iterator[Case]:
     yield _case(f"{group}/24-bits", (3, 2, 5, 12), (5,), bits=24, layout=layout)
     yield _case(f"{group}/53-bits", (2, 3, 6), (3,), bits=53, layout=layout)
     yield _case(f"{group}/tokens-first", (2, 5, 3, 10), (2, 5, 1), bits=24, layout=layout)
+    yield _case(f"{group}/packed", (5, 3, 12), (5, 1), "(T, H, D), as kernels for serving have them", layout=layout)
+    yield _case(f"{group}/packed-heads", (3, 7, 8), (3, 1), layout=layout)
     yield _case(f"{group}/inverse", (5, 12), (5,), bits=24, layout=layout, inverse=True)
 
 
