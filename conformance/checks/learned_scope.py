@@ -21,7 +21,7 @@ from ..experiments.records import Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
 from ..traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, vocabulary
-from .scope import Asked, Bound, Restriction, infer, on_axis
+from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
@@ -53,7 +53,8 @@ class Trials:
 
     def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
         """Return what an operation refuses, and the refused cases that nothing explains."""
-        if not self.can_ask() or all(one.answered or one.case.kind == "vjp" for one in every):
+        made = self.can_ask() and not tokens_first(every)  # no call is made with tokens before heads
+        if not made or all(one.answered or one.case.kind == "vjp" for one in every):
             return infer(op, every, enough)
         trial = self.begin(op, every[0].dtype, every)
         found, left = learn(trial, every)

@@ -23,6 +23,7 @@ from ..traits import DEFAULT, GIVEN, Traits, defaults, is_word
 
 BOUNDS = frozenset({"positions", "position", "tokens", "queries", "keys", "head_size", "rows"})  # from above alone
 FEW = 3  # sizes of a head that are told one by one
+TOKENS_FIRST = "tokens_before_heads"  # the trait
 ENOUGH = 2  # cases of the suite that ask for what a restriction excludes
 Axis = tuple[str, ...]  # one, or the two of a pair
 
@@ -96,7 +97,7 @@ def infer(
     refused = [one for one in asked if not one.answered] if refused is None else refused
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
     pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
-    found, left = _fewest(op, (singles, pairs, _tokens_first(asked)), refused)
+    found, left = _fewest(op, (tokens_first(asked), singles, pairs), refused)
     return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in found], left
 
 
@@ -240,14 +241,15 @@ def _always(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     return Bound(*sizes, *sizes) if len(sizes) == 1 and len(others) >= enough else Bound()
 
 
-def _tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
+def tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
     """Return what explains that tokens must stand before heads, where they do in every answered case that has values."""
-    name = "tokens_before_heads"
     plain = [one for one in asked if one.answered and not {"empty", "one"} & one.traits.words.keys()]
-    having = [name in one.traits.words for one in plain]
+    having = [TOKENS_FIRST in one.traits.words for one in plain]
     if not having or not all(having):
         return []
-    return [Restriction((name,), None, lambda traits: name not in traits.words, text="tokens before heads alone")]
+    return [
+        Restriction((TOKENS_FIRST,), None, lambda traits: TOKENS_FIRST not in traits.words, text="tokens before heads alone")
+    ]
 
 
 def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:

@@ -30,7 +30,7 @@ from ..targets.base import Target
 from ..traits import Traits, defaults, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import Trials
-from .scope import BOUNDS, ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside
+from .scope import BOUNDS, ENOUGH, TOKENS_FIRST, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 from .summary import call_in_words
 
@@ -202,6 +202,8 @@ def _reason(
         call = trial.asker.call(record)
         if call is None:
             return False
+        if any(one.axis == (TOKENS_FIRST,) for one in restrictions):
+            return False  # no call is made that has them
         if stated is not None:
             case = replace(every[0].case, kind="value", form=record.get("memory", ""), calls=(call,))
             return is_inside(stated, traits_of(case, trial.asker.dtype))

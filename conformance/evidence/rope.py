@@ -74,7 +74,7 @@ def _layout(layout: str) -> Iterator[Case]:
         f"{group}/packed", (5, 3, 12), ((257,), (258,), (0,), (1,), (70,)),
         "(T, H, d) with positions (T, 1), as kernels for serving have them", layout=layout,
     )  # fmt: skip
-    yield _case(f"{group}/packed-heads", (3, 7, 8), ((6,), (0,), (2049,)), layout=layout)
+    yield _case(f"{group}/packed-heads", (3, 7, 8), ((6,), (0,), (2049,)), layout=layout, base=2500.0)
     yield _case(
         f"{group}/decode", (3, 2, 1, 20), (((257,),), ((2049,),), ((6,),)),
         "one token a row, each at its own offset", layout=layout,
