@@ -75,7 +75,7 @@ class Verdict:
         """Return the failure as a report has it: with the position and the claimed class; `of` may name a call."""
         limit = "must be exact" if self.tolerance == 0 else f"{claim} allows {self.tolerance:.2g}"
         limit = limit if np.isfinite(self.got) else "must be finite"
-        place = "" if self.position is None else f" at position {self.position:g}"
+        place = "" if self.position is None else f" at position {self.position:.9g}"
         return self._sentence(f"{of}{place}", self.error, limit)
 
     def _sentence(self, place: str, error: float, limit: str) -> str:

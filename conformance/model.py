@@ -17,7 +17,7 @@ VERDICTS = (
     "pass", "fail", "unsupported", "selective", "missing", "rejected",
     "error", "crash", "timeout", "protocol", "not-run",
 )  # fmt: skip
-BAD = ("fail", "selective", "error", "crash", "timeout", "protocol", "not-run")
+BAD = ("crash", "timeout", "protocol", "fail", "error", "selective", "not-run")  # the gravest first, as reports show them
 ENDED = ("crash", "timeout", "protocol")  # of these nothing more is asked
 NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
 STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "no values", "in scope", "pass")  # of operations
@@ -193,9 +193,11 @@ class Limit:
 
     @property
     def line(self) -> str:
-        """The limit with what it stands on."""
+        """The limit with what it stands on: the cases that it explains, or else fresh calls, and where these came otherwise."""
         true, asked = self.fresh
-        return f"{self.text} [{self.cases}{f', {true} of {asked} fresh calls' if asked else ''}]"
+        fresh = f"{true} of {asked} fresh calls" if asked and (true < asked or not self.cases) else ""
+        stands = [str(self.cases)] * bool(self.cases) + [fresh] * bool(fresh)
+        return f"{self.text} [{', '.join(stands)}]" if stands else self.text
 
 
 @dataclass
@@ -234,9 +236,9 @@ class Scope:
             named = ", ".join(list(ids)[:2]) + (", ..." if len(ids) > 2 else "")
             which = ", ".join(f"{n} in {dtype}" for dtype, n in Counter(dtype for _, dtype in self.refused).items())
             if self.stated:
-                return f"{self.op} refuses cases inside the scope that it states, {which} ({named})"
+                return f"refuses cases inside the scope that it states, {which} ({named})"
             remedy = f"answer them, or state {self.keys} in `supports`" if self.keys else "answer them"
-            return f"{self.op} refuses cases that nothing explains, {which} ({named}): {remedy}"
+            return f"refuses cases that nothing explains, {which} ({named}): {remedy}"
         return self.narrow
 
     @property
@@ -317,9 +319,10 @@ class Operation:
             words = ", ".join(dict.fromkeys(case.verdict for case in bad if case.kind == "reject"))
             count = len(bad) - len(valid)
             parts.append(f"{count} invalid {'call ends' if count == 1 else 'calls end'} in {words}")
-        parts += [self.scope.wrong] if self.scope is not None and self.scope.wrong else []
-        if self.scope is None and not self.counts["pass"]:
-            parts.append(NOTHING)
+        wrong = (NOTHING if not self.counts["pass"] else "") if self.scope is None else self.scope.wrong
+        parts += [wrong] if wrong and not (wrong == NOTHING and parts) else []
+        if parts == [NOTHING] and self.counts["unsupported"] == len(asked) > 0:
+            parts = [f"all {len(asked)} cases are refused: {asked[0].message}"]
         if self.counts["selective"] and not parts:
             parts.append(f"{self.counts['selective']} of {len(asked)} cases are selective")
         return "; ".join(parts)

@@ -57,7 +57,7 @@ def assert_conforms(
 
         AssertionError: rope in float32 is not within angle32:
           out[1, 2]: got 0.948771119, expected -0.675262089; off by 1.6, 4.8e-07 is allowed (12 of 12 values judged)
-          diagnosis: your output equals the definition, within angle32, if layout is always 'interleaved'
+          diagnosis: Matches the reference if layout is always 'interleaved'
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     from posref.conformance.checks.assertion import fault_of  # NumPy is loaded at the first assertion

@@ -26,7 +26,7 @@ from posref.spec import REGISTRY
 
 DEFECTS = defects("defects")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
-TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
+TOLD = ("the reference if", "nly ", "xactly the", "All ")  # a number, cases, or places
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def row(defect: type[Defect]) -> Row:
     report = report_on(defect)
     diagnoses = {op.op: op.diagnosis for op in report.operations if op.diagnosis is not None}
     called = {op: tuple(map(frozenset, d.get("explanations", ()))) for op, d in diagnoses.items()}
-    told = any(word in d["text"].removeprefix("only gradients") for d in diagnoses.values() for word in TOLD)
+    told = any(word in d["text"].removeprefix("Only gradients") for d in diagnoses.values() for word in TOLD)
     return Row(defect.__name__, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called, told)
 
 

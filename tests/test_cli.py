@@ -63,7 +63,7 @@ def test_the_first_example_fails_and_is_explained(tmp_path: Path) -> None:
     result = run("check", EXAMPLE, "--json", str(report))
     assert result.exit_code == 1
     assert "positions are held in float16 (positions-float16)" in result.output
-    assert "first failing position: 2049" in result.output
+    assert "first failure at position 2049" in result.output
     assert "NOT CONFORMANT" in result.output
     document = json.loads(report.read_text())
     assert list(validator("report").iter_errors(document)) == []

@@ -151,7 +151,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
 def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]
-    assert told(black_box(**changes), "rope").startswith(f"your output equals the definition, within angle32, if {words}")
+    assert told(black_box(**changes), "rope").startswith(f"Matches the reference if {words}")
 
 
 def test_a_number_is_found_beside_a_known_mistake() -> None:
@@ -201,7 +201,7 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 def test_nothing_is_said_of_what_no_number_gives(function: Rope) -> None:
     text = told(function, "rope")
     assert text.startswith("unexplained: no known mistake gives these values.")
-    assert "equals the definition" not in text
+    assert "the reference if" not in text
 
 
 @pytest.mark.thorough

@@ -21,7 +21,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, Record
 
 from .. import judge
-from ..accuracy import COMPUTED, TRIG, UNIT
+from ..accuracy import COMPUTED
 from ..calls import ladder, positions_of
 from ..model import Answer, Call, LoadedCase, Operation, decides, number
 from ..suite.axes import BANDS, in_band, signed_places
@@ -39,14 +39,6 @@ Reals = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Places = dict[tuple[int, str], Reals | None]  # positions of outputs, by the identity of the call
 Band = tuple[float, float | None]
-FINEST = {"float64": 1e-16, "float32": 1e-7, "bfloat16": 4e-3, "float16": 5e-4}  # one rounding of a cosine
-REMEDY = {  # by the achieved class, what code of the classes above it does; above angle64 there is nothing to do
-    "frequency32": "keep frequencies as two floats",
-    "product32": "keep frequencies as two floats and add the products",
-    "angle32": "keep frequencies as two floats and add the products",
-    "low": "compute in float32 and round once",
-}
-IN_FLOAT64 = "form angles in float64"
 POSITIONS = "positions"
 SHOWN = 4  # numbers of a list
 
@@ -511,13 +503,9 @@ def _meaning(operation: Operation, position: float, error: float) -> dict[str, A
     """Return the longest position, the error there, and a sentence; None without frequencies or positions."""
     if position < 0:
         return None
-    noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
-    text = f"at position {position:,.0f} your {noun} within {_rounded_up(error)}"
-    finest = FINEST[operation.dtype]
-    remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
-    if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
-        text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
-    return {"position": position, "error": error, "text": text}
+    within = f"within {_rounded_up(error)}"
+    of = f"cosines are {within}" if gives_waves(operation.op) else f"results are {within} of their size"
+    return {"position": position, "error": error, "text": f"at position {position:,.0f} your {of}"}
 
 
 def _rounded_up(error: float) -> str:

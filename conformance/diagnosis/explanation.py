@@ -39,7 +39,6 @@ WRAPPED = (
     "has a backward pass, it returns its input."
 )
 AFTER_PAIRS = 8_000_000  # values, the work that is kept for groups of cases
-FAR = 1e12  # from here on how many times worse an explanation is says nothing more
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
@@ -51,12 +50,7 @@ OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of th
     " The failing case alone has ": " It alone has ",
     " In the failing cases, only ": " In these, only ", " Only ": " In these, only ",
 }  # fmt: skip
-FIRST_MISSED = {  # by the first failing position: the dtype that cannot hold it, and the mistake that this shows
-    257.0: ("bfloat16", "positions-bfloat16"),
-    2049.0: ("float16", "positions-float16"),
-    32768.0: ("int16", "positions-int16"),
-    16777217.0: ("float32", ""),
-}
+FIRST_MISSED = {257.0: "bfloat16", 2049.0: "float16", 32768.0: "int16", 16777217.0: "float32"}  # which dtype does not hold it
 
 
 @dataclass(frozen=True)
@@ -109,10 +103,8 @@ def diagnose(
     with quiet():
         told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [])
         found = _diagnose(op, answers, claim, told)
-    if all(e.dtype.kind != "f" for a, _ in answers for call in a.case.calls for e in call.expected.values()):
-        found["text"] = found["text"].replace(f", within {claim},", "")  # integers and masks have no accuracy
     if stage:
-        found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
+        found["text"] = f"{_blame(stage, found, known or {})}. {found['text']}"
     return found
 
 
@@ -126,7 +118,7 @@ def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Se
     theirs = {name for names in known.get(stage, ()) for name in names}
     if theirs and found["names"] and theirs.isdisjoint(found["names"]):
         return f"{stage} fails too, for another reason"
-    return f"the first wrong stage is {stage}"
+    return f"The first wrong stage is {stage}"
 
 
 def _diagnose(
@@ -140,26 +132,18 @@ def _diagnose(
     if still:
         return _record(f"{still[0]}.", [])
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
-    aside = 0
     if any(failed and a.case.kind == "value" for a, failed in values):  # sequences repeat what single calls show
-        aside = sum(failed and a.case.kind == "sequence" for a, failed in values)
         values = [(a, failed) for a, failed in values if not (failed and a.case.kind == "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known)
-        if aside:
-            found["text"] += f" {aside} sequence{'s' * (aside > 1)} of calls fail{'s' * (aside == 1)} too."
-        if wrong:
-            fail = "fail too, as they" if wrong > 1 else "fails too, as it"
-            found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
-        return found
+        return _explained(op, values, claim, known)
     if all(is_of_copy(answer) for answer, failed in gradients if failed):
         return _record(OF_COPY, []) | {"hint": WRAPPED}
     found = _explained(op, _rotations(gradients, claim), claim, _Known(budget=known.budget))
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
-    lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
+    lead = "Only gradients fail. The gradient of x rotates the cotangent back. Read as such a rotation: "
     return found | {"text": lead + found["text"]}
 
 
@@ -189,10 +173,10 @@ def _explained(
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
-    found = _as_earlier(questions, claim, known) or _single(questions, claim, known)
+    found = _as_earlier(questions, known) or _single(questions, known)
     if found is None:
         with features.remembered():
-            found = _beyond_one(op, questions, claim, known)
+            found = _beyond_one(op, questions, known)
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
     position = "" if found.explanations else _first_position(known.first, questions)
@@ -212,47 +196,43 @@ def _explained(
     return record
 
 
-def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
+def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    with_trait = _with_trait(questions, claim, deviations_touching(op), known.budget)
+    with_trait = _with_trait(questions, deviations_touching(op), known.budget)
     tried = numbers.tried(questions, known.budget)
-    found = _by_number(questions, claim, tried)  # of all cases, it says more than a mistake in the cases with a trait
+    found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = with_trait if with_trait and not (found and found.whole) else found
     solved = [] if found else numbers.solved(questions, known.budget)
-    found = found or _by_number(questions, claim, solved)
+    found = found or _by_number(questions, solved)
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
     return (
-        _partition(questions, parts, claim)
-        or _with_trait(questions, claim, solved, known.budget, anything=True)
-        or _with_trait(questions, claim, tried, known.budget, anything=_are_many_reals(questions))
-        or _several(questions, claim, known)
-        or _without_name(op, questions, claim, parts, tried, known.budget)
+        _partition(questions, parts)
+        or _with_trait(questions, solved, known.budget, anything=True)
+        or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
+        or _several(questions, known)
+        or _without_name(op, questions, parts, tried, known.budget)
     )
 
 
-def _as_earlier(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
+def _as_earlier(questions: Sequence[Question], known: _Known) -> Explanation | None:
     """Return what explains all cases in another dtype, if it explains all in this one: it is no other mistake."""
     plain = [(several, search.orders(several)[0]) for several in known.earlier if not any(d.stateful for d in several)]
     fitting = [several for several, one in plain if Hypothesis(one, questions).fits()]
     ties = extent.holding(fitting, questions)
-    return Explanation(_equals(ties, claim) + _first_position(known.first, questions, ties), ties, whole=True) if ties else None
+    return Explanation(_matches(ties, first=_first(known.first, questions)), ties, whole=True) if ties else None
 
 
-def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
+def _single(questions: Sequence[Question], known: _Known) -> Explanation | None:
     """Return the deviations that explain all cases by themselves."""
     fitting, next_best = search.single(questions, known.budget)
     found = list({d.name: (d,) for _, d in fitting}.values())
     single = extent.holding(found, questions)
     if not single:
-        return _of_a_part(questions, claim, found)
+        return _of_a_part(questions, found)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
-    worse = f"{ahead:.0e} times worse" if ahead < FAR else "far from it"
-    lead = f" The next best explanation is {worse}." if np.isfinite(ahead) else ""
-    return Explanation(
-        _equals(single, claim) + lead + _first_position(known.first, questions, single), single, next_best=ahead, whole=True
-    )
+    return Explanation(_matches(single, first=_first(known.first, questions)), single, next_best=ahead, whole=True)
 
 
 def _are_many_reals(questions: Sequence[Question]) -> bool:
@@ -260,16 +240,16 @@ def _are_many_reals(questions: Sequence[Question]) -> bool:
     return REGISTRY[questions[0].op].returns == "real" and extent.counts_of_wrong(questions)[0] >= MANY_WRONG
 
 
-def _partition(questions: Sequence[Question], parts: Sequence[Group], claim: str) -> Explanation | None:
+def _partition(questions: Sequence[Question], parts: Sequence[Group]) -> Explanation | None:
     """Return deviations that explain all cases, each some of them."""
     groups = _holding(search.partition(questions, parts), questions)
     if not groups or any(q.failed for q in search.remaining(questions, groups)):
         return None
-    text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
+    text = _in_groups([(group.ties, group.cases, "") for group in groups])
     return Explanation(text, list(product(*(group.ties for group in groups))), groups)
 
 
-def _several(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
+def _several(questions: Sequence[Question], known: _Known) -> Explanation | None:
     """Return several deviations at once that explain all cases."""
     budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
     numbered = _with_number(questions, known.budget)
@@ -277,14 +257,14 @@ def _several(questions: Sequence[Question], claim: str, known: _Known) -> Explan
     pairs = extent.holding(search.combined(questions, known.stages, budget, near=near) or numbered, questions)
     if not pairs:
         return None
-    return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
+    return Explanation(_matches(pairs, first=_first(known.first, questions)), pairs, whole=True)
 
 
-def _by_number(questions: Sequence[Question], claim: str, deviations: Sequence[Deviation]) -> Explanation | None:
+def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
     found = [(d,) for d in numbers.whole(questions, deviations)]
     ties = extent.holding(found, questions)
-    return Explanation(_equals(ties, claim), ties, whole=True) if ties else _of_a_part(questions, claim, found)
+    return Explanation(_matches(ties), ties, whole=True) if ties else _of_a_part(questions, found)
 
 
 def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[Deviation, Deviation]]:
@@ -295,20 +275,19 @@ def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[De
     return [pair for pair in pairs if numbers.whole(questions, [together(*pair)])]
 
 
-def _of_a_part(questions: Sequence[Question], claim: str, found: Sequence[Sequence[Deviation]]) -> Explanation | None:
+def _of_a_part(questions: Sequence[Question], found: Sequence[Sequence[Deviation]]) -> Explanation | None:
     """Return explanations of every wrong value, with the place of the wrong values, where the others are right."""
     ties = extent.of_wrong_values(found, questions)
     if not ties:
         return None
     wrong, judged = extent.counts_of_wrong(questions)
     where = (places.place(questions) + places.common(questions)).strip() or f"{wrong} of {judged} values are wrong."
-    return Explanation(f"{where} There {_equals(ties, claim)}", ties)
+    return Explanation(_matches(ties, f"{where} There your output matches"), ties)
 
 
 def _without_name(
     op: str,
     questions: Sequence[Question],
-    claim: str,
     parts: Sequence[Group],
     tried: Sequence[Deviation],
     budget: Budget,
@@ -321,15 +300,15 @@ def _without_name(
     found = _holding(search.grouped(questions, parts, tried, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
         known = search.with_exceptions(questions, deviations_touching(op), budget)
-        exception = _with_exception(questions, claim, known)
+        exception = _with_exception(questions, known)
         if exception is not None:
             return exception
         option = search.with_option(questions, tried, budget)
         if option is not None and (held := _holding([option], questions)):
-            return _of_groups(questions, claim, held)
+            return _of_groups(questions, held)
         several = sum(q.failed for q in questions) >= MANY_FAIL
-        exception = _with_exception(questions, claim, search.with_exceptions(questions, tried, budget) if several else None)
-        exception = exception or _at_times(questions, claim, known)
+        exception = _with_exception(questions, search.with_exceptions(questions, tried, budget) if several else None)
+        exception = exception or _at_times(questions, known)
         if exception is not None:
             return exception
         most = search.majority(questions, deviations_touching(op), budget)
@@ -338,7 +317,7 @@ def _without_name(
     left = sum(q.failed for q in search.remaining(questions, found))
     half = sum(q.failed for q in questions) / 2
     if found and (not left or max(len(group.cases) for group in found) >= half):  # else they may fit by chance
-        return _of_groups(questions, claim, found)
+        return _of_groups(questions, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
     place, common = places.place(questions), places.common(questions)
     if not (place or common):
@@ -363,7 +342,7 @@ def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Gro
 
 
 def _with_trait(
-    questions: Sequence[Question], claim: str, deviations: Sequence[Deviation], budget: Budget, *, anything: bool = False
+    questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget, *, anything: bool = False
 ) -> Explanation | None:
     """
     Return deviations that explain every failing case, where just these have a trait.
@@ -375,10 +354,10 @@ def _with_trait(
     trait = features.exactly(*_cases(questions)) if len(failing) >= search.LEAST else ""
     told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
     ties = extent.holding([(d,) for d in search.fitting_all(failing, told, budget)], failing)
-    return Explanation(f"{trait.strip()} In these {_equals(ties, claim)}", ties) if ties else None
+    return Explanation(_matches(ties, f"{trait.strip()} In these your output matches"), ties) if ties else None
 
 
-def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+def _with_exception(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
     """Return known mistakes that explain every failing case, and the few passing cases in which they would show."""
     failing = [q for q in questions if q.failed]
     ties = extent.holding([(d,) for d in found.ties], failing) if found else []
@@ -390,11 +369,11 @@ def _with_exception(questions: Sequence[Question], claim: str, found: search.Exc
         if count > 1
         else "one other case, in which it would show, passes"
     )
-    text = _equals(ties, claim, f"in all {len(failing)} failing cases")
+    text = _matches(ties, f"In all {len(failing)} failing cases your output matches")
     return Explanation(f"{text} But {told} ({_ids(found.passing)}).", ties)
 
 
-def _at_times(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+def _at_times(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
     """Return known mistakes that give all of many wrong values, although most cases in which they would show pass."""
     failing = [q for q in questions if q.failed]
     enough = extent.counts_of_wrong(questions)[0] >= MANY_WRONG
@@ -402,16 +381,16 @@ def _at_times(questions: Sequence[Question], claim: str, found: search.Exception
     if not found or not ties:
         return None
     against = [q.case for q in questions if q.id in found.passing]
-    text = _equals(ties, claim, f"in all {len(failing)} failing cases")
+    text = _matches(ties, f"In all {len(failing)} failing cases your output matches")
     told = features.shared([q.case for q in failing if q.size], against)
     return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{told}", ties)
 
 
-def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]) -> Explanation:
+def _of_groups(questions: Sequence[Question], found: Sequence[Group]) -> Explanation:
     """Return groups in words, and what can be said of the cases that are left over."""
     left = search.remaining(questions, found)
     failing = [q for q in left if q.failed]
-    text = _in_groups([(group.ties, group.cases, group.where) for group in found], claim)
+    text = _in_groups([(group.ties, group.cases, group.where) for group in found])
     if failing:
         where = _where(left, questions)
         for start, instead in OF_THE_REST.items():
@@ -445,21 +424,20 @@ def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
     return " or: ".join(shown) + (f" (or {more} more)" if more > 0 else "")
 
 
-def _equals(explanations: Sequence[Sequence[Deviation]], claim: str, where: str = "") -> str:
-    """Return what the values equal, everywhere or only in some cases."""
+def _matches(explanations: Sequence[Sequence[Deviation]], lead: str = "Matches", *, first: str = "") -> str:
+    """Return with which mistakes the reference gives the same values; `lead` says where it does, `first` where they show."""
     tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
-    some = f"{where}, " if where else ""
-    return f"{some}your output equals the definition, within {claim}, if {_words(explanations)}.{tie}"
+    return f"{lead} the reference if {_words(explanations)}{first}.{tie}"
 
 
-def _in_groups(parts: Iterable[tuple[Sequence[Deviation], Sequence[str], str]], claim: str) -> str:
+def _in_groups(parts: Iterable[tuple[Sequence[Deviation], Sequence[str], str]]) -> str:
     """Return mistakes in words, each with the cases that it explains, and the feature of these cases if they have one."""
     said = []
     for ties, cases, where in parts:
         feature = f" with {where}" if where else ""
-        said.append(f"in {len(cases)} cases{feature} ({_ids(cases)}) {_words([(d,) for d in ties])}")
-    many = f"{len(said)} mistakes: your" if len(said) > 1 else "your"
-    return f"{many} output equals the definition, within {claim}, if " + "; ".join(said) + "."
+        said.append(f"in {len(cases)} cases{feature} ({_ids(cases)}) if {_words([(d,) for d in ties])}")
+    many = f"{len(said)} mistakes. " if len(said) > 1 else ""
+    return f"{many}Matches the reference {'; '.join(said)}."
 
 
 def _ids(cases: Sequence[str]) -> str:
@@ -501,14 +479,18 @@ def _without_values(answers: Sequence[Answer], messages: Mapping[str, str]) -> s
     return f"{_count(len(answers))} gave no values to compare{reason}."
 
 
-def _first_position(
-    first: float | None, questions: Sequence[Question], explanations: Sequence[Sequence[Deviation]] = ()
-) -> str:
-    """Return what the first failing position shows: a dtype cannot hold it, and holds all right ones."""
-    missed, name = FIRST_MISSED.get(first or 0.0, ("", ""))
-    named = {d.name: d for together in explanations for d in together}
-    if name and name in named:
-        return f" The first failing position is {first:.0f}: {named[name].text}."
-    if missed and not explanations and places.held_are_right(questions, missed, first or 0.0):
-        return f" The first failing position is {first:.0f}, the first integer that {missed} does not hold."
+def _first(first: float | None, questions: Sequence[Question]) -> str:
+    """Return where failures begin, if values at nearer positions of the same cases are right: else it says nothing."""
+    if not first or first < 2 or first % 1:
+        return ""
+    lines = places.by_kind([q for q in questions if q.failed]).get("position", [])
+    begins = any(np.any(line.wrong) and np.any((line.values != 0) & (np.abs(line.values) < first)) for line in lines)
+    return f"; first failure at position {first:.0f}" if begins else ""
+
+
+def _first_position(first: float | None, questions: Sequence[Question]) -> str:
+    """Return that a dtype does not hold the first failing position, where it holds all right ones."""
+    missed = FIRST_MISSED.get(first or 0.0, "")
+    if missed and places.held_are_right(questions, missed, first or 0.0):
+        return f" First failure at position {first:.0f}, the first integer that {missed} does not hold."
     return ""

@@ -1,18 +1,22 @@
 """Conclusions from a report's JSON, shared by all forms of a report."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..accuracy import TRIG
+from ..accuracy import TRIG, UNIT
 from ..calls import returns_reals
-from ..model import ENDED, VIEWS, decides
+from ..model import BAD, ENDED, STANDINGS, VIEWS, decides
 from ..targets.base import PROCESSES
 
 NAMED = 4  # operations named in one line, at most
+NOTEWORTHY = 1e-3  # of the size of a result: an error, not of half precision, from which on a report tells of it
+LARGE = 1e6  # times the bound: how much more says nothing
+SHOWN = 3  # failing cases spelled out for each operation
 
 
 def state(document: Mapping[str, Any]) -> str:
@@ -73,17 +77,41 @@ def standing(op: Mapping[str, Any]) -> str:
 
 
 def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the cases that prevent conformance: what ended a process first, then the smallest plain call."""
+    """Return the cases that prevent conformance: the gravest verdict first, and of one verdict the smallest plain call."""
     bad = [case for case in cases if decides(case["kind"], case["verdict"])]
-    return sorted(bad, key=lambda case: (case["verdict"] not in ENDED, case["verdict"] == "not-run", plainness(case)))
+    return sorted(bad, key=lambda case: (BAD.index(case["verdict"]), plainness(case)))
+
+
+def samples(bad: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[Mapping[str, Any], int]], int]:
+    """
+    Return the failing cases that a short report spells out, each with how many others fail in the same words, and how many
+    are left. A case that was not asked says nothing of the code.
+    """
+    alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for case in bad:
+        if case["verdict"] != "not-run" or case is bad[0]:
+            alike.setdefault((case["verdict"], case["message"]), []).append(case)
+    shown = [(cases[0], len(cases) - 1) for cases in alike.values()]
+    return shown[:SHOWN], sum(1 + others for _, others in shown[SHOWN:])
 
 
 def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Return every operation in one dtype, with its cases."""
+    """Return every operation in one dtype, with its cases: the gravest verdict first."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for case in document["cases"]:
         found.setdefault((case["op"], case["dtype"]), []).append(case)
-    return [(op, found.get((op["op"], op["dtype"]), [])) for op in document["operations"]]
+    operations = sorted(document["operations"], key=lambda op: STANDINGS.index(standing(op)))
+    return [(op, found.get((op["op"], op["dtype"]), [])) for op in operations]
+
+
+def ratio(op: Mapping[str, Any]) -> str:
+    """Return the worst error over the bound as it is shown; nothing where that is no number, or not all was asked."""
+    if any(op["counts"].get(verdict) for verdict in ENDED):
+        return ""
+    if op["worst_ratio"] is None:
+        return "exact" if op["counts"].get("pass") else ""
+    worst = float(op["worst_ratio"])
+    return f"{worst:.2g}" if worst < LARGE else f"> {LARGE:.0e}".replace("+0", "") if math.isfinite(worst) else ""
 
 
 def plainness(case: Mapping[str, Any]) -> tuple[bool, bool, bool, int, int]:
@@ -102,7 +130,7 @@ def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:
 
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
-    scopes = [scope for scope in document.get("scopes", ()) if scope["answered"] < scope["asked"]]
+    scopes = [scope for scope in document.get("scopes", ()) if 0 < scope["answered"] < scope["asked"]]
     lacking = [scope for scope in scopes if scope["library"]]
     lines = []
     if len(lacking) > 1:
@@ -120,16 +148,21 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _beyond(ratio: float) -> str:
+    return f" (error/bound {ratio:.2g})" if math.isfinite(ratio) else ""
+
+
 def meanings(document: Mapping[str, Any]) -> list[str]:
-    """Return what leads a report: what a class means at the longest position, and what misses class fused."""
-    told = [op for op in document["operations"] if ";" in (op.get("meaning") or {}).get("text", "")]
+    """Return how accurate operations that conform are: what a class means at the longest position, and what misses fused."""
+    conforming = [op for op in document["operations"] if op["conformant"]]
+    told = [op for op in conforming if op["dtype"] not in UNIT and (op.get("meaning") or {}).get("error", 0.0) > NOTEWORTHY]
     worst = max(
         told, key=lambda op: (op["dtype"] == told[0]["dtype"], op["meaning"]["position"], op["meaning"]["error"]), default=None
     )
     lines = [] if worst is None else [f"{worst['op']} {worst['dtype']}: {worst['meaning']['text']}"]
-    for dtype in dict.fromkeys(op["dtype"] for op in document["operations"]):
-        low = [op for op in document["operations"] if op["dtype"] == dtype and op["achieved"] == "low" and op.get("missed")]
-        by = [f"{op['op']} (error/bound {float(op['missed']['ratio']):.2g})" for op in low[:NAMED]]
+    for dtype in dict.fromkeys(op["dtype"] for op in conforming):
+        low = [op for op in conforming if op["dtype"] == dtype and op["achieved"] == "low" and op.get("missed")]
+        by = [op["op"] + _beyond(float(op["missed"]["ratio"])) for op in low[:NAMED]]
         more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
         if low:
             lines.append(f"{dtype}: class {low[0]['missed']['class']} is not reached by {', '.join(by)}{more}")

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import PosrefError, printable
 from ..model import BAD, STANDINGS
 from . import figures
-from .document import by_operation, class_names, failing, ordered, process, scope_lines, standing, state, told
+from .document import by_operation, class_names, failing, ordered, process, ratio, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -78,8 +78,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what the page shows of every operation, failing ones first."""
-    operations = [_operation(op, cases, document["target"]) for op, cases in by_operation(document)]
-    return sorted(operations, key=lambda op: STANDINGS.index(op["standing"]))
+    return [_operation(op, cases, document["target"]) for op, cases in by_operation(document)]
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +94,7 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "anchor": re.sub(r"[^A-Za-z0-9]+", "-", f"{op['op']}-{op['dtype']}"),
         "standing": standing(op),
         "counts": _counts(op["counts"]),
+        "ratio": ratio(op),
         "classes": class_names(op["op"], op["achieved"], op["claim"]),
         "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
         "coverage": coverage,

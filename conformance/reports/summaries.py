@@ -13,9 +13,8 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
 from ..model import BAD, decides
-from .document import by_operation, class_names, failing, ordered, process, scope_lines, standing, state, told
+from .document import by_operation, class_names, failing, ordered, process, ratio, samples, scope_lines, standing, state, told
 
-SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
 GOOD, BROKEN, OPEN = "#1e7a4f", "#b3261e", "#855300"
 COLOURS = dict.fromkeys(("conformant", "conformant in its scope", "passed"), GOOD) | {
@@ -34,25 +33,24 @@ def markdown(document: Json) -> str:
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
     computed = f"; computed {process(document)}" if process(document) else ""
     asked = f", asked: {_prose(document['part'])}" if document.get("part") else ""
+    wrong = [(op, cases) for op, cases in by_operation(document) if not op["conformant"]]
+    reasons = [line for op, cases in wrong for line in (*_reasons(op, failing(cases)), "")]
     lines = [
         f"# posref: {_code(target['name'])}", "",
         f"**{_prose(told(document))}**: {_tally(document['counts'])}{asked}", "",
-        *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
+        *([INCOMPLETE, ""] if state(document) == "incomplete" else []), *reasons,
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}{computed}.", "",
-        "| operation | dtype | verdict | achieved | claimed | error/bound | cases | fails from position |",
-        "|---|---|---|---|---|---:|---|---:|",
+        "| operation | dtype | verdict | achieved | claimed | error/bound | cases |",
+        "|---|---|---|---|---|---:|---|",
         *(_row(op) for op in document["operations"]), "",
     ]  # fmt: skip
     scopes = [f"- {_prose(line)}" for line in scope_lines(document)]
     scopes += [f"- Required: {_prose(text)}" for text in document.get("unmet", ())]
     lines += [*scopes, ""] if scopes else []
-    for op, cases in by_operation(document):
-        if not op["conformant"]:
-            lines += [*_reasons(op, failing(cases)), ""]
     refused = document["validation"]
     if refused["asked"]:
-        lines += [f"Refused {refused['rejected']} of {refused['asked']} invalid calls (does not decide conformance).", ""]
+        lines += [f"Invalid calls rejected: {refused['rejected']} of {refused['asked']} (informational).", ""]
     if document.get("missing"):
         lines += [f"Not offered: {', '.join(map(_prose, document['missing']))}.", ""]
     lines += [f"Note: {_prose(note)}\n" for note in target.get("notes", ())]
@@ -145,11 +143,9 @@ def _loosest(document: Json) -> str:
 
 
 def _row(op: Json) -> str:
-    ratio = "exact" if op["worst_ratio"] is None else f"{float(op['worst_ratio']):.2g}"
-    first = "" if op["first_failing_position"] is None else f"{op['first_failing_position']:.9g}"
     achieved, claim = class_names(op["op"], op["achieved"], op["claim"])
     cells = [op["op"], op["dtype"], standing(op), achieved, claim]
-    return f"| {' | '.join(_prose(cell) for cell in (*cells, ratio, _tally(op['counts']), first))} |"
+    return f"| {' | '.join(_prose(cell) for cell in (*cells, ratio(op), _tally(op['counts'])))} |"
 
 
 def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
@@ -160,10 +156,12 @@ def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
         for key, title in (("hint", "Look at"), ("seen_in", "Seen in")):
             if op["diagnosis"].get(key):
                 yield f"- {title}: {_prose(op['diagnosis'][key])}"
-    for case in bad[:SHOWN]:
-        yield f"- {_code(case['id'])} {case['verdict']}: {_prose(case['message'])}"
-    if len(bad) > SHOWN:
-        yield f"- and {len(bad) - SHOWN} more"
+    shown, left = samples(bad)
+    for case, others in shown:
+        alike = f" (and {others} alike)" if others else ""
+        yield f"- {_code(case['id'])} {case['verdict']}: {_prose(case['message'])}{alike}"
+    if left:
+        yield f"- and {left} more"
     if bad and bad[0].get("reproduce"):
         yield f"- Repeat: {_code(bad[0]['reproduce'])}"
 

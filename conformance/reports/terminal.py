@@ -1,4 +1,4 @@
-"""A report in a terminal: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
+"""A report in a terminal: what is wrong and how to repeat it, one line for each operation, the scope, and the verdict."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from ..calls import returns_reals
 from ..errors import printable
-from ..model import BAD, Operation, decides
-from .document import class_names, meanings, plainness, scope_lines, told
+from ..model import BAD, STANDINGS, Operation
+from .document import class_names, failing, meanings, ratio, samples, scope_lines, told
 from .report import Report
 
 COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
-SHOWN = 3  # failing cases spelled out for each operation
 COLUMNS = {  # of the table, each with the width of a terminal from which it is shown
     "operation": 0, "dtype": 0, "verdict": 0, "achieved": 76, "claimed": 92, "error/bound": 76, "cases": 0,
 }  # fmt: skip
@@ -29,20 +27,18 @@ def show(report: Report, console: Console) -> None:
     of = f" ({plain(versions)})" if versions else ""
     console.print(f"[bold]{plain(report.target['name'])}[/bold]{of} on vectors {report.suite['version']}, tier {report.tier}")
     document = report.to_json()
-    for line in meanings(document):
-        console.print(plain(line))
-    console.print(_table(report, console.width))
     for same in _alike(report.operations):
         _explain(same[0], same[1:], console)
-    rejected, asked = report.validation
-    if asked:
-        console.print(f"validation: refused {rejected} of {asked} invalid calls (does not decide conformance)")
-    for note in report.target.get("notes", ()):
-        console.print(f"note: {plain(note)}")
-    for line in scope_lines(document):
-        console.print(plain(line))
     for lacking in report.unmet:
         console.print(f"required: {plain(lacking)}")
+    console.print(_table(report, console.width))
+    for line in (*scope_lines(document), *meanings(document)):
+        console.print(plain(line))
+    for note in report.target.get("notes", ()):
+        console.print(f"note: {plain(note)}")
+    rejected, asked = report.validation
+    if asked:
+        console.print(f"invalid calls rejected: {rejected} of {asked} (informational)")
     console.print(verdict(report, told(document)))
 
 
@@ -87,20 +83,20 @@ def _table(report: Report, width: int) -> Table:
     for op in report.operations:
         word, colour = op.standing, COLOURS.get(op.standing, "red")
         named = {"unsupported": "outside"}
-        cases = ", ".join(f"{n} {named.get(v, v)}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
+        cases = ", ".join(f"{op.counts[v]} {named.get(v, v)}" for v in ("pass", *BAD, "unsupported") if op.counts[v])
         cells = {
             "operation": op.op, "dtype": op.dtype, "verdict": f"[{colour}]{word}[/{colour}]",
             **dict(zip(("achieved", "claimed"), class_names(op.op, op.achieved, op.claim), strict=True)),
-            "error/bound": "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}", "cases": cases,
+            "error/bound": ratio({"counts": op.counts, "worst_ratio": op.worst_ratio}), "cases": cases,
         }  # fmt: skip
         table.add_row(*(cells[name] for name in columns))
     return table
 
 
 def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Return those that are not conformant, dtypes of one operation together where the same is wrong with them."""
+    """Return those that are not conformant, the gravest first, and dtypes of one operation together that fail alike."""
     groups: dict[tuple[object, ...], list[Operation]] = {}
-    for operation in operations:
+    for operation in sorted(operations, key=lambda one: STANDINGS.index(one.standing)):
         names = tuple((operation.diagnosis or {}).get("names", ()))
         if not operation.conformant:
             groups.setdefault((operation.op, *names) if names else (id(operation),), []).append(operation)
@@ -109,29 +105,26 @@ def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
 
 def _explain(operation: Operation, alike: Sequence[Operation], console: Console) -> None:
     """Print why an operation is not conformant, and in which other dtypes it fails alike."""
-    console.print(f"\n[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
+    console.print(f"[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
     if operation.diagnosis:
         console.print(f"  [bold]diagnosis[/bold]: {plain(operation.diagnosis['text'])}")
         for key, title in (("hint", "look at"), ("seen_in", "seen in")):
             if operation.diagnosis.get(key):
                 console.print(f"  {title}: {plain(operation.diagnosis[key])}")
-    bad = sorted((c for c in operation.cases if decides(c.kind, c.verdict)), key=lambda c: plainness(vars(c)))
-    if operation.first_failing_position is not None:
-        reals = operation.achieved_below and returns_reals(operation.op)
-        nearer = "below it" if operation.first_failing_position >= 0 else "nearer to 0"
-        below = f"; in class {operation.achieved_below} {nearer}" if reals else ""
-        first = "first failing position" if operation.first_failing_position >= 0 else "failing position nearest to 0"
-        console.print(f"  {first}: {operation.first_failing_position:g}{below}")
-    for case in bad[:SHOWN]:
-        console.print(f"  [red]{case.verdict}[/red] {case.id}: {plain(case.message)}")
-        if case is bad[0] and case.call:
-            console.print(f"    asked: {plain(case.call)}")
+    bad = failing(map(vars, operation.cases))
+    shown, left = samples(bad)
+    for case, others in shown:
+        alike_too = f" (and {others} alike)" if others else ""
+        console.print(f"  [red]{case['verdict']}[/red] {case['id']}: {plain(case['message'])}{alike_too}")
+        if case is bad[0] and case["call"]:
+            console.print(f"    asked: {plain(case['call'])}")
     for case in operation.cases if len(operation.cases) <= SHOWN else ():
         if case.verdict == "unsupported":
             console.print(f"  outside {case.id}: {plain(case.message)}")
-    if len(bad) > SHOWN:
-        console.print(f"  and {len(bad) - SHOWN} more")
+    if left:
+        console.print(f"  and {left} more")
     if bad:
-        console.print(f"  repeat: {plain(bad[0].reproduce)}")
+        console.print(f"  repeat: {plain(bad[0]['reproduce'])}")
     for other in alike:
         console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
+    console.print()

@@ -114,7 +114,7 @@ def test_the_page_says_whether_what_and_where(page: Page, broken: dict[str, Any]
     assert [row[:3] for row in rows][:2] == [["rope_table", "float32", "fail"], ["rope", "float32", "fail"]]
     assert rows[1][3:8] == ["none", "angle32", "∞", f"{rope['pass']}/{rope.total()}", "2049"]
     section = page.all("#rope-float32")[0].text
-    for said in ("The first failing position is 2049", "Diagnosis:", "Seen in Modalities#462", "64 to 4096 no class"):
+    for said in ("first failure at position 2049", "Diagnosis:", "Seen in Modalities#462", "64 to 4096 no class"):
         assert said in section
     first = page.texts("#rope-float32 .cases tbody th")[0]
     assert first in {case["id"] for case in broken["cases"] if case["op"] == "rope" and case["verdict"] == "fail"}
