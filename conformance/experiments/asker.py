@@ -62,7 +62,11 @@ class Asker:
     def whole(self, record: Features) -> Call | None:
         """Return the call of a record with results of the shapes that are expected; None where there is none in this dtype."""
         call = self.call(record)
-        if call is None or (returns_reals(self.op) and self.dtype not in askable(self.op, call.inputs, {})):
+        return None if call is None else self.filled(call)
+
+    def filled(self, call: Call) -> Call | None:
+        """Return a call with results of the shapes that are expected; None where there are none in this dtype."""
+        if returns_reals(self.op) and self.dtype not in askable(self.op, call.inputs, {}):
             return None
         try:
             expected = hollow_results(self.op, call.inputs, call.params)

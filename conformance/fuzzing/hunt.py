@@ -1,13 +1,15 @@
-"""The search for a failure of one operation in one dtype: draws calls, proves their values, and shrinks a failure."""
+"""The search for a failure of one operation in one dtype: draws calls, judges them, proves what fails, and shrinks it."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice, product
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -21,19 +23,18 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Flag, OneOf
 
 from ..accuracy import UNIT
 from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
-from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
-from ..experiments.cause_search import Experiment
-from ..experiments.records import make, part, quantities, read
+from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, Asker
+from ..experiments.cause_search import Experiment, differing
+from ..experiments.records import Features, make, read
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
 from ..proof.evaluation import askable
-from ..suite.axes import meets
 from ..suite.reader import INSTALLED, load_groups
 from ..targets.base import Target
 from ..targets.loader import load
@@ -81,18 +82,17 @@ class Asking:
         self.target = load(**self.options)
 
     def trial(self, op: str, dtype: str) -> Experiment:
-        """Return an experiment that knows which options, forms and sizes, each alone, a target refuses."""
+        """Return an experiment that knows some calls that a target answers, and whether it refuses any."""
         if (op, dtype) not in self.trials:
             cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
             stored = [read(op, case.calls[0]) for case in cases]
             trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored[:: max(1, len(cases) // STORED)], [])
             trial.rng.shuffle(stored)
-            for record in map(trial.full, stored):
-                if len(trial.answered) == ANSWERED or trial.asker.calls >= LEARNING // 4:
-                    break
+            for record in (*map(trial.full, stored), *_plain(trial)):
                 trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
-            for starts in (PLACES, WORDS, SIZES):
-                trial.alone(REFUSED, starts)
+                if len(trial.answered) == ANSWERED:
+                    break
+            trial.asker.budget = sys.maxsize
             self.trials[op, dtype] = trial
         return self.trials[op, dtype]
 
@@ -107,6 +107,17 @@ class Asking:
             msg = f"{self.target.name}: cannot be asked any more: {result.message}."
             raise TargetError(msg)
         return result
+
+
+def _plain(trial: Experiment) -> Iterator[Features]:
+    """Yield records that are usual in all but words, numbers that may be at their default, and the head size."""
+    usual = {name: values[0] for name, values in trial.domains.items()}
+    choices = {f"option {name}": [usual[f"option {name}"], value] for name, value in defaults(trial.op).items()}
+    words = [f"option {n}" for n, domain in REGISTRY[trial.op].domains.items() if isinstance(domain, OneOf | Flag)]
+    choices |= {name: trial.domains[name] for name in words}
+    choices |= {"size D": [usual["size D"], *HEADS]} if "size D" in usual else {}
+    for values in islice(product(*choices.values()), LEARNING):
+        yield usual | dict(zip(choices, values, strict=True))
 
 
 def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
@@ -156,10 +167,11 @@ def written(op: str, drawn: Call) -> str:
     return f"{op}({', '.join(f'{n}={v}' for n, v in {**arrays, **{n: repr(v) for n, v in drawn.params.items()}}.items())})"
 
 
-STORED = 40  # cases whose options are tried
-ANSWERED = 12  # calls of stored cases that are answered, from which one learns what is refused
-PLACES, WORDS, SIZES = ("form", "start", "way", "rows"), ("option ", "array ", "leading"), ("size ",)  # features tried alone
-LEARNING = 600  # calls, to learn what is refused
+STORED = 40  # cases whose options and sizes are known
+ANSWERED = 24  # calls of stored cases that are answered, into which refused draws are put
+HEADS = (64, 128)  # sizes that kernels are compiled for
+LEARNING = 600  # calls, to find those
+PROVED = 16  # so many draws are proved, which tries the witnesses too; later ones where they do not pass
 ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
@@ -214,6 +226,9 @@ class Hunt:
         self._evidence: list[Seen] | None = None
         self._steps = 0  # of the shrinking
         self._trial = asking.trial(op, dtype)
+        self._is_narrow = any(outcome == REFUSED for _, outcome in self._trial.asker.known.values())
+        self._proves = True  # whether a draw is proved although it passes
+        self._begin = 0  # which call a refused draw is put into
         settings = hypothesis.settings(
             database=InMemoryExampleDatabase(), deadline=None, phases=(Phase.reuse, Phase.shrink), derandomize=False,
             report_multiple_bugs=False, print_blob=False, verbosity=Verbosity.quiet,
@@ -248,6 +263,7 @@ class Hunt:
         return Random(int.from_bytes(start, "big")).randbytes(ENTROPY)
 
     def _draw(self, index: int) -> None:
+        self._proves = index < PROVED
         self._test.hypothesis.fuzz_one_input(self._entropy(index))
 
     def _see(self, drawn: Call) -> None:
@@ -255,11 +271,14 @@ class Hunt:
         searching = self._wanted is None
         tally = self.tally if searching else Tally()
         inside = self._inside(drawn)
-        if inside is None:  # it is refused: nothing need be proved
+        if inside is None:
             tally.verdicts["unsupported"] += 1
-            tally.reasons["outside of the scope that experiments found"] += 1
+            tally.reasons[f"unsupported: {self._trial.asker.said}"] += 1
             hypothesis.reject()
         drawn = inside
+        if self._evidence is None and not self._proves and self._outcome(drawn, judged=True) == RIGHT:
+            tally.verdicts["pass"] += 1
+            return
         try:
             case = case_of(case_id(self.op, self.seed, self.dtype), self.dtype, drawn)
         except NotJudged as unknown:
@@ -280,35 +299,30 @@ class Hunt:
             raise _Enough if self._steps > STEPS.get(result.verdict, self._steps) else _Fails
 
     def _inside(self, drawn: Call) -> Call | None:
-        """Return a draw that the target does not refuse: with other options, or with all else that it need not refuse."""
-        drawn = self._bare(drawn)
-        if self._is_inside(drawn):
+        """
+        Return a draw that the target answers: one that it refuses is put into a call that it answers, as far as it takes that.
+
+        While a failure is shrunk that call stays the same. None where no call is known that it answers.
+        """
+        trial, asker = self._trial, self._trial.asker
+        if not self._is_narrow or self._outcome(drawn) != REFUSED:
             return drawn
-        record = self._trial.full(read(self.op, drawn))
-        params = dict(drawn.params)
-        for cause in self._trial.causes:
-            if cause.holds(record | {f"option {n}": v for n, v in params.items()}, quantities(self.op, record, drawn)):
-                changed = {name: value for name, value in cause.good.items() if name in cause.shows}
-                params |= {name.removeprefix("option "): v for name, v in changed.items() if name.startswith("option ")}
-        known = {**defaults(self.op), **params, **part(record, "size ")}
-        other = self._bare(replace(drawn, params=params))
-        if meets(REGISTRY[self.op], known) and self._is_inside(other):
-            return other
-        near = self._trial.moved(read(self.op, other), lambda trial: not self._trial.explained(trial, (REFUSED,)))
-        return None if near is None else make(self.op, near, crc32(repr(drawn).encode()))
+        if not trial.answered:
+            return None
+        if self._wanted is None:
+            self._begin = crc32(repr(drawn).encode())
+        rng, record = Random(self._begin), trial.full(read(self.op, drawn))
+        inside = rng.choice(trial.answered)
+        names = differing(record, inside)
+        for name in rng.sample(names, len(names)):
+            changed = {**inside, name: record[name]}
+            inside = changed if asker.answer(changed) in ANY_ANSWER else inside
+        return make(self.op, inside, self._begin)
 
-    def _bare(self, drawn: Call) -> Call:
-        """Return a draw without options at their defaults that causes speak of: code that takes no other need not have them."""
-        narrow = {name.removeprefix("option ") for cause in self._trial.causes for name in cause.shows} & {*defaults(self.op)}
-        return replace(drawn, params={n: v for n, v in drawn.params.items() if n not in narrow or v != defaults(self.op)[n]})
-
-    def _is_inside(self, drawn: Call) -> bool:
-        """Return whether no cause of a refusal holds for a call."""
-        if not self._trial.causes:
-            return True
-        record = self._trial.full(read(self.op, drawn))
-        numbers = quantities(self.op, record, drawn)
-        return not any(cause.holds(record, numbers) for cause in self._trial.causes)
+    def _outcome(self, drawn: Call, *, judged: bool = False) -> str:
+        """Return what comes of a draw, `judged` live or not; nothing where it is no call in this dtype."""
+        call = self._trial.asker.filled(drawn)
+        return "" if call is None else self._trial.asker.asked(call, judged=judged)
 
     def _found(self, index: int) -> Searched:
         """Return the failure of draw `index`, shrunk and explained."""
