@@ -137,7 +137,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         for one in restrictions
     ]
     scope.supports = scope_statement.as_supports(op, restrictions, every)
-    scope.refused = [(one.id, one.dtype) for one in left]
+    scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
     if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
         scope.keys = " and ".join(sorted({"not" if len(one.axis) > 1 else one.axis[0] for one in keys}))

@@ -329,7 +329,9 @@ def _answered(question: Question, call: Call, result: Any) -> Seen:
     try:
         found = _read(op, _picked(result, pick), arrays)
     except Failure as failure:
-        return Seen(op, call, {}, f"{op}: {failure}.")
+        several = pick is None and isinstance(result, tuple | list)
+        remedy = f" Of several results `like` picks one: ({op!r}, arrays, options, 0)." if several else ""
+        return Seen(op, call, {}, f"{op}: {failure}.{remedy}")
     return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in found.items()})
 
 

@@ -23,6 +23,7 @@ from .. import judge
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
+from ..targets.replies import CHANGED
 from . import extent, features, numbers, places, search
 from .hypotheses import Budget, Hypothesis, Question, quiet
 from .rotations import as_rotation, is_of_copy
@@ -43,6 +44,7 @@ OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
+IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
 NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
@@ -172,7 +174,9 @@ def _explained(
     questions = search.ordered([Question(op, a, meter, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
-        return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
+        record = _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
+        wrote = any(message.startswith(CHANGED.format("")) for message in known.messages.values())
+        return record | {"hint": IN_PLACE} if wrote else record
     found = _as_earlier(questions, known) or _single(questions, known)
     if found is None:
         with features.remembered():

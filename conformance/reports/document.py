@@ -109,7 +109,7 @@ def ratio(op: Mapping[str, Any]) -> str:
     if any(op["counts"].get(verdict) for verdict in ENDED):
         return ""
     if op["worst_ratio"] is None:
-        return "exact" if op["counts"].get("pass") else ""
+        return "exact" if op["counts"].get("pass") and not op["counts"].get("fail") else ""
     worst = float(op["worst_ratio"])
     return f"{worst:.2g}" if worst < LARGE else f"> {LARGE:.0e}".replace("+0", "") if math.isfinite(worst) else ""
 
@@ -130,7 +130,8 @@ def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:
 
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
-    scopes = [scope for scope in document.get("scopes", ()) if 0 < scope["answered"] < scope["asked"]]
+    computed = {op["op"] for op in document["operations"] if op["counts"].get("pass") or op["counts"].get("fail")}
+    scopes = [one for one in document.get("scopes", ()) if one["op"] in computed and one["answered"] < one["asked"]]
     lacking = [scope for scope in scopes if scope["library"]]
     lines = []
     if len(lacking) > 1:

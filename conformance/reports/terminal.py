@@ -114,8 +114,9 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
     bad = failing(map(vars, operation.cases))
     shown, left = samples(bad)
     for case, others in shown:
-        alike_too = f" (and {others} alike)" if others else ""
-        console.print(f"  [red]{case['verdict']}[/red] {case['id']}: {plain(case['message'])}{alike_too}")
+        more = f" (and {others} alike)" if others else ""
+        message = "" if case["message"] in (operation.diagnosis or {}).get("text", "") else f": {plain(case['message'])}"
+        console.print(f"  [red]{case['verdict']}[/red] {case['id']}{message}{more}")
         if case is bad[0] and case["call"]:
             console.print(f"    asked: {plain(case['call'])}")
     for case in operation.cases if len(operation.cases) <= SHOWN else ():

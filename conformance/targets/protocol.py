@@ -230,7 +230,8 @@ def object_in(line: bytes) -> dict[str, Any]:
     try:
         message = safe_files.loads(line, limit=len(line), encoding="utf-8")
     except ValueError as error:
-        msg = f"not valid JSON: {shown(str(error))}"
+        got = shown(repr(line[:60].decode(errors="replace").strip()), 60)
+        msg = f"not valid JSON: {shown(str(error))}; got {got}"
         raise ProtocolError(msg) from error
     if not isinstance(message, dict):
         msg = f"must be a JSON object; got {shown(repr(message), 60)}"

@@ -36,6 +36,7 @@ from .replies import CalledTarget, Reply
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
+UNSTATED = 'it is given NumPy arrays, since it states no backend: write backend = "{0}" in it, or pass --backend {0}'
 MOST = 1000  # entries of a list that a target states
 
 
@@ -67,6 +68,7 @@ class PythonTarget(CalledTarget):
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
     kept: invocation.Kept = field(default_factory=invocation.Kept)
     given_up: int = field(default_factory=compiler_limits_reached)  # by torch.compile, before it is asked
+    unstated: str = ""  # the array library that it imports, where it names none
     kind = "python"
 
     def remarks(self) -> tuple[str, ...]:
@@ -112,7 +114,9 @@ class PythonTarget(CalledTarget):
 
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
         """Call it in this process, with the same arrays each time; whatever it raises is in the reply."""
-        return _caught(lambda: self._reply(case, step, dtype, calls))
+        reply = _caught(lambda: self._reply(case, step, dtype, calls))
+        foreign = self.unstated and reply.status == "error" and re.search("numpy|ndarray|tensor", reply.message, re.IGNORECASE)
+        return Reply("error", UNSTATED.format(self.unstated)) if foreign else reply
 
     def _reply(self, case: LoadedCase, step: int, dtype: str, calls: int) -> Reply:
         if step == 0:
@@ -226,8 +230,16 @@ def _loaded(
         listed(implementation, "NOTES"), _versions(library, implementation),
         every_scaling if name == "posref" else settle_scalings(name, listed(implementation, "scalings", SCALINGS)),
         settle_supports(name, offered(implementation, "supports")),
-        implementation, library, device, _in_place(name, implementation),
+        implementation, library, device, _in_place(name, implementation), unstated="" if backend else _unstated(implementation),
     )  # fmt: skip
+
+
+def _unstated(implementation: Any) -> str:
+    """Return the array library, other than NumPy, that the module of an implementation without `backend` imports."""
+    module = implementation if isinstance(implementation, ModuleType) else inspect.getmodule(type(implementation))
+    imported = {v.__name__.partition(".")[0] for v in vars(module or object).values() if isinstance(v, ModuleType)}
+    libraries = [name for name in backends.names() if name in imported and name != "numpy"]
+    return libraries[0] if libraries and not hasattr(implementation, "backend") else ""
 
 
 def _in_place(name: str, implementation: Any) -> tuple[str, ...]:
@@ -297,10 +309,14 @@ def _import(module: str, target: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
+        missing = str(error.name).partition(".")[0]
+        if target in ADAPTERS:
+            package = missing if missing in backends.names() else package_of(target)
+            msg = f"{target}: cannot import {missing!r}: pip install '{package}'"
+            raise TargetError(msg) from error
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         file = f" A file is given alone: {module}." if module.endswith(".py") else ""
-        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}.{file}"
+        msg = f"{target}: cannot import {error.name!r} (is it installed?). A target is {kinds}.{file}"
         raise TargetError(msg) from error
     except KeyboardInterrupt:
         raise
