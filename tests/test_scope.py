@@ -163,7 +163,7 @@ def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes
         (lambda c: c.layout == "interleaved" and type(c.scaling).__name__ == "YaRN", "layout interleaved, with scaling YaRN ["),
         pytest.param(lambda c: c.x.shape[-1] > 64, "head size up to 64 (refused: 72 and more) [", marks=THOROUGH),
         pytest.param(lambda c: tokens(c) % 2, "tokens a multiple of 2 [", marks=THOROUGH),
-        pytest.param(lambda c: c.x.ndim > 2 and c.x.shape[0] > 1, "no size of the first axis of 2 or more [", marks=THOROUGH),
+        pytest.param(lambda c: c.x.ndim > 2 and c.x.shape[0] > 1, "size of the first axis below 2 [", marks=THOROUGH),
         pytest.param(lambda c: largest(c) > 256 and c.layout == "half",
                      "not largest position of 257 or more, with layout half [", marks=THOROUGH),
     ],
@@ -265,7 +265,7 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
     ("op", "refuses", "words"),
     [
         ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 3 and more)"),
-        ("random_fourier", lambda c: c.x.shape[-1] != 1, "no c of 2 or more"),
+        ("random_fourier", lambda c: c.x.shape[-1] != 1, "c below 2"),
         ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
         ("conv_positions", lambda c: c.weight.shape[-1] % 2, "taps a multiple of 2"),
         ("timestep", lambda c: c.dim % 2, "dim a multiple of 2"),

@@ -73,6 +73,8 @@ class Rule:
                 return f"{name} with a remainder by {numbers[0]} of {', '.join(numbers[1:])}"
             case "no power of two":
                 return f"{name} not a power of two"
+        if name in COUNTED:
+            return _ends(self.kind, f"{numbers[0]} {COUNTED[name] if self.numbers[0] == 1 else name}")
         return f"{name} {_ends(self.kind, numbers[0])}" if self.kind == "other" else f"{name} of {_ends(self.kind, numbers[0])}"
 
     @property
@@ -90,9 +92,19 @@ class Rule:
                 return replace(self, kind="multiple").text
             case "no power of two":
                 return f"{name} a power of two"
+            case "least" | "most" if " mod " not in name and " minus " not in name and " over " not in name:
+                limit = f"{self.numbers[0]:.12g}"
+                if name in COUNTED:
+                    return f"{'fewer' if self.kind == 'least' else 'more'} than {limit} {name}"
+                return f"{name} {'below' if self.kind == 'least' else 'above'} {limit}"
         return f"no {self.text}" if self.kind in ("least", "most", "equal", "multiple") else f"not {self.text}"
 
 
+COUNTED = {  # quantities that are counts, with the word for one
+    "tokens": "token", "queries": "query", "keys": "key", "heads": "head", "rows": "row", "batch rows": "batch row",
+    "leading axes": "leading axis", "pairs": "pair", "taps": "tap", "coordinates": "coordinate",
+    "channels that do not rotate": "channel that does not rotate",
+}  # fmt: skip
 ALIKE = {
     ("equal", 0.0): "as many {} as {}", ("other", 0.0): "not as many {} as {}", ("least", 1.0): "more {} than {}",
     ("most", -1.0): "fewer {} than {}", ("most", 0.0): "at most as many {} as {}", ("least", 0.0): "at least as many {} as {}",

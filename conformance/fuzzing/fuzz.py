@@ -28,7 +28,7 @@ from .hunt import Asking, Find, Hunt, Pair, Plan, Progress, Searched, Tally, Tas
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
-FEWEST = 10  # judged draws, and of ten draws one, from which a run says something
+FEWEST = 10  # judged draws from which a run says something
 SHOWN = 1000  # characters of a call
 REASONS = 5
 Search = Callable[[Sequence[Task]], list[Searched]]  # what each task gave, as far as time allowed
@@ -44,6 +44,7 @@ class Findings:
     finds: list[Find] = field(default_factory=list)
     complete: bool = True
     folder: Path | None = None
+    least: int = FEWEST  # judged draws from which it says something
 
     @property
     def tally(self) -> Tally:
@@ -64,8 +65,8 @@ class Findings:
 
     @property
     def is_poor(self) -> bool:
-        """Whether so few draws were judged that nothing can be said."""
-        return not self.judged or (self.judged < FEWEST and self.judged < self.tally.verdicts.total() / FEWEST)
+        """Whether so few draws were judged, of those that were made, that nothing can be said."""
+        return self.judged < self.least
 
 
 def fuzz(
@@ -163,6 +164,7 @@ def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:
 def _run(plan: Plan, seed: int, examples: int | None, until: float | None, search: Search, workers: int = 1) -> Findings:
     """Search round after round where nothing was found yet, until time or draws are used up."""
     findings = Findings(plan, seed, {pair: Tally() for pair in plan.pairs})
+    findings.least = FEWEST if examples is None else min(FEWEST, examples)
     for first, last in _rounds(examples, -(-workers // len(plan.pairs))):
         failed = {(find.op, find.dtype) for find in findings.finds}
         left = [pair for pair in plan.pairs if pair not in failed]
@@ -194,6 +196,9 @@ def show(findings: Findings, console: Console) -> None:
         console.print(f"not judged: {count} draws: {plain(reason)}")
     for doubt in dict.fromkeys(tally.doubts):
         console.print(f"[yellow]about posref itself, please report it[/yellow]: {plain(doubt[:SHOWN])}")
+    silent = [f"{op} {dtype}" for (op, dtype), t in findings.tallies.items() if {*t.verdicts} == {"unsupported"}]
+    if silent:
+        console.print(f"nothing judged of {', '.join(silent)}: all draws were refused")
     judged = findings.judged
     pairs = sum(t.verdicts.total() > 0 for t in findings.tallies.values())
     what = f"{judged} calls judged in {pairs} of {len(findings.tallies)} operations and dtypes, seed {findings.seed}"
