@@ -1,6 +1,7 @@
 """The command line: exit codes, texts, and what a pipe sees."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,57 @@ def test_a_pipe_sees_no_colours_and_no_progress() -> None:
     assert result.returncode == 1
     assert "\x1b" not in result.stdout
     assert result.stderr == ""
+
+
+def in_a_shell(command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    call = ["bash", "-c", f"set -o pipefail; {sys.executable} -P -m posref {command}"]
+    return subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
+def test_a_reader_that_has_gone_hears_no_more() -> None:
+    done = in_a_shell("show rope | true")
+    assert done.returncode == 2
+    assert done.stderr == ""
+
+
+def test_a_shell_completes_commands() -> None:
+    assert "complete" in in_a_shell("", _POSREF_COMPLETE="bash_source").stdout
+    done = in_a_shell("", _POSREF_COMPLETE="bash_complete", COMP_WORDS="posref che", COMP_CWORD="1")
+    assert done.stdout == "plain,check\n"
+    assert in_a_shell("", _POSREF_COMPLETE="nothing").returncode == 2
+
+
+TORCH = """import torch
+
+
+def apply_rope(x, cos, sin, /, *, layout):
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+"""
+
+
+def test_a_file_that_does_not_name_its_library_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TORCH)
+    lines = run("check", str(tmp_path / "mine.py"), "--op", "apply_rope").output.splitlines()
+    assert lines[1].startswith("apply_rope float32: ")
+    assert 'write backend = "torch" in it, or pass --backend torch (and ' in lines[2]
+    assert sum("ndarray" in line or "torch" in line for line in lines) == 1
+
+
+def test_a_crash_comes_first_and_what_was_not_asked_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os\n\nimport posref\n\n\ndef alibi(q, k, /, *, heads, form):\n    if heads == 12:\n        os._exit(3)\n"
+        "    return 2 * posref.alibi(q, k, heads=heads, form=form)\n"
+    )
+    lines = run("check", str(tmp_path / "mine.py"), "--op", "alibi", "--experiments", "0").output.splitlines()
+    assert lines[1].startswith("alibi float32: crash at ")
+    verdicts = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert verdicts.index("crash") < verdicts.index("fail")
+    assert "not-run" not in verdicts
+    (crash,) = [line.split()[1].rstrip(":") for line in lines if line.startswith("  crash ")]
+    (repeat,) = [line for line in lines if line.startswith("  repeat: ")]
+    assert f"--case {crash} " in repeat
+    assert not any("exact" in line for line in lines)
 
 
 def test_control_characters_of_third_parties_do_not_reach_the_terminal(tmp_path: Path) -> None:

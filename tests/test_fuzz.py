@@ -206,6 +206,34 @@ def test_what_is_unsupported_is_counted_and_named() -> None:
     assert findings.exit_code == 2  # nothing could be judged
 
 
+def of_lengths(change: Any) -> Any:
+    """Return ALiBi's causal form of the keys 0, 1, 2, ... and the last of them as queries, of one row; `change` spoils it."""
+
+    def alibi(q: Any, k: Any, /, *, heads: int, form: str) -> Any:
+        queries, keys = q.shape[-1], k.shape[-1]
+        lengths = np.array_equal(k, np.arange(keys)) and np.array_equal(q, np.arange(keys - queries, keys))
+        if form != "causal" or not lengths:
+            raise NotImplementedError(form)
+        return change(posref.alibi(q, k, heads=heads, form=form, dtype=np.float32), heads)
+
+    return SimpleNamespace(alibi=alibi, __name__="of lengths")
+
+
+def test_draws_are_inside_of_a_narrow_scope() -> None:
+    findings = fuzz(of_lengths(lambda out, heads: out), examples=40)
+    assert findings.exit_code == 0
+    assert findings.judged >= 30
+    (find,) = fuzz(of_lengths(lambda out, heads: out * (1 + (heads == 5))), examples=200).finds
+    assert find.call.params["heads"] == 5
+
+
+def test_a_run_that_judges_next_to_nothing_fails() -> None:
+    target = SimpleNamespace(alibi=posref.alibi)
+    few_draws = fuzz(target, seconds=1e-3)
+    assert few_draws.judged < 10
+    assert few_draws.exit_code == 2
+
+
 def test_a_failure_that_does_not_come_again_is_said_to() -> None:
     class Keeps:
         """What it gives depends on the first queries of every shape."""

@@ -225,5 +225,5 @@ def test_without_the_library_its_package_is_named(monkeypatch: pytest.MonkeyPatc
     find = PathFinder.find_spec
     monkeypatch.setattr(PathFinder, "find_spec", lambda name, *rest: None if name == "llama_cpp" else find(name, *rest))
     monkeypatch.delitem(sys.modules, NAME, raising=False)
-    with pytest.raises(TargetError, match=r"cannot import 'llama_cpp' \(pip install 'llama-cpp-python'\)"):
+    with pytest.raises(TargetError, match="cannot import 'llama_cpp': pip install 'llama-cpp-python'"):
         load_python("ggml")

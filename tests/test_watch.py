@@ -25,6 +25,16 @@ def drawn(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).integers(-64, 64, shape).astype(np.float32) / 32
 
 
+def test_of_several_results_one_is_picked() -> None:
+    model = SimpleNamespace(rotate=lambda x, positions: (rotate(x, positions), rotate(x, positions)))
+    with watch(model, "rotate", like=like) as seen:
+        model.rotate(drawn(1, 5, 8), POSITIONS)
+    assert "Of several results `like` picks one: ('rope', arrays, options, 0)." in seen.report()
+    with watch(model, "rotate", like=lambda x, p: [(*like(x, p), 0), (*like(x, p), 1)]) as seen:
+        model.rotate(drawn(1, 5, 8), POSITIONS)
+    seen.assert_conforms()
+
+
 def rotate(x: Any, positions: Any, *, shift: int = 0) -> Any:
     return posref.rope(x, positions + shift, **OPTIONS)
 

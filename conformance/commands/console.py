@@ -125,7 +125,9 @@ def say(text: str) -> None:
 
 
 def say_error(error: BaseException) -> None:
-    """Print an error in one line, and where it was raised if POSREF_TRACEBACK is 1."""
+    """Print an error in one line, and where it was raised if POSREF_TRACEBACK is 1; nothing where the reader has gone."""
+    if isinstance(error, BrokenPipeError):
+        return
     say(_sentence(error))
     if os.environ.get("POSREF_TRACEBACK") == "1":
         with suppress(OSError):

@@ -37,6 +37,7 @@ from posref.spec import FAMILIES, REGISTRY
 if TYPE_CHECKING:
     from rich.table import Table
 
+COMPLETE = "_POSREF_COMPLETE"  # set by a shell that completes words: eval "$(_POSREF_COMPLETE=bash_source posref)"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -343,6 +344,11 @@ def _run() -> int:
     """Run the command line and return the exit code."""
     code = startup.COULD_NOT_RUN
     try:
+        if os.environ.get(COMPLETE):
+            from click.shell_completion import shell_complete  # a command need not load it
+
+            failed = shell_complete(cli, {}, "posref", COMPLETE, os.environ[COMPLETE])
+            return _finished(startup.COULD_NOT_RUN if failed else 0)
         with cli.make_context("posref", sys.argv[1:]) as context:
             cli.invoke(context)
         code = 0
