@@ -73,17 +73,17 @@ QUALITY = """\
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
 Where exactly the failing cases share a trait, and one known mistake gives their values, the text says both before all this:
-"exactly the cases with one token fail. In these your output equals ...". If no mistake explains all that was answered, a target
-given by name is asked the smallest failing call once more, as the first call of a new process. If it passes there, the text
-begins with "failures depend on the calls before", and has no other name.
+"exactly the cases with one token fail. In these your output matches ...". If no mistake explains all that was answered, a
+target given by name is asked the smallest failing call once more, as the first call of a new process. If it passes there, the
+text begins with "failures depend on the calls before", and has no other name.
 
 Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives
-all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...".
+all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output matches ...".
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
-operation that calls this stage has another diagnosis. If the first failing position is one that a dtype cannot hold (257,
-2049), and all positions that it can hold are right, the report says so. If only the gradients of a rotation fail, posref
-explains them as a rotation too.
+operation that calls this stage has another diagnosis. If failing cases are right at positions nearer to 0, the text says where
+failures begin ("first failure at position 2049"). If that is a position that a dtype cannot hold (257, 2049), and all positions
+that it can hold are right, it says that too. If only the gradients of a rotation fail, posref explains them as a rotation too.
 
 posref computes a deviation in float64, and compares it with your values, which were rounded in another way. Four constants say
 how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not

@@ -27,8 +27,9 @@ def show(report: Report, console: Console) -> None:
     of = f" ({plain(versions)})" if versions else ""
     console.print(f"[bold]{plain(report.target['name'])}[/bold]{of} on vectors {report.suite['version']}, tier {report.tier}")
     document = report.to_json()
+    hints = set[str]()  # each is printed once, with the first operation that has it
     for same in _alike(report.operations):
-        _explain(same[0], same[1:], console)
+        _explain(same[0], same[1:], console, hints)
     for lacking in report.unmet:
         console.print(f"required: {plain(lacking)}")
     console.print(_table(report, console.width))
@@ -103,14 +104,16 @@ def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
     return list(groups.values())
 
 
-def _explain(operation: Operation, alike: Sequence[Operation], console: Console) -> None:
+def _explain(operation: Operation, alike: Sequence[Operation], console: Console, hints: set[str]) -> None:
     """Print why an operation is not conformant, and in which other dtypes it fails alike."""
     console.print(f"[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
     if operation.diagnosis:
         console.print(f"  [bold]diagnosis[/bold]: {plain(operation.diagnosis['text'])}")
         for key, title in (("hint", "look at"), ("seen_in", "seen in")):
-            if operation.diagnosis.get(key):
-                console.print(f"  {title}: {plain(operation.diagnosis[key])}")
+            hint = operation.diagnosis.get(key) or ""
+            if hint and hint not in hints:
+                console.print(f"  {title}: {plain(hint)}")
+            hints.add(hint)
     bad = failing(map(vars, operation.cases))
     shown, left = samples(bad)
     for case, others in shown:
