@@ -169,7 +169,8 @@ def _explained(
 ) -> dict[str, Any]:
     """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
     complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
-    silent = _without_values([a for a, _ in answers if len(a.outputs) != len(a.case.calls)], known.messages)
+    empty = [a for a, _ in answers if len(a.outputs) != len(a.case.calls)]
+    silent = _without_values(empty, known.messages, everything=not any(failed for _, failed in complete))
     meter = known.budget.meter
     questions = search.ordered([Question(op, a, meter, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
     if not any(q.failed for q in questions):
@@ -469,8 +470,8 @@ def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str,
     }
 
 
-def _without_values(answers: Sequence[Answer], messages: Mapping[str, str]) -> str:
-    """Return in words how many failing cases gave nothing to compare, with the reason of the smallest one."""
+def _without_values(answers: Sequence[Answer], messages: Mapping[str, str], *, everything: bool) -> str:
+    """Return in words how many failing cases, or `everything`, gave nothing to compare, with the reason of the smallest one."""
     if not answers:
         return ""
 
@@ -480,7 +481,7 @@ def _without_values(answers: Sequence[Answer], messages: Mapping[str, str]) -> s
 
     smallest = min(answers, key=size).case.id
     reason = f": {messages[smallest]} ({smallest})" if messages.get(smallest) else ""
-    return f"{_count(len(answers))} gave no values to compare{reason}."
+    return f"{'No failing case gave' if everything else f'{_count(len(answers))} gave no'} values to compare{reason}."
 
 
 def _first(first: float | None, questions: Sequence[Question]) -> str:

@@ -47,27 +47,33 @@ def serve(
     requests, replies = _channel()
     file = None if shared is None else SharedFile(shared)
     server: Server | None = None
-    for line in requests:
-        request = json.loads(line)
-        if request["cmd"] == "stop":
-            return
-        if request["cmd"] == "run" and server is not None:
-            reply = server.run(request)
-        else:
-            len(REGISTRY)  # definitions are imported before the target's folder is on the path, whose files may have any name
-            sys.path[:] = sys.path if path is None else path
-            try:
-                server = Server(load_python(target, backend=backend, dtype=dtype, device=device), file)
-                reply = {"protocol": protocol.VERSION, **server.target.stated()}
-            except (PosrefError, BackendMissing, ValueError) as error:
-                server, reply = None, {"protocol": protocol.VERSION, "error": invocation.text_of(error)}
-            except BaseException as error:
-                text = f"{target}: could not be loaded: {invocation.in_one_line(error)}"
-                server, reply = None, {"protocol": protocol.VERSION, "error": text}
-        if os.getpid() != own:  # a copy of this process, which the target made
-            os._exit(1)
-        replies.write(protocol.write(reply))
-        replies.flush()
+    try:
+        for line in requests:
+            request = json.loads(line)
+            if request["cmd"] == "stop":
+                return
+            if request["cmd"] == "run" and server is not None:
+                reply = server.run(request)
+            else:
+                len(
+                    REGISTRY
+                )  # definitions are imported before the target's folder is on the path, whose files may have any name
+                sys.path[:] = sys.path if path is None else path
+                try:
+                    server = Server(load_python(target, backend=backend, dtype=dtype, device=device), file)
+                    reply = {"protocol": protocol.VERSION, **server.target.stated()}
+                except (PosrefError, BackendMissing, ValueError) as error:
+                    server, reply = None, {"protocol": protocol.VERSION, "error": invocation.text_of(error)}
+                except BaseException as error:
+                    text = f"{target}: could not be loaded: {invocation.in_one_line(error)}"
+                    server, reply = None, {"protocol": protocol.VERSION, "error": text}
+            if os.getpid() != own:  # a copy of this process, which the target made
+                os._exit(1)
+            replies.write(protocol.write(reply))
+            replies.flush()
+    except OSError as error:  # of the two streams, which the target may close
+        os.write(2, f"posref: the target closed a stream of its process: {error.strerror}\n".encode())
+        os._exit(1)
 
 
 def _channel() -> tuple[BinaryIO, BinaryIO]:
