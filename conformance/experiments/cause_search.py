@@ -19,7 +19,7 @@ from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
 from .number_rules import Numbers, Rule, fitting, independent, parted
-from .records import WORDS, Features, domains, is_number, quantities
+from .records import Features, domains, is_number, quantities, word_of
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -381,7 +381,7 @@ class Experiment:
         Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
         """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
-        names, direct = self._moving(found, numbers), {WORDS.get(n, n) for n in (name.split(" ", 1)[-1] for name in numbers)}
+        names, direct = self._moving(found, numbers), {word_of(self.op, name.split(" ", 1)[-1]) for name in numbers}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
 
         def rules() -> list[Rule]:

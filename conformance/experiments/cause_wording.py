@@ -11,7 +11,7 @@ from posref.spec import REGISTRY
 
 from ..suite.axes import alternatives
 from .cause_search import Cause, kind_of
-from .records import WORDS, is_number
+from .records import is_number, word_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
 FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",
@@ -97,7 +97,7 @@ def words(op: str, name: str, cause: Cause) -> str:
         case "bits":
             return f"reals of {' or '.join(map(str, shows))} bits"
         case "size" | "start":
-            return f"{'positions from' if kind == 'start' else WORDS.get(rest, rest)} {_listed(shows)}"
+            return f"{'positions from' if kind == 'start' else word_of(op, rest)} {_listed(shows)}"
     return " or ".join(TEXTS.get((name, value), f"{name} {value}") for value in shows)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -38,6 +39,15 @@ LARGEST = 1 << 18  # numbers of a call
 WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
          "J": "columns of the grid", "G": "key heads", "g": "query heads of a key head", "k": "taps",
          "A": "coordinates", "n": "pairs"}  # fmt: skip
+
+
+@cache
+def word_of(op: str, letter: str) -> str:
+    """Return the word for the axis of a letter: H beside W is a height, and E that is added are channels behind others."""
+    shapes = " ".join(axes.shape for axes in REGISTRY[op].arrays.values())
+    if "H W" in shapes and letter in "HW":
+        return WORDS["I"] if letter == "H" else WORDS["J"]
+    return WORDS["tail"] if letter == "E" and "+E" in shapes else WORDS.get(letter, letter)
 
 
 def is_number(value: Any) -> bool:
@@ -292,7 +302,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     axes = set[str]().union(*map(_letters, _tokens(op, record["way"])))
     sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
-    found: dict[str, float] = {WORDS.get(name, name): n for name, n in sizes.items() if name != "D"}
+    found: dict[str, float] = {word_of(op, name): n for name, n in sizes.items() if name != "D"}
     found |= options
     first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
     if first is not None:
@@ -314,7 +324,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         found["smallest position"] = float(min(p.min() for p in places))
     if len(places) == 2:
         found["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
-    return found | _related({**{WORDS.get(n, n): size for n, size in sizes.items()}, **options}, options)
+    return found | _related({**{word_of(op, n): size for n, size in sizes.items()}, **options}, options)
 
 
 def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict[str, float]:
@@ -323,7 +333,7 @@ def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict
     steps = {name: n for name, n in whole.items() if name in options and n > 1}
     found = {f"{a} mod {b}": whole[a] % n for a in whole for b, n in steps.items() if a != b}
     found |= {f"{a} over {b}": whole[a] - whole[b] for a, b in combinations([name for name in whole if name in options], 2)}
-    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("H", "W"), ("M", "N"), ("d", "e")):
+    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e")):
         if a in whole and b in whole:
             found[f"{a} minus {b}"] = whole[a] - whole[b]
     return {name: float(n) for name, n in found.items()}
