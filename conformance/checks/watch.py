@@ -329,7 +329,8 @@ def _answered(question: Question, call: Call, result: Any) -> Seen:
     try:
         found = _read(op, _picked(result, pick), arrays)
     except Failure as failure:
-        several = pick is None and isinstance(result, tuple | list)
+        outputs = 1 if op == UNCHANGED else len(REGISTRY[op].outputs)
+        several = pick is None and isinstance(result, tuple | list) and len(result) > outputs
         remedy = f" Of several results `like` picks one: ({op!r}, arrays, options, 0)." if several else ""
         return Seen(op, call, {}, f"{op}: {failure}.{remedy}")
     return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in found.items()})
