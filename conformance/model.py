@@ -195,7 +195,7 @@ class Limit:
     def line(self) -> str:
         """The limit with what it stands on: the cases that it explains, or else fresh calls, and where these came otherwise."""
         true, asked = self.fresh
-        fresh = f"{true} of {asked} fresh calls" if asked and (true < asked or not self.cases) else ""
+        fresh = f"{true} of {asked} fresh calls" if asked else ""
         stands = [str(self.cases)] * bool(self.cases) + [fresh] * bool(fresh)
         return f"{self.text} [{', '.join(stands)}]" if stands else self.text
 

@@ -30,8 +30,8 @@ SHOWN = 4  # values that are told
 
 
 def sentence(op: str, cause: Cause) -> str:
-    """Return a cause in one sentence, with how many fresh calls came out as it predicts, where some did not."""
-    fresh = f" [{cause.true} of {cause.asked} fresh calls]" if cause.true < cause.asked else ""
+    """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
+    fresh = f" [{cause.true} of {cause.asked} fresh calls]" if cause.asked else ""
     return f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}{fresh}"
 
 

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from ..errors import printable
 from ..model import BAD, STANDINGS, Operation
-from .document import class_names, failing, meanings, ratio, samples, scope_lines, told
+from .document import SHOWN, class_names, failing, meanings, ratio, samples, scope_lines, told
 from .report import Report
 
 COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
