@@ -123,10 +123,6 @@ def _root_of_product(function: Function) -> Function:
     return deviating
 
 
-def _bf16_product(function: Function) -> Function:
-    return lambda *args, **options: narrowed("bfloat16")(function(*args, **options))
-
-
 def _bf16_all(function: Function) -> Function:
     narrow = narrowed("bfloat16")
 
@@ -142,10 +138,6 @@ def _bf16_all(function: Function) -> Function:
 def _last_of_keys(q: Any, k: Any, s: Any, /, **options: Any) -> Any:
     (q, k), options = last_of_keys(q, k, **options)
     return (q, k, s), options
-
-
-def _bf16_positions(q: Any, k: Any, s: Any, **options: Any) -> Any:
-    return (narrowed("bfloat16")(q), narrowed("bfloat16")(k), s), options
 
 
 DEVIATIONS = (
@@ -166,12 +158,14 @@ DEVIATIONS = (
                argument(1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), hint=ARANGE, seen_in="PaddleNLP#6495"),
     _deviation("alibi-bottom-right", "queries are the last of the keys, whatever their positions", before(_last_of_keys),
                hint=LAST_QUERIES, seen_in="flash-attention#1778"),
-    _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", _bf16_product, hint=KEEP_FLOAT32,
+    _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16",
+               lambda function: lambda *args, **options: narrowed("bfloat16")(function(*args, **options)), hint=KEEP_FLOAT32,
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
     _deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", _bf16_all, hint=KEEP_FLOAT32,
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
-    _deviation("alibi-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS,
-               seen_in="vllm-fork#503"),
+    _deviation("alibi-positions-bfloat16", "positions are held in bfloat16",
+               before(lambda q, k, s, **options: ((narrowed("bfloat16")(q), narrowed("bfloat16")(k), s), options)),
+               hint=INTEGERS, seen_in="vllm-fork#503"),
     _deviation("alibi-no-root", "the distance itself is taken, not its square root", _without_root, hint=ROOT),
     _deviation("alibi-root-both-sides", "keys after the query have the root of their distance", _root_both_sides, hint=ROOT),
     _deviation("alibi-root-of-slope", "the root is taken of the slope too", _root_of_product, hint=ROOT),

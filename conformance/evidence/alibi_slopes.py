@@ -72,14 +72,6 @@ def _first_heads(function: Function) -> Function:
     return deviating
 
 
-def _closed_form(heads: int, max_bias: float) -> Any:
-    return 2.0 ** (-max_bias * np.arange(1, heads + 1) / heads)
-
-
-def _next_power(heads: int, max_bias: float) -> Any:
-    return 2.0 ** (-max_bias * np.arange(1, heads + 1) / (1 << (heads - 1).bit_length()))
-
-
 def _from_zero(heads: int, max_bias: float) -> Any:
     below = 1 << (heads.bit_length() - 1)
     first, rest = np.arange(below), np.arange(heads - below)
@@ -91,10 +83,6 @@ def _extra_first(heads: int, max_bias: float) -> Any:
     return np.concatenate([extra, below])
 
 
-def _extra_dense(heads: int, max_bias: float) -> Any:
-    return np.concatenate(_parts(heads, max_bias, 1))
-
-
 def _parts(heads: int, max_bias: float, step: int) -> tuple[Any, Any]:
     """Return the slopes of the power of two below, and those of the next power that are taken in steps."""
     below = 1 << (heads.bit_length() - 1)
@@ -103,10 +91,12 @@ def _parts(heads: int, max_bias: float, step: int) -> tuple[Any, Any]:
 
 
 DEVIATIONS = (
-    _deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form),
-               hint=HEAD_COUNT, seen_in="Baichuan2#225, TensorRT-LLM#1611"),
-    _deviation("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), hint=HEAD_COUNT,
-               seen_in="Baichuan2#225"),
+    _deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two",
+               _slopes(lambda heads, max_bias: 2.0 ** (-max_bias * np.arange(1, heads + 1) / heads)), hint=HEAD_COUNT,
+               seen_in="Baichuan2#225, TensorRT-LLM#1611"),
+    _deviation("slopes-next-power", "slopes are the first H of the next power of two",
+               _slopes(lambda heads, max_bias: 2.0 ** (-max_bias * np.arange(1, heads + 1) / (1 << (heads - 1).bit_length()))),
+               hint=HEAD_COUNT, seen_in="Baichuan2#225"),
     _deviation("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero),
                hint="Exponents are -8h/H with h from 1.", seen_in="aprender#2143"),
     _deviation("slopes-ascending", "slopes are sorted, the smallest first", after(lambda s, *a, **o: np.sort(s)),
@@ -119,7 +109,7 @@ DEVIATIONS = (
     _deviation("slopes-extra-first", "the slopes of heads beyond the power of two come before the others",
                _slopes(_extra_first), hint=HEAD_COUNT),
     _deviation("slopes-extra-dense", "heads beyond the power of two have the first slopes of the next power, not every other",
-               _slopes(_extra_dense), hint=HEAD_COUNT),
+               _slopes(lambda heads, max_bias: np.concatenate(_parts(heads, max_bias, 1))), hint=HEAD_COUNT),
     _deviation("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads, **r),
                hint=DEFAULT),
     _deviation("slopes-of-shard", "the slopes of a shard are counted anew: those of a model of so few heads", _anew,

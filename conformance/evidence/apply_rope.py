@@ -274,10 +274,6 @@ def _narrow_rotation(dtype: str) -> Wrap:
     return lambda function: deviating
 
 
-def _tf32_rotation(x: Real, cos: Real, sin: Real, **options: Any) -> Any:
-    return (tf32(x), tf32(cos), tf32(sin)), options
-
-
 def _terms(first: tuple[int, int], second: tuple[int, int]) -> Wrap:
     """
     Return a wrap with other terms of the rotation.
@@ -405,10 +401,6 @@ def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
     return out
 
 
-def _one_head(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
-    return x if x.ndim > 2 and x.shape[-3] == 1 else out
-
-
 _deviation = deviations_of("apply_rope")
 
 DEVIATIONS = (
@@ -485,9 +477,10 @@ DEVIATIONS = (
             ("sine-rounded", "the product with the sine is rounded"),
         )
     ),
-    _deviation("rotation-tf32", "the rotation is computed in TensorFloat-32: inputs, cosines and sines", before(_tf32_rotation),
-               hint=TENSOR_CORES),
-    _deviation("single-head-unrotated", "nothing is rotated when there is one head", after(_one_head), hint=LOOP,
+    _deviation("rotation-tf32", "the rotation is computed in TensorFloat-32: inputs, cosines and sines",
+               before(lambda x, cos, sin, **options: ((tf32(x), tf32(cos), tf32(sin)), options)), hint=TENSOR_CORES),
+    _deviation("single-head-unrotated", "nothing is rotated when there is one head",
+               after(lambda out, x, *rest, **options: x if x.ndim > 2 and x.shape[-3] == 1 else out), hint=LOOP,
                seen_in="Liger-Kernel#342"),
     _deviation("head-zero-unrotated", "head 0 is not rotated", after(_head_zero), hint=LOOP, seen_in="transformers#47403"),
     _deviation("last-head-unrotated", "the last head is not rotated", _heads_kept(slice(-1, None)),

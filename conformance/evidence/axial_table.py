@@ -153,10 +153,6 @@ def _leftover_at_0(function: Function) -> Function:
     return deviating
 
 
-def _sections_reversed(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
-    return axes_of_pairs("axial_table", tuple(sections[::-1]), arrangement)
-
-
 _deviation = deviations_of("axial_table")
 
 DEVIATIONS = (
@@ -168,7 +164,8 @@ DEVIATIONS = (
               _map(_turn_goes_on), hint="Pair i starts again from axis i mod A, wherever pair i - 1 went."),
     Deviation("axes-first-alone", "every pair rotates with the first axis", _map(lambda axes, *rest: [0] * len(axes)),
               hint=ALL_AXES),
-    Deviation("axes-sections-reversed", "sections are read from the last to the first", _map(_sections_reversed),
+    Deviation("axes-sections-reversed", "sections are read from the last to the first",
+              _map(lambda axes, sections, arrangement: axes_of_pairs("axial_table", tuple(sections[::-1]), arrangement)),
               hint=AXIS_ORDER),
     _deviation("axes-exchanged", "the last two axes, height and width, are exchanged", argument(0, exchanged(-1, -2)),
                hint=AXIS_ORDER),

@@ -9,7 +9,7 @@ from posref.core.matrices import skew_exponential
 from ..model import Case
 from .shared.lie import learned, skew_symmetric, transposed
 from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, deviations_of, narrowed
+from .tools.deviation import after, argument, deviations_of, narrowed
 from .tools.forms import form_case
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
 from .tools.numbers import reals
@@ -55,14 +55,6 @@ def cases() -> tuple[Case, ...]:
 BASIS = "The basis is a Cayley transform, (I - S)(I + S)^-1: both factors, and no exponential."
 
 
-def _first_matrix(x: Real) -> Real:
-    return np.broadcast_to(x[(slice(0, 1),) * (x.ndim - 2)], x.shape) if x.size else x
-
-
-def _exponential_basis(out: Real, skew: Real, /, **rest: Any) -> Real:
-    return skew_exponential(-2 * skew_symmetric(np.asarray(skew, dtype=np.float64)))
-
-
 _deviation = deviations_of("cayley")
 
 DEVIATIONS = (
@@ -72,13 +64,15 @@ DEVIATIONS = (
                hint="PyTorch's orthogonal() has (I - A/2)^-1 (I + A/2)."),
     _deviation("string-full", "the transpose of the whole matrix is subtracted, not of its upper triangle",
                argument(0, lambda s: s - transposed(s)), hint=TRIANGLE),
-    _deviation("string-exponential", "the basis is an exponential, equal to second order", after(_exponential_basis),
+    _deviation("string-exponential", "the basis is an exponential, equal to second order",
+               after(lambda out, skew, /, **rest: skew_exponential(-2 * skew_symmetric(np.asarray(skew, dtype=np.float64)))),
                hint=BASIS),
     _deviation("string-one-factor", "the inverse factor is left out: the basis is I - S",
                after(lambda out, s, /, **rest: np.eye(s.shape[-1]) - skew_symmetric(s)), hint=BASIS),
     _deviation("string-unlearned", "the basis is left out: only RoPE-Mixed remains", argument(0, lambda s: 0 * s),
                hint="Multiply by the learned basis before the rotation."),
-    _deviation("string-first-head", "the basis of the first head is used for every head", argument(0, _first_matrix),
+    _deviation("string-first-head", "the basis of the first head is used for every head",
+               argument(0, lambda x: np.broadcast_to(x[(slice(0, 1),) * (x.ndim - 2)], x.shape) if x.size else x),
                hint=EACH_HEAD),
     _deviation("string-bfloat16", "the basis's parameter is held in bfloat16", argument(0, narrowed("bfloat16")),
                hint=KEEP_FLOAT32),

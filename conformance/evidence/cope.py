@@ -99,10 +99,6 @@ def _summed(gates: Real, last: int) -> Real:
     return np.minimum(np.flip(np.cumsum(np.flip(gates, -1), axis=-1), -1), last)
 
 
-def _unmasked(logits: Real, mask: Any, /, **options: Any) -> Any:
-    return (logits, np.ones_like(mask)), options
-
-
 _deviation = deviations_of(OP)
 _of_gates = deviations_of("gated_positions")
 _of_rows = deviations_of("interpolated")
@@ -118,7 +114,8 @@ DEVIATIONS = (
     _of_gates("cope-counts-keys", "every visible key counts as one",
               _positions(lambda g, last: _summed(np.where(g > 0, 1.0, 0.0), last)),
               hint=GATE),
-    _of_gates("cope-unmasked", "gates of masked keys count too", before(_unmasked),
+    _of_gates("cope-unmasked", "gates of masked keys count too",
+              before(lambda logits, mask, /, **options: ((logits, np.ones_like(mask)), options)),
               hint="Set gates of masked keys to 0 before the sum."),
     _of_gates("cope-limit-early", "positions are limited to N - 2",
               _positions(lambda g, last: _summed(g, max(last - 1, 0))), hint="The last row is N - 1."),

@@ -87,10 +87,6 @@ def _other_axis(function: Function) -> Function:
     return deviating
 
 
-def _start_each(out: Real, increments: Real, start: Real, /) -> Real:
-    return out + start[..., None, :] * np.arange(increments.shape[-2])[:, None]
-
-
 def _first(axes: int) -> Any:
     """Return a change that gives all indices of an axis the increments of the first."""
     return argument(0, lambda d: np.broadcast_to(np.take(d, [0], axis=-axes), d.shape) if d.ndim >= axes else d)
@@ -123,7 +119,8 @@ DEVIATIONS = (
     _running("running-exclusive", "the token's own increment does not count",
              after(lambda out, increments, start, /: out - increments), hint=OWN),
     _running("running-start-lost", "the angles before the first token are left out", argument(1, np.zeros_like), hint=STATE),
-    _running("running-start-each", "the angles before the first token are added again for each token", after(_start_each),
+    _running("running-start-each", "the angles before the first token are added again for each token",
+             after(lambda out, increments, start, /: out + start[..., None, :] * np.arange(increments.shape[-2])[:, None]),
              hint=STATE),
     _running("running-not-summed", "each token has only its own increment",
              lambda f: lambda increments, start, /: increments + start[..., None, :], hint="Sum along the tokens."),

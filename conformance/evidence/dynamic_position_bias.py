@@ -93,26 +93,6 @@ def _swapped(function: Function) -> Function:
     return deviating
 
 
-def _bf16_positions(q: Any, k: Any, /, *learned: Real, **options: Any) -> Any:
-    return (*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options
-
-
-def _transposed(function: Function) -> Function:
-    return lambda given, w_in, b_in, w, *rest: function(given, w_in, b_in, np.swapaxes(w, -1, -2), *rest)
-
-
-def _first_head(function: Function) -> Function:
-    return lambda *a: function(*a[:5], *(np.broadcast_to(x[:1], x.shape) for x in a[5:]))
-
-
-def _first_layer(function: Function) -> Function:
-    return lambda *a: function(*a[:3], *(np.broadcast_to(x[:1], x.shape) for x in a[3:5]), *a[5:])
-
-
-def _one_layer_less(function: Function) -> Function:
-    return lambda *a: function(*a[:3], *(x[:-1] for x in a[3:5]), *a[5:])
-
-
 def _network(activation: Any) -> Any:
     """Return a wrap that computes the network with another activation."""
 
@@ -129,10 +109,6 @@ def _sigmoid(x: Real) -> Real:
     return np.exp(np.minimum(x, 0.0)) / (1 + np.exp(-np.abs(x)))
 
 
-def _gelu(x: Real) -> Real:
-    return x * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
-
-
 _deviation = deviations_of(OP)
 _of_log = deviations_of("log_distance")
 _of_network = deviations_of("distance_network")
@@ -147,7 +123,9 @@ DEVIATIONS = (
     _deviation("dynamic-always-log", "a logarithm is always taken", option(distance=always("log")), hint=BRANCH),
     _deviation("dynamic-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("dynamic-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS),
+    _deviation("dynamic-positions-bfloat16", "positions are held in bfloat16",
+               before(lambda q, k, /, *learned, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options)),
+               hint=INTEGERS),
     _of_log("dynamic-log-unsigned", "the logarithm loses the sign of the distance", after(lambda out, *a: np.abs(out)),
             hint=LOGARITHM),
     _of_log("dynamic-log-without-one", "the logarithm is of the distance, at least 1, without the one added",
@@ -155,17 +133,24 @@ DEVIATIONS = (
     _of_log("dynamic-log-2", "the logarithm has the base 2", after(lambda out, *a: out / np.log(2.0)), hint=LOGARITHM),
     _of_network("dynamic-relu", "the hidden layers have ReLU", _network(lambda x: np.maximum(x, 0.0)), hint=SILU,
                 seen_in="vit-pytorch's CrossFormer, as a convention"),
-    _of_network("dynamic-gelu", "the hidden layers have GELU, by its tanh form", _network(_gelu), hint=SILU),
+    _of_network("dynamic-gelu", "the hidden layers have GELU, by its tanh form",
+                _network(lambda x: x * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), hint=SILU),
     _of_network("dynamic-sigmoid", "the hidden layers have the sigmoid", _network(_sigmoid), hint=SILU),
     _of_network("dynamic-no-activation", "the hidden layers have no activation", _network(lambda x: x), hint=SILU),
     _of_network("dynamic-hidden-bfloat16", "hidden layers are held in bfloat16",
                 _network(lambda x: narrowed("bfloat16")(x * _sigmoid(x))), hint=KEEP_FLOAT32),
-    _of_network("dynamic-transposed", "hidden weights are not transposed", _transposed,
+    _of_network("dynamic-transposed", "hidden weights are not transposed",
+                lambda function: lambda given, w_in, b_in, w, *rest: function(given, w_in, b_in, np.swapaxes(w, -1, -2), *rest),
                 hint="PyTorch stores weights as (out, in), JAX and TensorFlow as (in, out)."),
-    _of_network("dynamic-first-layer", "every hidden layer has the weights of the first", _first_layer, hint=LAYERS),
-    _of_network("dynamic-layer-less", "the last hidden layer is left out", _one_layer_less, hint=LAYERS),
+    _of_network("dynamic-first-layer", "every hidden layer has the weights of the first",
+                lambda function: lambda *a: function(*a[:3], *(np.broadcast_to(x[:1], x.shape) for x in a[3:5]), *a[5:]),
+                hint=LAYERS),
+    _of_network("dynamic-layer-less", "the last hidden layer is left out",
+                lambda function: lambda *a: function(*a[:3], *(x[:-1] for x in a[3:5]), *a[5:]), hint=LAYERS),
     _of_network("dynamic-no-first-bias", "the first layer has no bias", argument(2, lambda b: 0 * b), hint=BIASES),
     _of_network("dynamic-no-hidden-bias", "the hidden layers have no bias", argument(4, lambda b: 0 * b), hint=BIASES),
     _of_network("dynamic-no-bias", "the last layer has no bias", argument(6, lambda b: 0 * b), hint=BIASES),
-    _of_network("dynamic-first-head", "every head has the weights of the first", _first_head, hint=EACH_HEAD),
+    _of_network("dynamic-first-head", "every head has the weights of the first",
+                lambda function: lambda *a: function(*a[:5], *(np.broadcast_to(x[:1], x.shape) for x in a[5:])),
+                hint=EACH_HEAD),
 )  # fmt: skip

@@ -89,19 +89,11 @@ def _share(change: Any) -> Any:
     return lambda f: lambda apart, q, c, threshold, /, *, eps: change(apart, q[..., :, None], c, threshold, eps)
 
 
-def _linear(apart: Real, q: Real, c: Real, t: Real, eps: float) -> Real:
-    return apart / (np.maximum(q, t) + eps)
-
-
 def _network(activation: Any) -> Any:
     def wrap(function: Function) -> Function:
         return lambda share, w1, b1, w2, b2, /: activation(share[..., None] * w1 + b1) @ w2.T + b2
 
     return wrap
-
-
-def _bf16_positions(q: Any, k: Any, /, *learned: Real, **options: Any) -> Any:
-    return (*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options
 
 
 def _future_zero(apart_of: Function) -> Function:
@@ -133,7 +125,8 @@ DEVIATIONS = (
     _of_share("fire-number-of-keys", "the share is of the largest distance in the call, not of the query's position",
               _share(lambda a, q, c, t, e: np.log(c * a + 1)
               / (np.log(c * np.maximum(np.max(a, initial=0.0), t) + 1) + e)), hint=LENGTH),
-    _of_share("fire-linear", "no logarithm is taken", _share(_linear), hint=LOGARITHM),
+    _of_share("fire-linear", "no logarithm is taken", _share(lambda apart, q, c, t, eps: apart / (np.maximum(q, t) + eps)),
+              hint=LOGARITHM),
     _of_share("fire-log-without-one", "the logarithm is of c x, at least 1, without the one added",
               _share(lambda a, q, c, t, e: np.log(np.maximum(c * a, 1.0)) / (np.log(c * np.maximum(q, t) + 1) + e)),
               hint=LOGARITHM),
@@ -160,5 +153,7 @@ DEVIATIONS = (
     _deviation("fire-off-by-one", "queries' positions are one too large", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("fire-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("fire-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS),
+    _deviation("fire-positions-bfloat16", "positions are held in bfloat16",
+               before(lambda q, k, /, *learned, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options)),
+               hint=INTEGERS),
 )  # fmt: skip

@@ -74,10 +74,6 @@ def _exclusive(out: Real, gates: Real, /, *, queries: int) -> Real:
     return out + gates[..., None, :] - gates[..., gates.shape[-1] - queries :, None]
 
 
-def _key_gate(out: Real, gates: Real, /, **options: Any) -> Real:
-    return out + gates[..., None, :]
-
-
 def _future(out: Real, gates: Real, /, *, queries: int) -> Real:
     keys = gates.shape[-1]
     return np.where(np.arange(keys - queries, keys)[:, None] < np.arange(keys), 0.0, out)
@@ -98,7 +94,8 @@ LAST = "The queries are the last tokens: with a cache their indices begin at K -
 
 DEVIATIONS = (
     _deviation("forgetting-sign", "the bias has the wrong sign", after(lambda out, *args, **options: -out), hint=SIGN),
-    _deviation("forgetting-key-gate", "the key's own gate counts too", after(_key_gate), hint=GATES),
+    _deviation("forgetting-key-gate", "the key's own gate counts too",
+               after(lambda out, gates, /, **options: out + gates[..., None, :]), hint=GATES),
     _deviation("forgetting-exclusive", "the key's own gate counts, and the query's does not", after(_exclusive), hint=GATES),
     _deviation("forgetting-future-zero", "keys after the query have the bias 0", after(_future),
                hint="Mask these keys in the attention: a bias of 0 shows them to the query."),

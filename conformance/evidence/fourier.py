@@ -113,10 +113,6 @@ def _at_the_end(out: Real, x: Any, bands: Any, /, **options: Any) -> Real:
     return np.roll(out, -x.shape[-1], axis=-1) if options["include"] == "first" else out
 
 
-def _first_bands(bands: Any) -> Real:
-    return np.broadcast_to(bands[:1], np.shape(bands)) if np.ndim(bands) == 2 else bands
-
-
 _deviation = deviations_of("fourier")
 
 DEVIATIONS = (
@@ -136,7 +132,8 @@ DEVIATIONS = (
     _deviation("fourier-input-zero", "the columns of the coordinates themselves are zero", _without, hint=INCLUDED),
     _deviation("fourier-input-last", "the coordinates themselves are the last columns",
                lambda f: lambda x, b, /, **o: _at_the_end(f(x, b, **o), x, b, **o), hint=INCLUDED),
-    _deviation("fourier-bands-of-first", "the bands of the first coordinate are used for all", argument(1, _first_bands),
+    _deviation("fourier-bands-of-first", "the bands of the first coordinate are used for all",
+               argument(1, lambda bands: np.broadcast_to(bands[:1], np.shape(bands)) if np.ndim(bands) == 2 else bands),
                hint=ALL_AXES),
     _deviation("fourier-bands-reversed", "bands run from the last to the first", argument(1, lambda b: b[..., ::-1]),
                hint=BANDS),

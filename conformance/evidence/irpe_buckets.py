@@ -117,14 +117,6 @@ def _other(rounding: Any = np.rint, last: float | None = None, root: Any = np.ri
     return lambda _: deviating
 
 
-def _crossed(method: str) -> str:
-    return {"cross_rows": "cross_cols", "cross_cols": "cross_rows"}.get(method, method)
-
-
-def _columns_first(q: Any, k: Any, /, **options: Any) -> Any:
-    return (np.asarray(q)[::-1], np.asarray(k)[::-1]), options
-
-
 def _product_columns(q: Any, k: Any, /, *, method: str, **options: Any) -> Any:
     turn = -1 if method == "product" else 1
     return (np.asarray(q)[::turn], np.asarray(k)[::turn]), {"method": method, **options}
@@ -139,10 +131,6 @@ def _stride(function: Function) -> Function:
         return found // (2 * b + 1) * wide + found % (2 * b + 1) if method == "product" else found
 
     return deviating
-
-
-def _from_zero(function: Function) -> Function:
-    return lambda q, k, /, *, beta, **options: function(q, k, beta=beta, **options) - int(np.floor(beta))
 
 
 def _first_bucket(found: Any, *args: Any, cells: Any = None, **options: Any) -> Any:
@@ -183,15 +171,20 @@ SQUARE = "euclidean takes the rounded distance, quant the squared one."
 
 DEVIATIONS = (
     _deviation("irpe-sign", "offsets are key less query", before(lambda q, k, /, **o: ((-q, -k), o)), hint=SIGN),
-    _deviation("irpe-columns-first", "rows and columns are exchanged", before(_columns_first), hint=AXIS_ORDER),
+    _deviation("irpe-columns-first", "rows and columns are exchanged",
+               before(lambda q, k, /, **options: ((np.asarray(q)[::-1], np.asarray(k)[::-1]), options)), hint=AXIS_ORDER),
     _deviation("irpe-product-columns", "the product's bucket counts columns first", before(_product_columns),
                hint="The product's bucket is the row's number times the count of numbers, plus the column's."),
-    _deviation("irpe-crossed", "the cross method's rows are columns, and the reverse", option(method=_crossed), hint=BRANCH),
+    _deviation("irpe-crossed", "the cross method's rows are columns, and the reverse",
+               option(method=lambda method: {"cross_rows": "cross_cols", "cross_cols": "cross_rows"}.get(method, method)),
+               hint=BRANCH),
     _deviation("irpe-rows-twice", "the row is read twice",
                before(lambda q, k, /, **o: ((np.asarray(q)[[0, 0]], np.asarray(k)[[0, 0]]), o)), hint=ALL_AXES),
     _deviation("irpe-stride", "rows of buckets are 2 beta + 1 apart, with beta not rounded down first", _stride,
                hint="Round beta down, then double it and add 1."),
-    _deviation("irpe-from-zero", "the smallest bucket is -b", _from_zero, hint="Add b, so that buckets count from 0."),
+    _deviation("irpe-from-zero", "the smallest bucket is -b",
+               lambda function: lambda q, k, /, *, beta, **options: function(q, k, beta=beta, **options) - int(np.floor(beta)),
+               hint="Add b, so that buckets count from 0."),
     _deviation("irpe-floor", "the logarithm is rounded down", _other(np.floor), hint=ROUNDED),
     _deviation("irpe-ceil", "the logarithm is rounded up", _other(np.ceil), hint=ROUNDED),
     _deviation("irpe-halves-up", "halves are rounded up", _other(lambda x: np.floor(x + 0.5)), hint=ROUNDED),

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats
@@ -95,20 +95,8 @@ def _future_zero(q: Any, k: Any, r1: Real, r2: Real, /, **options: Any) -> Any:
     return bias if options["form"] == "power" else np.exp(bias)
 
 
-def _clamped(q: Any, k: Any, r1: Real, r2: Real, /, **options: Any) -> Any:
-    return (q, k, np.maximum(r1, 0.01), np.maximum(r2, 0.01)), options
-
-
 def _first_head(q: Any, k: Any, r1: Real, r2: Real, /, **options: Any) -> Any:
     return (q, k, *(np.broadcast_to(r[:1], r.shape) for r in (r1, r2))), options
-
-
-def _bf16_positions(q: Any, k: Any, r1: Real, r2: Real, /, **options: Any) -> Any:
-    return (*(narrowed("bfloat16")(p) for p in (q, k)), r1, r2), options
-
-
-def _bf16_result(function: Function) -> Function:
-    return lambda *args, **options: narrowed("bfloat16")(function(*args, **options))
 
 
 _deviation = deviations_of(OP)
@@ -127,15 +115,19 @@ DEVIATIONS = (
                hint="The weight multiplies the logits: take the exponential of the bias."),
     _deviation("kerple-future-zero", "keys after the query have distance 0", lambda f: _future_zero,
                hint=BOTH_SIDES, seen_in="chijames/KERPLE@25be3d7"),
-    _deviation("kerple-clamped", "parameters are raised to at least 0.01", before(_clamped),
+    _deviation("kerple-clamped", "parameters are raised to at least 0.01",
+               before(lambda q, k, r1, r2, /, **options: ((q, k, np.maximum(r1, 0.01), np.maximum(r2, 0.01)), options)),
                hint="Clamp when the parameters are updated, not where the bias is computed.",
                seen_in="chijames/KERPLE@25be3d7"),
     _deviation("kerple-first-head", "every head has the parameters of the first", before(_first_head), hint=EACH_HEAD),
     _deviation("kerple-off-by-one", "distances are one too large on the left", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("kerple-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("kerple-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS),
-    _deviation("kerple-bfloat16", "the result is held in bfloat16", _bf16_result, hint=KEEP_FLOAT32),
+    _deviation("kerple-positions-bfloat16", "positions are held in bfloat16",
+               before(lambda q, k, r1, r2, /, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), r1, r2), options)),
+               hint=INTEGERS),
+    _deviation("kerple-bfloat16", "the result is held in bfloat16",
+               lambda function: lambda *args, **options: narrowed("bfloat16")(function(*args, **options)), hint=KEEP_FLOAT32),
     _logarithm("kerple-log-without-one", "the logarithm is of the rate times the distance, at least 1, without the one added",
                lambda f: lambda apart, rate, /: np.log(np.maximum(rate * apart, 1.0)), hint="ln(1 + r2 |r|): add 1 first."),
     _logarithm("kerple-rate-outside", "the rate multiplies the logarithm, not the distance",

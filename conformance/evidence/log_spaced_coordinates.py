@@ -62,10 +62,6 @@ def _over_zero(out: Real, x: Real, /, *, window: Any, **rest: Any) -> Real:
     return np.where(x == 0, np.nan, np.where(x < 0, -np.inf, np.inf)) if window == 1 else out
 
 
-def _without_sign(out: Real, *args: Any, **options: Any) -> Real:
-    return np.abs(out)
-
-
 DEVIATIONS = (
     _deviation("log-spaced-natural", "the logarithm is natural, and still divided by log2(8)", _result(np.log(2.0)),
                hint=FORMULA),
@@ -83,7 +79,7 @@ DEVIATIONS = (
                after(lambda out, x, /, *, window, **rest: out / np.log(2.0) if window is None else out), hint=NATURAL),
     _deviation("log-spaced-truncated", "offsets are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),
     _deviation("log-spaced-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16")), hint=INTEGERS),
-    _of_logarithm("log-spaced-unsigned", "the sign is lost", after(_without_sign),
+    _of_logarithm("log-spaced-unsigned", "the sign is lost", after(lambda out, *args, **options: np.abs(out)),
                   hint="Multiply by the sign of the offset."),
     _of_logarithm("log-spaced-without-one", "the logarithm is of the absolute value, at least 1, without the one added",
                   lambda f: lambda x, /: np.sign(x) * np.log(np.maximum(np.abs(x), 1.0)), hint="Add 1 before the logarithm."),

@@ -55,14 +55,6 @@ def _axial_only(f: Real) -> Real:
     return f * (own == np.arange(axes).reshape(axes, *(1,) * (f.ndim - 1)))
 
 
-def _signed(f: Real) -> Real:
-    return f * np.where(np.arange(f.shape[0]) > 0, -1.0, 1.0).reshape(-1, *(1,) * (f.ndim - 1))
-
-
-def _first_head(f: Real) -> Real:
-    return np.broadcast_to(f[:, *(slice(0, 1),) * (f.ndim - 2)], f.shape) if f.ndim > 2 else f
-
-
 _deviation = deviations_of("mixed_table")
 
 DEVIATIONS = (
@@ -70,10 +62,13 @@ DEVIATIONS = (
                argument(1, lambda f: np.concatenate([f[:1], 0 * f[1:]])), hint=ALL_AXES),
     _deviation("mixed-by-axis", "every axis rotates its own pairs, as in axial RoPE", argument(1, _axial_only),
                hint=SUM_OF_AXES),
-    _deviation("mixed-difference", "the angles of later axes are subtracted", argument(1, _signed), hint=SUM_OF_AXES),
+    _deviation("mixed-difference", "the angles of later axes are subtracted",
+               argument(1, lambda f: f * np.where(np.arange(f.shape[0]) > 0, -1.0, 1.0).reshape(-1, *(1,) * (f.ndim - 1))),
+               hint=SUM_OF_AXES),
     _deviation("mixed-exchanged", "the frequencies of the first and the last axis are exchanged",
                argument(1, exchanged(0, -1)), hint="RoPE-ViT and timm have the width first."),
-    _deviation("mixed-first-head", "the frequencies of the first head are used for every head", argument(1, _first_head),
+    _deviation("mixed-first-head", "the frequencies of the first head are used for every head",
+               argument(1, lambda f: np.broadcast_to(f[:, *(slice(0, 1),) * (f.ndim - 2)], f.shape) if f.ndim > 2 else f),
                hint=EACH_HEAD),
     _deviation("mixed-first-row", "the first row's positions are used for every row", argument(0, first_row), hint=EACH_ROW),
     _deviation("mixed-one-based", "cells are counted from one", argument(0, lambda p: p + 1), hint=FROM_ZERO),

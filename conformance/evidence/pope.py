@@ -10,7 +10,7 @@ from ..model import Case, Step
 from .shared.rotary import BASE, FAR, NEAR, OFFSETS, ROTATED_FORMS, UNSORTED
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Real, Wrap, after, always, argument, deviations_of, narrowed, option
 from .tools.forms import form_case
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, IGNORED, INTEGERS, ORDER, ROUND_ONCE
 from .tools.numbers import floats, reals, seed_of
@@ -138,14 +138,6 @@ def _places(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {"pope": argument(1, change)}
 
 
-def _first_row(p: Any) -> Any:
-    return np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 else p
-
-
-def _no_phases(function: Function) -> Function:
-    return lambda x, p, /, *, phases=None, **options: function(x, p, **options)
-
-
 _deviation = deviations_of("pope")
 
 DEVIATIONS = (
@@ -156,7 +148,8 @@ DEVIATIONS = (
               hint="There are as many frequencies as channels."),
     Deviation("pope-rope-frequencies", "frequencies have the exponent c/2d rather than c/d", _formed(exponent=0.5),
               hint="The exponent is -c/d, with a frequency for every channel."),
-    _deviation("pope-phases-ignored", "keys have no phases", _no_phases, hint=IGNORED),
+    _deviation("pope-phases-ignored", "keys have no phases",
+               lambda function: lambda x, p, /, *, phases=None, **options: function(x, p, **options), hint=IGNORED),
     Deviation("pope-phases-free", "phases are not brought between -2 pi and 0", _formed(phase=lambda p: p), hint=PHASE_LIMITS),
     Deviation("pope-phases-negated", "phases are subtracted", _formed(phase=lambda p: -_clamped(p)),
               hint="A key's phase is added to its angle."),
@@ -171,7 +164,8 @@ DEVIATIONS = (
     _deviation("pope-sine-first", "sines come before cosines", after(_sine_first), hint=ORDER),
     Deviation("pope-positions-plus-1", "PoPE's positions are one too large", _places(lambda p: p + 1), hint=FROM_ZERO),
     Deviation("pope-positions-bfloat16", "PoPE's positions are held in bfloat16", _places(narrowed("bfloat16")), hint=INTEGERS),
-    Deviation("pope-first-row", "row 0's positions are used for all of PoPE's rows", _places(_first_row), hint=EACH_ROW),
+    Deviation("pope-first-row", "row 0's positions are used for all of PoPE's rows",
+              _places(lambda p: np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 else p), hint=EACH_ROW),
     _deviation("pope-base-10000", "PoPE's base is always 10000", option(base=always(10000.0)), hint=DEFAULT),
     _deviation("pope-bfloat16", "PoPE's inputs are held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case, Step
 from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
+from .tools.deviation import after, argument, before, deviations_of, narrowed, option
 from .tools.forms import form_case
 from .tools.hints import BRANCH, INTEGERS, SIGN
 
@@ -68,10 +68,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _exchanged(*args: Any, left: int, right: int, **options: Any) -> Any:
-    return args, {**options, "left": right, "right": left}
-
-
 def _ignored(*args: Any, same: Any = None, **options: Any) -> Any:
     return args, {**options, "same": None if same is None else np.ones_like(same)}
 
@@ -87,10 +83,6 @@ def _other_bin(bins: Any, *args: Any, left: int, right: int, outside: str, same:
 
 def _outside(given: str, used: str) -> Any:
     return option(outside=lambda word: used if word == given else word)
-
-
-def _unclipped(function: Function) -> Function:
-    return lambda offsets, /, *, left, right: (offsets + left) % (left + right + 1)
 
 
 _deviation = deviations_of(OP)
@@ -110,8 +102,10 @@ DEVIATIONS = (
     _deviation("residue-first", "the bin of other chains is 0", _outside("last", "first"), hint=CHAINS_APART),
     _deviation("residue-last", "the bin of padding is the last", _outside("first", "last"),
                hint="ESMFold keeps bin 0 for padding: add 1 to all others."),
-    _deviation("residue-sides-exchanged", "left and right are exchanged", before(_exchanged), hint=LIMITS),
-    _bins("residue-modulo", "far offsets wrap around", _unclipped, hint=LIMITS),
+    _deviation("residue-sides-exchanged", "left and right are exchanged",
+               before(lambda *args, left, right, **options: (args, {**options, "left": right, "right": left})), hint=LIMITS),
+    _bins("residue-modulo", "far offsets wrap around",
+          lambda function: lambda offsets, /, *, left, right: (offsets + left) % (left + right + 1), hint=LIMITS),
     _bins("residue-clipped-early", "the farthest bins are missing", lambda f: lambda x, /, *, left, right: np.clip(
           x, 1 - left, right - 1) + left, hint=LIMITS),
     _bins("residue-off-by-one", "every bin is one too low, but the first", lambda f: lambda x, /, *, left, right: np.maximum(

@@ -258,10 +258,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _whole_head(function: Function) -> Function:
-    return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
-
-
 def _head_exponent(function: Function) -> Function:
     """The pairs of the rotated part take the frequencies that the whole head's first pairs would have."""
 
@@ -347,8 +343,9 @@ PROPORTIONAL = "Proportional zeroes the slow pairs of the whole head: pair i is 
 _deviation = deviations_of("rope")
 
 DEVIATIONS = (
-    _deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated", _whole_head, hint=SLICE,
-               seen_in="maxtext#4616", one_of="rotary_dim"),
+    _deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated",
+               lambda function: lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None})),
+               hint=SLICE, seen_in="maxtext#4616", one_of="rotary_dim"),
     _deviation("rotary-dim-twice", "the partial rotary factor is applied twice", _partial_twice,
                hint="rotary_dim already contains the partial rotary factor: apply it once.", seen_in="vLLM#41185",
                one_of="rotary_dim"),

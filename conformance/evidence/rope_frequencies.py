@@ -267,18 +267,6 @@ def _yarn_in_exponent(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: floa
     return _rebased(plain, base, s.factor * base, dim) * ramp + plain * (1 - ramp)
 
 
-def _truncated(s: Any) -> Any:
-    return YaRN(**(vars(s) | {"truncate": True})) if isinstance(s, YaRN) else s
-
-
-def _not_truncated(s: Any) -> Any:
-    return YaRN(**(vars(s) | {"truncate": False})) if isinstance(s, YaRN) else s
-
-
-def _default_betas(s: Any) -> Any:
-    return YaRN(**(vars(s) | {"beta_fast": 32, "beta_slow": 1})) if isinstance(s, YaRN) else s
-
-
 def _g(m: float, factor: float) -> float:
     return m * np.log(factor) / 10 + 1 if factor > 1 else 1.0
 
@@ -389,10 +377,6 @@ def _inverse_lists(s: LongRoPE, length: Any) -> Any:
     return replace(s, short_factor=short, long_factor=long), length
 
 
-def _early(s: LongRoPE, length: Any) -> Any:
-    return s, length + 1 if length == s.original_length else length
-
-
 def _without_mscales(s: LongRoPE, length: Any) -> Any:
     if s.factor is None and s.max_length is None:
         return s, length
@@ -401,14 +385,6 @@ def _without_mscales(s: LongRoPE, length: Any) -> Any:
 
 def _one_mscale(s: LongRoPE, length: Any) -> Any:
     return (s if s.short_mscale is None else replace(s, long_mscale=s.short_mscale)), length
-
-
-def _by_lengths(s: LongRoPE, length: Any) -> Any:
-    return (s if s.max_length is None else replace(s, factor=None)), length
-
-
-def _in_base_alone(f: Real, m: Any, dim: int, base: float, s: NTKFixed, length: Any) -> Any:
-    return (base * s.factor) ** -(2 * np.arange(dim // 2) / dim), m
 
 
 def _mixed(first: int, mix: float | None) -> Callable[..., Any]:
@@ -427,14 +403,6 @@ def _own_denominator(f: Real, m: Any, dim: int, base: float, s: Proportional, le
     out = np.zeros(dim // 2)
     out[:turning] = base ** -(np.arange(turning) / max(turning, 1)) / s.factor
     return out, m
-
-
-def _all_turn(s: Proportional, length: Any) -> Any:
-    return replace(s, rotated=1.0), length
-
-
-def _last_turn(f: Real, m: Any, dim: int, base: float, s: Proportional, length: Any) -> Any:
-    return np.roll(f, dim // 2 - int(s.rotated * dim // 2)), m
 
 
 def _always_dynamic(s: DynamicYaRN, length: Any) -> Any:
@@ -542,9 +510,11 @@ DEVIATIONS = (
               lambda plain, f, s, *r: posref.rope_frequencies(r[0], base=r[1],
               scaling=Llama3(8, s.original_length, s.low_freq_factor, s.high_freq_factor))[0]), hint=DEFAULT,
               seen_in="swiss-ai/Megatron-LM#80"),
-    _deviation("yarn-truncated", "YaRN's correction range is always rounded to integers", option(scaling=_truncated),
-               hint=BRANCH, seen_in="vLLM#27722, SGLang#14270, mlx-lm#1507", one_of="YaRN's limits"),
-    _deviation("yarn-not-truncated", "YaRN's correction range is never rounded", option(scaling=_not_truncated), hint=BRANCH,
+    _deviation("yarn-truncated", "YaRN's correction range is always rounded to integers",
+               option(scaling=lambda s: YaRN(**(vars(s) | {"truncate": True})) if isinstance(s, YaRN) else s), hint=BRANCH,
+               seen_in="vLLM#27722, SGLang#14270, mlx-lm#1507", one_of="YaRN's limits"),
+    _deviation("yarn-not-truncated", "YaRN's correction range is never rounded",
+               option(scaling=lambda s: YaRN(**(vars(s) | {"truncate": False})) if isinstance(s, YaRN) else s), hint=BRANCH,
                seen_in="keras-hub#2981", one_of="YaRN's limits"),
     Deviation("yarn-high-half", "YaRN's upper correction dimension is clamped to d/2 - 1", _of(YaRN, _yarn_top),
               hint="high is limited to d - 1, not to the number of pairs.", seen_in="keras-hub#2981, minimind#602"),
@@ -560,7 +530,9 @@ DEVIATIONS = (
               hint="beta_fast gives the lower end of the ramp, beta_slow the upper."),
     Deviation("yarn-ramp-inverted", "YaRN's ramp is reversed", _of(YaRN, lambda plain, f, s, *r: plain + plain / s.factor - f),
               hint=RAMP),
-    _deviation("yarn-default-betas", "YaRN's betas are always 32 and 1", option(scaling=_default_betas), hint=DEFAULT),
+    _deviation("yarn-default-betas", "YaRN's betas are always 32 and 1",
+               option(scaling=lambda s: YaRN(**(vars(s) | {"beta_fast": 32, "beta_slow": 1})) if isinstance(s, YaRN) else s),
+               hint=DEFAULT),
     Deviation("yarn-factor-in-exponent", "YaRN's factor is inside the exponent", _of(YaRN, _yarn_in_exponent),
               hint="Mix 1/b^x and 1/(s b^x): the factor is outside the power.", seen_in="TVM#18576"),
     Deviation("yarn-as-linear", "YaRN divides all frequencies alike", _of(YaRN, lambda plain, f, s, *r: plain / s.factor),
@@ -588,7 +560,8 @@ DEVIATIONS = (
     Deviation("ntk-alpha-plain", "the base is multiplied by alpha, not by alpha^(d/(d-2))",
               _results(NTKAlpha, lambda f, m, dim, base, s, n: ((base * s.alpha) ** -(2 * np.arange(dim // 2) / dim), m)),
               hint=NTK_POWER),
-    Deviation("ntk-fixed-base-alone", "fixed NTK's division by s^(2/d) is missing", _results(NTKFixed, _in_base_alone),
+    Deviation("ntk-fixed-base-alone", "fixed NTK's division by s^(2/d) is missing",
+              _results(NTKFixed, lambda f, m, dim, base, s, length: ((base * s.factor) ** -(2 * np.arange(dim // 2) / dim), m)),
               hint="Divide by s^(2/d) as well."),
     Deviation("ntk-mixed-from-zero", "mixed NTK counts pairs from 0", _results(NTKMixed, _mixed(0, None)),
               hint="Pairs are counted from 1 in mixed NTK's exponent."),
@@ -608,7 +581,8 @@ DEVIATIONS = (
               seen_in="TVM#18422", one_of="LongRoPE's list"),
     Deviation("longrope-always-long", "LongRoPE uses the long list at every length", _records(LongRoPE, _long), hint=LISTS,
               seen_in="mlx-lm#660, mlxcel#1358", one_of="LongRoPE's list"),
-    Deviation("longrope-early", "LongRoPE switches at the original length itself", _records(LongRoPE, _early),
+    Deviation("longrope-early", "LongRoPE switches at the original length itself",
+              _records(LongRoPE, lambda s, length: (s, length + 1 if length == s.original_length else length)),
               hint="At exactly the original length the short list is in use.", one_of="LongRoPE's list"),
     Deviation("longrope-multiplied", "LongRoPE's lists multiply frequencies where they should divide them",
               _records(LongRoPE, _inverse_lists), hint="Divide the frequencies by the entries of the list."),
@@ -621,14 +595,16 @@ DEVIATIONS = (
     Deviation("longrope-short-mscale", "LongRoPE's override for the short list is used for both",
               _records(LongRoPE, _one_mscale), hint="Each list has an override of its own."),
     Deviation("longrope-factor-by-lengths", "LongRoPE's factor comes from the lengths though it is given",
-              _records(LongRoPE, _by_lengths), hint="A factor that is given is used before the quotient of lengths."),
+              _records(LongRoPE, lambda s, length: ((s if s.max_length is None else replace(s, factor=None)), length)),
+              hint="A factor that is given is used before the quotient of lengths."),
     Deviation("proportional-own-denominator", "the exponent's denominator is the rotated part, not the head",
               _results(Proportional, _own_denominator), hint=DENOMINATOR, seen_in="neuronx-distributed-inference#106"),
     Deviation("proportional-fraction", "the exponent's denominator is the fraction of the head, not rounded to whole pairs",
               _results(Proportional, _fraction), hint=DENOMINATOR),
-    Deviation("proportional-all", "all pairs rotate, also those that should not", _records(Proportional, _all_turn),
-              hint=FIRST_PAIRS),
-    Deviation("proportional-last", "the last pairs rotate in place of the first", _results(Proportional, _last_turn),
+    Deviation("proportional-all", "all pairs rotate, also those that should not",
+              _records(Proportional, lambda s, length: (replace(s, rotated=1.0), length)), hint=FIRST_PAIRS),
+    Deviation("proportional-last", "the last pairs rotate in place of the first",
+              _results(Proportional, lambda f, m, dim, base, s, length: (np.roll(f, dim // 2 - int(s.rotated * dim // 2)), m)),
               hint=FIRST_PAIRS),
     Deviation("proportional-factor-ignored", "proportional RoPE's factor is ignored",
               _records(Proportional, lambda s, n: (replace(s, factor=1.0), n)), hint=IGNORED),

@@ -94,10 +94,6 @@ def relu(x: Real) -> Real:
     return np.maximum(x, 0) + 1e-3
 
 
-def _by_index(q: Any, k: Any) -> Any:
-    return np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-1])
-
-
 _deviation = deviations_of("rotary_linear_attention")
 
 DEVIATIONS = (
@@ -120,5 +116,5 @@ DEVIATIONS = (
     Deviation("linear-strictly-before", "causal attention leaves out the query's own position",
               linear_attention(seen=lambda q, k: q > k), hint="A causal query also sees its own key: <= and not <."),
     Deviation("linear-by-index", "causal attention counts queries and keys from 0, and does not look at positions",
-              linear_attention(seen=_by_index), hint=ARANGE),
+              linear_attention(seen=lambda q, k: np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-1])), hint=ARANGE),
 )  # fmt: skip

@@ -75,10 +75,6 @@ def _ratio(change: Any) -> Any:
     return after(changed)
 
 
-def _bf16_positions(q: Any, k: Any, /, **options: Any) -> Any:
-    return tuple(narrowed("bfloat16")(p) for p in (q, k)), options
-
-
 _deviation = deviations_of(OP)
 _frequencies = deviations_of("sandwich_frequencies")
 _cosines = deviations_of("sandwich_cosines")
@@ -114,7 +110,8 @@ DEVIATIONS = (
     _deviation("sandwich-off-by-one", "distances are one too large on the left", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("sandwich-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("sandwich-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS),
+    _deviation("sandwich-positions-bfloat16", "positions are held in bfloat16",
+               before(lambda q, k, /, **options: (tuple(narrowed("bfloat16")(p) for p in (q, k)), options)), hint=INTEGERS),
     _deviation("sandwich-bfloat16", "the result is held in bfloat16",
                lambda f: lambda *a, **o: narrowed("bfloat16")(f(*a, **o)), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -43,14 +43,6 @@ def _with_keys() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _without_key(function: Function) -> Function:
-    return lambda *args, **options: function(*args, **options | {"terms": "query"})
-
-
-def _always_key(function: Function) -> Function:
-    return lambda *args, **options: function(*args, **options | {"terms": "query_and_key"})
-
-
 def _key_reversed(function: Function) -> Function:
     """Read the key's vectors at the other sign of the distance."""
     other = {FORWARD: BACKWARD, BACKWARD: FORWARD}
@@ -74,8 +66,11 @@ KEY_TERM = "With relative_key_query the key meets the same vector as the query, 
 DEVIATIONS = (
     _deviation("shaw-scaled", "scores are divided by sqrt(D)", after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5),
                hint=UNSCALED),
-    _deviation("shaw-no-key-term", "the key's product with the vector is missing", _without_key, hint=KEY_TERM),
-    _deviation("shaw-key-term", "the key's product with the vector is always added", _always_key, hint=KEY_TERM),
+    _deviation("shaw-no-key-term", "the key's product with the vector is missing",
+               lambda function: lambda *args, **options: function(*args, **options | {"terms": "query"}), hint=KEY_TERM),
+    _deviation("shaw-key-term", "the key's product with the vector is always added",
+               lambda function: lambda *args, **options: function(*args, **options | {"terms": "query_and_key"}),
+               hint=KEY_TERM),
     _deviation("shaw-key-reversed", "the key's vector is that of the other sign of the distance", _key_reversed, hint=KEY_TERM),
     _deviation("shaw-squared", "the vector is added to the query and to the key, and so multiplied with itself",
                after(_squared), hint="(q + a).(k + a) has a term too much: a.a."),

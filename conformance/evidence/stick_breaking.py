@@ -95,10 +95,6 @@ def _from_the_start(shares: Real, logits: Real, mask: Any) -> Real:
     return shares * np.concatenate([np.ones_like(left[..., :1]), left[..., :-1]], axis=-1)
 
 
-def _own(shares: Real, logits: Real, mask: Any) -> Real:
-    return shares * np.flip(np.cumprod(np.flip(1 - shares, -1), axis=-1), -1)
-
-
 def _softmax(logits: Real, mask: Any) -> Real:
     exps = np.where(mask, np.exp(logits), 0.0)
     return exps / np.maximum(np.sum(exps, axis=-1, keepdims=True), 1e-300)
@@ -111,7 +107,9 @@ NEAREST = "Multiply by what all later keys leave, not the key itself: reverse, c
 DEVIATIONS = (
     _deviation("stick-from-the-start", "the first key takes its share first",
                _weights(_from_the_start, remainder=lambda shares: np.prod(1 - shares, axis=-1)), hint=NEAREST),
-    _deviation("stick-own-counted", "what the key itself leaves counts too", _weights(_own), hint=NEAREST),
+    _deviation("stick-own-counted", "what the key itself leaves counts too",
+               _weights(lambda shares, logits, mask: shares * np.flip(np.cumprod(np.flip(1 - shares, -1), axis=-1), -1)),
+               hint=NEAREST),
     _deviation("stick-sigmoids", "every key takes its share of the whole", _weights(lambda s, z, m: s), hint=NEAREST),
     _deviation("stick-softmax", "the weights are those of a softmax", _weights(lambda s, z, m: _softmax(z, m)),
                hint="There is no softmax: the weights come from sigmoids alone."),

@@ -68,10 +68,6 @@ def _zeros_first(function: Function) -> Function:
     return deviating
 
 
-def _zero_ahead(out: Real, t: Any, dim: int, /, **options: Any) -> Real:
-    return np.roll(out, 1, axis=-1) if dim % 2 else out
-
-
 def _repeated(out: Real, t: Any, dim: int, /, **options: Any) -> Real:
     return np.concatenate([out[..., :-1], out[..., :1]], axis=-1) if dim % 2 else out
 
@@ -100,7 +96,8 @@ DEVIATIONS = (
                lambda f: lambda t, dim, /, *, scale, **o: scale * f(t, dim, scale=1.0, **o), hint=SCALE_ONCE),
     _deviation("timestep-zeros-before-flip", "the column of zeros is added before the halves are exchanged", _zeros_first,
                hint=LAST_COLUMN),
-    _deviation("timestep-zeros-ahead", "the column of zeros is the first", after(_zero_ahead), hint=LAST_COLUMN),
+    _deviation("timestep-zeros-ahead", "the column of zeros is the first",
+               after(lambda out, t, dim, /, **options: np.roll(out, 1, axis=-1) if dim % 2 else out), hint=LAST_COLUMN),
     _deviation("timestep-repeated-column", "the last column of an odd width repeats the first", after(_repeated),
                hint=LAST_COLUMN),
     _deviation("timestep-whole-width", "the exponent of an odd width is divided by d/2 rather than h",

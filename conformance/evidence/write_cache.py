@@ -111,10 +111,6 @@ def _closed_up(function: Function) -> Function:
     return deviating
 
 
-def _until_skip(cache: Real, rows: Real, slots: Any, /) -> Any:
-    return (cache, rows, np.where(np.cumsum(slots < 0) > 0, -1, slots)), {}
-
-
 def _tokens(kept: Callable[[int], Any]) -> Wrap:
     """Return a wrap that writes some tokens alone."""
 
@@ -170,7 +166,9 @@ DEVIATIONS = (
     _deviation("cache-padding-last", "padding is written into the last slot", _skipped(lambda c: c.shape[0] * c.shape[1] - 1),
                hint=f"{PADDING} {NEGATIVE_INDICES}", seen_in="vLLM#43810"),
     _deviation("cache-padding-first", "padding is written into the first slot", _skipped(lambda c: 0), hint=PADDING),
-    _deviation("cache-stops-at-padding", "nothing is written after the first padding", before(_until_skip), hint=PADDING),
+    _deviation("cache-stops-at-padding", "nothing is written after the first padding",
+               before(lambda cache, rows, slots, /: ((cache, rows, np.where(np.cumsum(slots < 0) > 0, -1, slots)), {})),
+               hint=PADDING),
     _deviation("cache-padding-closed-up", "slots are taken without padding, rows with it", _closed_up, hint=PADDING),
     _deviation("cache-cleared", "slots that no token has become 0", argument(0, np.zeros_like),
                hint="Write into the cache that is given, not into a new one."),

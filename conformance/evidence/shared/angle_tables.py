@@ -37,25 +37,9 @@ def _arange(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
 
 
-def _arange_of_several(p: Any) -> Any:
-    return _arange(p) if np.ndim(p) and p.shape[-1] > 1 else p
-
-
 def _has_rows(p: Any) -> bool:
     """Return whether positions have an axis before that of tokens: not if they are (T, 1)."""
     return np.ndim(p) > 2 or (np.ndim(p) > 1 and p.shape[-1] > 1)
-
-
-def _first_row(p: Any) -> Any:
-    return np.broadcast_to(p[:1], p.shape) if _has_rows(p) and p.shape[0] else p
-
-
-def _others_at_0(p: Any) -> Any:
-    return np.concatenate([p[:1], 0 * p[1:]]) if _has_rows(p) else p
-
-
-def _from_first(p: Any) -> Any:
-    return p - p[..., :1] if np.ndim(p) and p.shape[-1] else p
 
 
 def changed_frequencies(change: Callable[..., Any]) -> dict[str, Wrap]:
@@ -108,13 +92,16 @@ DEVIATIONS = (
     Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(along_tokens(_arange)),
               hint=ARANGE, seen_in="keras-hub#1544", one_of="positions"),
     Deviation("positions-arange-prefill", "0, 1, 2, ... is used in place of the positions where there are several",
-              _positions(along_tokens(_arange_of_several)), hint=ARANGE),
-    Deviation("positions-from-first", "positions count from the first of the call", _positions(along_tokens(_from_first)),
+              _positions(along_tokens(lambda p: _arange(p) if np.ndim(p) and p.shape[-1] > 1 else p)), hint=ARANGE),
+    Deviation("positions-from-first", "positions count from the first of the call",
+              _positions(along_tokens(lambda p: p - p[..., :1] if np.ndim(p) and p.shape[-1] else p)),
               hint="Positions are absolute: do not subtract the first position of the call.", seen_in="transformers#43082",
               one_of="positions"),
-    Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), hint=EACH_ROW,
+    Deviation("positions-first-row", "row 0's positions are used for all rows",
+              _positions(lambda p: np.broadcast_to(p[:1], p.shape) if _has_rows(p) and p.shape[0] else p), hint=EACH_ROW,
               seen_in="Liger-Kernel#477"),
-    Deviation("positions-rows-at-0", "rows after the first are all at position 0", _positions(_others_at_0),
+    Deviation("positions-rows-at-0", "rows after the first are all at position 0",
+              _positions(lambda p: np.concatenate([p[:1], 0 * p[1:]]) if _has_rows(p) else p),
               hint="Only the first row's offset is filled in."),
     Deviation("positions-4096-at-0", "position 4096 reads row 0", _positions(lambda p: np.where(np.abs(p) == 4096, 0 * p, p)),
               hint="The token at the boundary of a table of 4096 rows."),

@@ -126,10 +126,6 @@ def _first_of(axis: int) -> Change:
     return lambda x: np.broadcast_to(np.take(x, [0], axis=axis), x.shape)
 
 
-def _only_first_axis(x: Real) -> Real:
-    return np.concatenate([x[:1], 0 * x[1:]])
-
-
 def _lanes(
     op: str, trailing: int, change: Callable[[Real, int, int], Real], back: Callable[[Real, int, int], Real]
 ) -> dict[str, Wrap]:
@@ -178,7 +174,8 @@ DEVIATIONS = (
     Deviation("lie-halved", "the matrix less its transpose is halved", _of_both(learned=lambda g: g / 2), hint=TRIANGLE),
     Deviation("lie-exchanged", "the matrices of the first and the last axis are exchanged", _of_both(learned=exchanged(0, -1)),
               hint=AXIS_ORDER),
-    Deviation("lie-first-axis", "tokens rotate with the first axis alone", _of_both(learned=_only_first_axis), hint=ALL_AXES),
+    Deviation("lie-first-axis", "tokens rotate with the first axis alone",
+              _of_both(learned=lambda x: np.concatenate([x[:1], 0 * x[1:]])), hint=ALL_AXES),
     Deviation("lie-first-head", "the matrices of the first head are used for every head",
               {"liere_rotations": argument(1, _heads_of(3)), "circulant_string": argument(2, _heads_of(2))}, hint=EACH_HEAD),
     Deviation("lie-first-block", "the matrix of the first block is used for every block",

@@ -196,10 +196,6 @@ def _ends_zero(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
     return (a, b, table * inner[:, None] if options.get("outside") == "zero" else table, *rest), options
 
 
-def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
-    return (a, b, np.concatenate([table[1:], table[-1:]]), *rest), options
-
-
 DEVIATIONS = (
     Deviation("shaw-other-order", "the difference of positions has the wrong sign", _shaw(_other_order), hint=SIGN,
               seen_in="SpeechT5's convention", one_of="difference"),
@@ -216,8 +212,9 @@ DEVIATIONS = (
               _shaw(lambda *a, **o: (a, o | {"outside": "zero"})), hint=OUTSIDE),
     Deviation("shaw-ends-zero", "the window with zeros outside is one row too small on each side", _shaw(_ends_zero),
               hint="The first and the last row of the table are inside."),
-    Deviation("shaw-row-plus-1", "each row is the one after the right one", _shaw(_one_row_up), hint=FROM_ZERO,
-              one_of="row shift"),
+    Deviation("shaw-row-plus-1", "each row is the one after the right one",
+              _shaw(lambda a, b, table, *rest, **options: ((a, b, np.concatenate([table[1:], table[-1:]]), *rest), options)),
+              hint=FROM_ZERO, one_of="row shift"),
     Deviation("shaw-row-minus-1", "each row is the one before the right one",
               _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o)), hint=CLIP_FIRST,
               one_of="row shift"),
