@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 from sampling import few
 
 import posref
-from posref.conformance import Unsupported, check, check_call
+from posref import conformance
+from posref.conformance import Unsupported
 from posref.conformance.checks import summary
+from posref.conformance.checks.learned_scope import CALLS
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports import terminal
@@ -23,6 +25,7 @@ from posref.conformance.suite.reader import INSTALLED, load_groups, parse
 from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 
+check, check_call = (partial(f, experiments=0) for f in (conformance.check, conformance.check_call))  # stored cases decide
 Options = Mapping[str, Any]
 APART = ("reject", "vjp")  # cases that ask for no values
 
@@ -136,11 +139,12 @@ NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict o
 }  # fmt: skip
 
 
-@pytest.fixture(params=[pytest.param(True, marks=pytest.mark.thorough), False], ids=["diagnosed", "judged"])
-def diagnosed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the failures are diagnosed too, which takes longer than all the rest; verdicts do not depend on it."""
+@pytest.fixture(params=[pytest.param(CALLS, marks=pytest.mark.thorough), 0], ids=["diagnosed", "judged"])
+def experiments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many calls may find why failures fail, which takes longer than all the rest; verdicts do not depend on it."""
     if not request.param:
         monkeypatch.setattr(summary, "_explain", lambda operations: None)
+    return int(request.param)
 
 
 @pytest.fixture
@@ -149,11 +153,10 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "_explain", lambda operations: None)
 
 
-@pytest.mark.usefixtures("diagnosed")
 @few(6, "name", NEVER_RIGHT)
-def test_never_right(name: str) -> None:
+def test_never_right(name: str, experiments: int) -> None:
     function, verdict, message = NEVER_RIGHT[name]
-    report = check_call(function, op="rope")
+    report = check_call(function, op="rope", experiments=experiments)
     wrong = [case for case in report.failures if message in case.message]
     passed = [case.id for case in report.operations[0].cases if case.verdict == "pass"]
     assert not report.conformant
@@ -205,11 +208,10 @@ def test_right() -> None:
     assert not report.missing or set(report.missing) == set(REGISTRY) - {"rope"}
 
 
-@pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("kind", [Remembering, Noisy])
-def test_stateful(kind: type) -> None:
+def test_stateful(kind: type, experiments: int) -> None:
     """A right first answer is not enough, and neither is the same answer for ever."""
-    report = check(kind(), op="rope")
+    report = check(kind(), op="rope", experiments=experiments)
     found = verdicts(report)
     assert not report.conformant
     assert found["fail"] > 2
@@ -218,15 +220,14 @@ def test_stateful(kind: type) -> None:
         assert all("the same call gave other bits" in case.message for case in report.failures)
 
 
-@pytest.mark.usefixtures("diagnosed")
-def test_a_single_wrong_element_of_a_single_case() -> None:
+def test_a_single_wrong_element_of_a_single_case(experiments: int) -> None:
     def almost(x: Any, positions: Any, /, **options: Any) -> Any:
         out = right(x, positions, **options)
         if x.ndim == 1:
             out[-1] = np.nextafter(out[-1], np.float32(np.inf), dtype=np.float32) + np.float32(1e-5)
         return out
 
-    report = check_call(almost, op="rope")
+    report = check_call(almost, op="rope", experiments=experiments)
     assert not report.conformant
     assert 1 <= verdicts(report)["fail"] <= 3
     for case in report.failures:
@@ -539,6 +540,6 @@ def test_a_limit_of_torch_compile_is_noted() -> None:
                 return f(positions, table)
 
             target = SimpleNamespace(__name__="t", backend="torch", learned=learned)
-            notes.append(check(target, op="learned").target["notes"])
+            notes.append(conformance.check(target, op="learned").target["notes"])
     assert [len(found) for found in notes] == [1, 0]
     assert notes[0][0].startswith("torch.compile reached its limit of 1 variants of one function: other calls ran uncompiled")

@@ -1,6 +1,7 @@
 """A plain implementation, written as a library writes it, stays inside the bounds."""
 
 from pathlib import Path
+from typing import Any
 
 from sample import stored
 from sources import assert_plain
@@ -59,13 +60,13 @@ def assert_written(op: str, root: Path = ROOT) -> None:
 def plain_implementation_is_inside_the_bounds(encoding: Encoding) -> None:
     file = plain_file(encoding.op)
     assert_plain(file, encoding.op)
-    assert_inside(file, encoding.op, "float32")  # thorough tests ask its other dtypes
+    assert_inside(file, encoding.op, dtype="float32", experiments=0)  # thorough tests ask its other dtypes, and calls besides
 
 
-def assert_inside(file: Path, op: str, dtype: str | None = None) -> None:
+def assert_inside(file: Path, op: str, **options: Any) -> None:
     """Fail unless no case is outside the bounds, and enough is asked: values, and inputs that need float32."""
     where = f"tests/plain/{file.name}"
-    report = check(load_python(str(file)).implementation, op=op, dtype=dtype)
+    report = check(load_python(str(file)).implementation, op=op, **options)
     cases = [case for operation in report.operations for case in operation.cases]
     failing = [f"{c.id}: {c.message}" for c in cases if c.kind != "reject" and c.verdict in BAD and c.verdict != "selective"]
     assert not failing, f"{where} is outside the bounds in {len(failing)} cases: {'; '.join(failing[:3])}"
