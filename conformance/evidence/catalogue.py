@@ -1,7 +1,7 @@
 """All cases, in one order, each operation's own before those that every operation has, and what they catch."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from .tools.case import Make
 RECORD = Path(__file__).parent / "caught.json"  # which cases catch which mistake: strength.record writes it
 
 
-def all_cases() -> Iterator[Case]:
-    """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.index` has them."""
+def all_cases(ops: Collection[str] = ()) -> Iterator[Case]:
+    """Return every case of the core tier (smoke cases included), or those of some operations, as `evidence.index` has them."""
     for op in sorted(REGISTRY):
-        yield from cases_of(op)
+        if not ops or op in ops:
+            yield from cases_of(op)
 
 
 def cases_of(op: str) -> Iterator[Case]:

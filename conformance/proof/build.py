@@ -116,12 +116,12 @@ def build(
 
 def _wanted(tier: str, ops: Collection[str]) -> dict[str, list[Case]]:
     """Return the cases to build by group; `BuildError` for an operation without any."""
-    cases = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
+    cases = [case for case in all_cases(ops) if tier != "smoke" or case.tier == "smoke"]
     without = sorted(set(ops) - {case.op for case in cases})
     if without:
         msg = f"vectors build: --op must name an operation that has cases; {', '.join(without)} has none."
         raise BuildError(msg)
-    return groups([case for case in cases if not ops or case.op in ops])
+    return groups(cases)
 
 
 def _copy_others(old: Path, new: Path, ops: Collection[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
@@ -187,7 +187,7 @@ def product_of(cases: Sequence[Case]) -> Product:
 def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[Any]]) -> None:
     """Write what speaks of all groups: as in the installed suite, then new ones, then those that no source makes any more."""
     installed = [entry["id"] for entry in load_manifest(STATIC)["groups"]] if (STATIC / "SUITE.json").is_file() else []
-    sources = groups(list(all_cases()))
+    sources = groups(list(all_cases({name.partition("/")[0] for name in entries})))
     known = dict.fromkeys((*(name for name in installed if name in sources), *sources))
     order = {name: place for place, name in enumerate(known)}
     names = sorted(entries, key=lambda name: order.get(name, len(order)))
