@@ -2,8 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from every_encoding.cases import gradients_are_asked, is_of_tables, worst_of
+from sample import stored
 from sampling import few, share
-from sizes import takes_matrices_alone
 from test_vectors import reseal, suite_of
 
 import posref
@@ -23,19 +23,16 @@ from posref.backends.exact import correctly_rounded, exact, precision
 from posref.bias.bias_gate import sigmoid
 from posref.bias.continuous_position_bias import bounded_bias
 from posref.bias.dynamic_position_bias import silu
-from posref.conformance import Unsupported, check, golden, judge
-from posref.conformance.calls import array_names, differentiable
+from posref.conformance import Unsupported, check, golden
 from posref.conformance.errors import BuildError
 from posref.conformance.evidence.catalogue import cases_of
-from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import witnesses
 from posref.conformance.proof.build import build_group, verify
 from posref.conformance.proof.evaluation import Pullback
 from posref.conformance.reports.report import Report
-from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.suite.reader import load_groups
 from posref.conformance.targets import invocation
-from posref.conformance.targets.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
 from posref.rotary.pope import softplus
@@ -165,37 +162,6 @@ def test_an_undecided_relu_allows_both_derivatives_about_the_true_one(inside: fl
 # ---- the cases ------------------------------------------------------------
 
 
-@cache
-def loaded() -> tuple[LoadedCase, ...]:
-    return tuple(case for group in load_groups(INSTALLED) for case in group.cases if case.kind == "vjp")
-
-
-def gradients_are_asked(op: str) -> bool:
-    """Return whether an operation has gradients that say something. Its docstring says where it has none."""
-    return "gradients are not asked" not in " ".join((REGISTRY[op].function.__doc__ or "").split())
-
-
-def test_every_operation_of_real_arrays_has_two_cases() -> None:
-    count = {op: sum(case.op == op for case in loaded()) for op in REGISTRY}
-    for op in REGISTRY:
-        names = {
-            n
-            for c in cases_of(op)
-            if c.kind != "reject" and gradients_are_asked(op)
-            for n in differentiable(op, {k: np.asarray(v) for k, v in c.inputs.items()})
-        }
-        assert (count[op] >= 2) == bool(names), op
-        asked = {n for case in loaded() if case.op == op for n in case.calls[0].expected}
-        assert asked == names, f"{op}: {names - asked} is never differentiated in"
-
-
-def test_cotangents_are_neither_constant_nor_exact_in_less() -> None:
-    for case in loaded():
-        for value in case.calls[0].cotangents.values():
-            assert len(np.unique(value)) > 2, case.id
-            assert not np.array_equal(value.reshape(-1), value.reshape(-1)[::-1]), case.id
-
-
 def test_a_wrong_rule_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second witness does not share it."""
     case = next(c for c in cases_of("attention") if c.id == "attention/gradient/plain")
@@ -256,22 +222,6 @@ def test_an_altered_tensor_is_found(tmp_path: Path, role: str) -> None:
     assert any("shaw_values/gradient/forward" in p and name in p for p in verify(tmp_path / "s"))
 
 
-def worst_of(backend: str, cases: Iterable[LoadedCase], dtypes: tuple[str, ...]) -> dict[tuple[str, str], float]:
-    """Assert that gradients are within their bounds; return the worst ratio of error and bound, by operation and dtype."""
-    target = load_python("posref", backend=backend)
-    worst: dict[tuple[str, str], float] = {}
-    for case in cases:
-        for dtype in set(dtypes) & set(case.dtypes):
-            (call,) = case.calls
-            accuracy = {"float64": "float64"}.get(dtype, "angle64")
-            for name, gradient in target.run(case, call, dtype).items():
-                error, width = judge.errors(case.op, call, name, gradient, accuracy, dtype)
-                assert np.all(error <= width), (case.id, dtype, name)
-                ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
-                worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))
-    return worst
-
-
 OF_REALS = [
     op
     for op, record in REGISTRY.items()
@@ -279,28 +229,13 @@ OF_REALS = [
 ]
 
 
-def is_of_tables(op: str) -> bool:
-    """Return whether what is inside is float64, and rounded."""
-    kinds = {axes.kind for axes in REGISTRY[op].arrays.values()}
-    return "wide" in kinds and "real" not in kinds
-
-
-def test_automatic_differentiation_keeps_within_the_bounds() -> None:
-    """Of every case in every dtype; and where rounding shows at all, the worst of an operation is not far below."""
-    dtypes = ("float64", "float32", "bfloat16", "float16")
-    worst = worst_of("torch", loaded(), dtypes)
-    assert len(worst) == len({case.op for case in loaded()}) * len(dtypes)
-    assert sum(map(is_of_tables, REGISTRY)) > 5
-    assert {key: r for key, r in worst.items() if 0 < r < 0.01 and not is_of_tables(key[0])} == {}
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", share(OF_REALS))
 def test_automatic_differentiation_on_jax_keeps_within_the_bounds(op: str) -> None:
     """Of the last case and the largest, since JAX compiles every shape by itself."""
-    own = [case for case in loaded() if case.op == op]
+    own = [case for case in stored(op) if case.kind == "vjp"]
     largest = max(reversed(own), key=lambda case: sum(x.size for x in case.calls[0].expected.values()))
-    worst = worst_of("jax", {case.id: case for case in (own[-1], largest)}.values(), ("float32",))[op, "float32"]
+    worst = worst_of("jax", {case.id: case for case in (own[-1], largest)}.values(), ("float32",))["float32"]
     assert is_of_tables(op) or not 0 < worst < 0.01
 
 
@@ -490,29 +425,12 @@ def test_a_vjp_may_lack_some_and_must_not_raise() -> None:
 # ---- forms of input ---------------------------------------------------------
 
 
-@cache
-def of_values(op: str) -> tuple[LoadedCase, ...]:
-    cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases]
-    return tuple(case for case in cases if case.kind == "value" and "float32" in case.dtypes)
+def of_values(op: str) -> list[LoadedCase]:
+    return [case for case in stored(op) if case.kind == "value" and "float32" in case.dtypes]
 
 
 def formed(op: str, form: str) -> set[str]:
     return {case.id for case in of_values(op) if case.form == form}
-
-
-def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
-    for op in REGISTRY:
-        if array_names(op) and not has_one_position(op):  # which is a number nearly everywhere
-            rows = any(
-                re.search(r"(^|[ ~])\*\w", axes.shape) for axes in REGISTRY[op].arrays.values()
-            )  # or it has one table, or weights
-            lengths = () if takes_matrices_alone(op) or not rows else (1, 0)
-            for form in ("non-contiguous", *(("broadcast-view",) if rows else ())):
-                assert formed(op, form), f"{op}: `pairs` and `places` in conformance/evidence/tools/forms.py make {form} cases"
-            shapes = [x.shape for case in of_values(op) for x in case.calls[0].inputs.values()]
-            assert not rows or any(len(shape) > 1 and 1 in shape for shape in shapes), f"{op} has no case with a batch of one"
-            for length in lengths:
-                assert any(length in shape for shape in shapes), f"{op} has no case with an axis of {length}"
 
 
 @pytest.mark.parametrize("op", ["rope", "apply_rope"])
@@ -562,11 +480,9 @@ def test_writing_into_a_broadcast_view_is_found() -> None:
 def test_the_sensitivity_bounds_what_wrong_sines_do() -> None:
     """And is reached, where every sine and cosine is off by as much as allowed, with the worst signs."""
     error = 2.0**-11
-    for group in load_groups(INSTALLED, ops=("rope",)):
-        for case in (c for c in group.cases if c.kind == "value" and c.calls[0].expected["out"].size):
-            (call,) = case.calls
-            assert np.all(call.widths["trig"]["out"] >= 0)
-    case = next(c for g in load_groups(INSTALLED, group="rope/yarn") for c in g.cases if c.id == "rope/yarn/given-factor")
+    for case in (c for c in stored("rope") if c.kind == "value" and c.calls[0].expected["out"].size):
+        assert np.all(case.calls[0].widths["trig"]["out"] >= 0)
+    case = next(c for c in stored("rope") if c.id == "rope/yarn/given-factor")
     (call,) = case.calls
     x, sensitivity = call.inputs["x"], call.widths["trig"]["out"].astype(np.float64)
     factor, half = 1.25, x.shape[-1] // 2

@@ -8,10 +8,10 @@ from sample import stored
 
 from posref.spec import REGISTRY
 
-from . import calls, composed, evidence, invariants, judging, libraries, proofs, words, written
+from . import calls, cases, composed, evidence, invariants, judging, libraries, proofs, words, written
 from .encoding import PARTS, Encoding, part
 
-MODULES = (calls, evidence, words, libraries, judging, proofs, composed, invariants, written)  # their parts are in PARTS
+MODULES = (calls, cases, evidence, words, libraries, judging, proofs, composed, invariants, written)  # their parts are in PARTS
 
 
 @pytest.mark.parametrize("op", REGISTRY)
