@@ -29,7 +29,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer wh
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
 SHARE = 0.2  # of what is sampled, in a thorough run
-EXAMPLES = {"plain": 25, "thorough": 100}  # on which an invariant is tried
+EXAMPLES = {"plain": 15, "thorough": 100}  # on which an invariant is tried
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
 LONGEST = (
@@ -160,6 +160,15 @@ def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_CACHE_HOME", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
         yield
+
+
+@pytest.fixture
+def compiled_code_is_forgotten() -> Iterator[None]:
+    """Forget what JAX compiled for a test: some 40 MB for every shape, which no other test needs."""
+    yield
+    import jax
+
+    jax.clear_caches()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -149,7 +149,7 @@ def cases() -> dict[str, list[LoadedCase]]:
     return strength.cases()[0]
 
 
-@cache
+@lru_cache(2)  # those of one comparison: all would not fit in memory
 def answers(deviation: Deviation, op: str) -> dict[str, list[Arrays]]:
     """Return what a mutant gives in float32, by case; a call that makes no sense for it gives nothing."""
     return {case.id: strength.outputs(deviation, case) for case in cases()[op]}

@@ -8,6 +8,8 @@ from test_compilers import JAX, OF_ARRAYS, assert_within, called
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.spec import REGISTRY
 
+pytestmark = pytest.mark.usefixtures("compiled_code_is_forgotten")
+
 
 @pytest.mark.parametrize("op", share(OF_ARRAYS, part=0.5))
 def test_every_call_may_be_compiled(op: str) -> None:

@@ -11,6 +11,7 @@ from test_reference_everywhere import assert_conformant
 
 from posref.spec import REGISTRY
 
+pytestmark = pytest.mark.usefixtures("compiled_code_is_forgotten")
 WITHOUT_FLOAT64, WITH_FLOAT64 = list(REGISTRY)[1::4], list(REGISTRY)[::8]
 
 
