@@ -63,13 +63,7 @@ def traits(op: str, call: Call) -> frozenset[tuple[str, Any]]:
 def sample(op: str) -> tuple[LoadedCase, ...]:
     """Return the smoke case, and then whichever case adds most, the smallest of those that add as much, until none adds."""
     left = [(case, traits(op, case.calls[0])) for case in cases(op)]
-    return _covering(left, next(pair for pair in left if pair[0].tier == "smoke"))
-
-
-def _covering(
-    left: list[tuple[LoadedCase, frozenset[Any]]], first: tuple[LoadedCase, frozenset[Any]]
-) -> tuple[LoadedCase, ...]:
-    chosen, seen = [first[0]], set(first[1])
+    chosen, seen = [smoke(op)], set(traits(op, smoke(op).calls[0]))
     while any(found - seen for _, found in left):
         case, found = max(left, key=lambda pair: len(pair[1] - seen))
         chosen.append(case)
@@ -78,4 +72,4 @@ def _covering(
 
 
 def smoke(op: str) -> LoadedCase:
-    return sample(op)[0]
+    return next(case for case in cases(op) if case.tier == "smoke")

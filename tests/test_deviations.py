@@ -287,7 +287,7 @@ def backward(turn: Callable[..., Any]) -> dict[str, Any]:
         return {"x": turn(cotangents["out"], inputs["positions"], **params)}
 
     target = SimpleNamespace(rope=posref.rope, vjp=vjp, __name__="backward")
-    found = check(target, op="rope").operations[0]
+    found = check(target, op="rope", experiments=0).operations[0]
     assert found.counts["pass"] > 100
     assert found.diagnosis is not None
     return dict(found.diagnosis)
@@ -387,7 +387,7 @@ def test_gradients_do_not_speak_where_values_fail() -> None:
     def vjp(op: str, inputs: Any, params: Any, cotangents: Any, wrt: tuple[str, ...]) -> Any:
         return {name: 0 * inputs[name] for name in wrt}
 
-    found = check(SimpleNamespace(rope=rope, vjp=vjp, __name__="wrong"), op="rope").operations[0].diagnosis
+    found = check(SimpleNamespace(rope=rope, vjp=vjp, __name__="wrong"), op="rope", experiments=0).operations[0].diagnosis
     assert found is not None
     assert found["names"] == ["positions-plus-1"]
 

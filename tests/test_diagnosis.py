@@ -552,7 +552,7 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
-@pytest.mark.parametrize(("function", "op", "says", "starts", "like", "never", "names"), ROWS)
+@few(20, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
 def test_a_wrong_operation_is_told(
     function: Function, op: str, says: Sequence[str], starts: str, like: str, never: Sequence[str], names: Any
 ) -> None:

@@ -230,6 +230,7 @@ OF_REALS = [
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("compiled_code_is_forgotten")
 @pytest.mark.parametrize("op", share(OF_REALS))
 def test_automatic_differentiation_on_jax_keeps_within_the_bounds(op: str) -> None:
     """Of the last case and the largest, since JAX compiles every shape by itself."""
@@ -337,7 +338,7 @@ def not_a_dict(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> 
 def asked(op: str, vjp: Any = None, *, backend: str = "torch") -> Report:
     """Return the report on the reference with another vjp, in float32."""
     gradients = {} if vjp is None else {"vjp": vjp}
-    return check(SimpleNamespace(backend=backend, **{op: REGISTRY[op].function}, **gradients), op=op)
+    return check(SimpleNamespace(backend=backend, **{op: REGISTRY[op].function}, **gradients), op=op, experiments=0)
 
 
 def vjp_cases(report: Report) -> dict[str, Any]:
@@ -440,7 +441,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     def flat(x: Any, *rest: Any, **options: Any) -> Any:
         return REGISTRY[op].function(x.view(-1).view(x.shape), *rest, **options)
 
-    report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
+    report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op, experiments=0)
     views = [case for case in of_values(op) if case.form == "broadcast-view"]
     expanded = {case.id for case in views if invocation.broadcast_axes(case.calls[0].inputs["x"])}
     failing = {case.id for case in report.failures if case.verdict != "selective"}  # a gradient that torch refuses
@@ -461,7 +462,7 @@ def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> Non
         return REGISTRY[op].function(*map(contiguous, arrays), **given)
 
     reading.__signature__ = inspect.signature(REGISTRY[op].function)  # type: ignore[attr-defined]
-    report = check(SimpleNamespace(**{op: reading}), op=op)
+    report = check(SimpleNamespace(**{op: reading}), op=op, experiments=0)
     assert {case.id for case in report.failures} == formed(op, "non-contiguous")
 
 
@@ -470,7 +471,7 @@ def test_writing_into_a_broadcast_view_is_found() -> None:
         x[...] = posref.rope(x, positions, **options)
         return x
 
-    report = check(SimpleNamespace(rope=in_place), op="rope")
+    report = check(SimpleNamespace(rope=in_place), op="rope", experiments=0)
     assert formed("rope", "broadcast-view") <= {case.id for case in report.failures}
 
 

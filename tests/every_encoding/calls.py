@@ -22,7 +22,7 @@ from .encoding import Encoding, part
 
 ROOT = Path(str(posref.__file__)).parent
 ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
-DRAWS = 12  # a thorough run draws 250
+DRAWS = 8  # a thorough run draws 250
 DEMAND = re.compile(r"\b(must|multiple|at least (\d+|one)|after)\b", re.IGNORECASE)
 NO_DEMAND = {  # sentences of arguments with such a word that ask nothing of a call which its shapes do not say
     "H is a multiple of G": "the axes say it",
