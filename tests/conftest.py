@@ -5,6 +5,7 @@ failed. And which tests are thorough: those marked so, and all in the folder of 
 
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ LONGEST = (
 if sys.dont_write_bytecode:  # else each process that a test starts would compile posref anew
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+ --disable-component-update --disable-sync --disable-dev-shm-usage"""
 SAMPLED = pytest.StashKey[bool]()
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
@@ -169,6 +172,26 @@ def compiled_code_is_forgotten() -> Iterator[None]:
     import jax
 
     jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium as Debian has it, which loads nothing from outside."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    assert all(programs.values()), "pages are tested in a browser: apt-get install chromium chromium-driver"
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(programs["chromium"])
+    for switch in SWITCHES.split():
+        options.add_argument(switch)
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(programs["chromedriver"])))
+    yield driver
+    driver.quit()
 
 
 @contextmanager

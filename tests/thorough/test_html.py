@@ -1,9 +1,7 @@
 """The HTML report in Debian's Chromium: what it says, sorting, filtering, hostile text, and no network."""
 
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from reporting import (
     unfinished,
 )
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
@@ -28,25 +25,6 @@ from selenium.webdriver.support.ui import WebDriverWait
 from posref.conformance.reports import html
 
 ROOT = Path(__file__).parents[2]
-INSTALL = "apt-get install chromium chromium-driver"
-SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
- --disable-component-update --disable-sync --disable-dev-shm-usage"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    assert all(programs.values()), f"the HTML report is tested in a browser: {INSTALL}"
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(programs["chromium"])
-    for switch in SWITCHES.split():
-        options.add_argument(switch)
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(programs["chromedriver"])))
-    yield driver
-    driver.quit()
 
 
 class Page:

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +12,6 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -22,9 +20,6 @@ from posref import analysis
 from posref.spec import REGISTRY
 
 SITE = Path(__file__).parents[2] / "docs" / "site"
-INSTALL = "apt-get install chromium chromium-driver"
-SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
- --disable-component-update --disable-sync --disable-dev-shm-usage"""
 OUTSIDE = """
 const holds = e => ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX);
 const kept = e => { while ((e = e.parentElement) && e.tagName !== "ARTICLE") if (holds(e)) return true; };
@@ -69,22 +64,6 @@ def test_links_resolve_nothing_is_loaded_and_pages_are_small(built: Path) -> Non
     assert "yarn" in (built / "searchindex.js").read_text(encoding="utf-8")
     drawn = (built / "encodings" / "rope.html").read_text(encoding="utf-8")
     assert drawn.count('<svg role="img" aria-label=') >= 2
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    assert all(programs.values()), f"the site is tested in a browser: {INSTALL}"
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(programs["chromium"])
-    for switch in SWITCHES.split():
-        options.add_argument(switch)
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(programs["chromedriver"])))
-    yield driver
-    driver.quit()
 
 
 def show(browser: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
