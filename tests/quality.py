@@ -144,21 +144,21 @@ PAIRS_EVERY = 797  # one pair in so many is counted on the page, of those that c
 
 
 @cache
-def cases() -> dict[str, list[LoadedCase]]:
-    """Return the core cases with values that are asked in float32, by operation."""
-    return strength.cases()[0]
+def cases(op: str) -> list[LoadedCase]:
+    """Return the core cases of an operation with values that are asked in float32."""
+    return strength.cases(ops=(op,))[0][op]
 
 
 @lru_cache(2)  # those of one comparison: all would not fit in memory
 def answers(deviation: Deviation, op: str) -> dict[str, list[Arrays]]:
     """Return what a mutant gives in float32, by case; a call that makes no sense for it gives nothing."""
-    return {case.id: strength.outputs(deviation, case) for case in cases()[op]}
+    return {case.id: strength.outputs(deviation, case) for case in cases(op)}
 
 
 @cache
 def caught(deviation: Deviation, op: str) -> frozenset[str]:
     """Return the cases of one operation that a mutant fails."""
-    return frozenset(case.id for case in cases()[op] if strength.fails(case, answers(deviation, op)[case.id]))
+    return frozenset(case.id for case in cases(op) if strength.fails(case, answers(deviation, op)[case.id]))
 
 
 @cache
@@ -179,7 +179,7 @@ def recorded(name: str, op: str) -> frozenset[str]:
 def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
     """Return the diagnosis of a mutant."""
     asked = []
-    for case in cases()[op]:
+    for case in cases(op):
         answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
         if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
             asked.append((answer, case.id in caught(deviation, op)))

@@ -220,12 +220,12 @@ def test_nothing_survives_the_end_of_posref(number: int, nothing_left: str) -> N
     )
     deadline = time.monotonic() + 60
     while len(alive(nothing_left)) < 4 and time.monotonic() < deadline:  # posref, supervisor, program, daemon
-        time.sleep(0.02)
+        time.sleep(0.1)
     posref.send_signal(number)
     posref.wait(30)
     assert time.monotonic() < deadline
     while alive(nothing_left) and time.monotonic() < deadline:
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def test_a_stopped_supervisor_is_killed_too() -> None:
@@ -418,7 +418,7 @@ LINTED = {
     "not_json": ["message  {\n", "not valid JSON"],
     "changes_input": ["changed its input positions"],
 }
-QUICK_TO_LINT = ("only_unknown", "crash")  # in a plain run too
+QUICK_TO_LINT = ("only_unknown", "not_json")  # in a plain run too
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK_TO_LINT else pytest.param(n, marks=pytest.mark.thorough) for n in LINTED])

@@ -230,17 +230,6 @@ def plain_torch(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
     return rotate(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype), torch)
 
 
-def from_an_offset(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
-    """Take where the first token stands, and nothing else."""
-    if x.ndim < 2 or positions.ndim != 1 or positions.shape != x.shape[-2:-1] or not positions.size:
-        msg = "one row of positions"
-        raise Unsupported(msg)
-    if np.any(np.diff(positions) != 1):
-        msg = "consecutive positions"
-        raise Unsupported(msg)
-    return plain_numpy(x, positions[0] + np.arange(x.shape[-2]), layout=layout, base=base)
-
-
 def test_plain_code_of_narrow_scope_conforms() -> None:
     torch_like = SimpleNamespace(rope=plain_torch, backend="torch", dtypes=("float32", "bfloat16"), scalings=())
     for target, words in (

@@ -47,7 +47,7 @@ def recognised(pair: Deviation, found: dict[str, Any], op: str) -> bool:
 
 def gives(group: dict[str, Any], pair: Deviation, op: str) -> bool:
     """Return whether one of the mistakes that are named of some cases gives the values of a pair there."""
-    asked = [case for case in cases()[op] if case.id in group["cases"]]
+    asked = [case for case in cases(op) if case.id in group["cases"]]
     return any(all(have_equal_values(DEVIATIONS[name], pair, case) for case in asked) for name in group["names"])
 
 
@@ -62,7 +62,7 @@ def are_equal(names: list[str], pair: Deviation, op: str) -> bool:
     if len(names) != 2:
         return False
     named = together(*(DEVIATIONS[name] for name in names))
-    for case in strength.cases()[0][op]:
+    for case in cases(op):
         for one, other in zip(strength.outputs(named, case), strength.outputs(pair, case), strict=True):
             if not all(np.array_equal(one[n], other[n], equal_nan=True) for n in one):
                 return False
