@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import after, argument, before, deviations_of, narrowed, option
+from .tools.deviation import after, argument, before, deviations_of, held, option
 from .tools.forms import places
 from .tools.hints import BRANCH, KEEP_FLOAT32
 from .tools.numbers import floats, reals
@@ -84,7 +84,7 @@ DEVIATIONS = (
     _deviation("waves-linear-first", "the first channel is linear in time, as in Time2Vec",
                after(lambda out, x, w, b, /, **o: np.concatenate([_linear(x, w, b)[..., :1], out[..., 1:]], -1)),
                hint="All channels are waves; the linear channel of Time2Vec is apart."),
-    _deviation("waves-times-bfloat16", "times are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
-    _deviation("waves-weights-bfloat16", "frequencies and phases are held in bfloat16",
-               before(lambda x, w, b, /, **o: ((x, *(narrowed("bfloat16")(v) for v in (w, b))), o)), hint=KEEP_FLOAT32),
+    _deviation("waves-times-bfloat16", "times are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
+    _deviation("waves-weights-bfloat16", "frequencies and phases are held in bfloat16", held("bfloat16", 1, 2),
+               hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, Real, after, argument, before, deviations_of, held, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, LAST_QUERIES, SIGN
 
@@ -158,14 +158,12 @@ DEVIATIONS = (
                argument(1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), hint=ARANGE, seen_in="PaddleNLP#6495"),
     _deviation("alibi-bottom-right", "queries are the last of the keys, whatever their positions", before(_last_of_keys),
                hint=LAST_QUERIES, seen_in="flash-attention#1778"),
-    _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16",
-               lambda function: lambda *args, **options: narrowed("bfloat16")(function(*args, **options)), hint=KEEP_FLOAT32,
+    _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32,
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
     _deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", _bf16_all, hint=KEEP_FLOAT32,
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
-    _deviation("alibi-positions-bfloat16", "positions are held in bfloat16",
-               before(lambda q, k, s, **options: ((narrowed("bfloat16")(q), narrowed("bfloat16")(k), s), options)),
-               hint=INTEGERS, seen_in="vllm-fork#503"),
+    _deviation("alibi-positions-bfloat16", "positions are held in bfloat16", held("bfloat16", 0, 1), hint=INTEGERS,
+               seen_in="vllm-fork#503"),
     _deviation("alibi-no-root", "the distance itself is taken, not its square root", _without_root, hint=ROOT),
     _deviation("alibi-root-both-sides", "keys after the query have the root of their distance", _root_both_sides, hint=ROOT),
     _deviation("alibi-root-of-slope", "the root is taken of the slope too", _root_of_product, hint=ROOT),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .tools.deviation import Function, Wrap, after, deviations_of, narrowed
+from .tools.deviation import Function, Wrap, after, deviations_of, held
 from .tools.hints import DEFAULT, KEEP_FLOAT32
 
 USUAL = {"heads": 6}
@@ -104,8 +104,8 @@ DEVIATIONS = (
     _deviation("slopes-descending", "slopes are sorted, the largest first", after(lambda s, *a, **o: np.sort(s)[::-1]),
                hint=HEAD_ORDER),
     _deviation("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1]), hint=HEAD_ORDER),
-    _deviation("slopes-bfloat16", "slopes are held in bfloat16", after(lambda s, *a, **o: narrowed("bfloat16")(s)),
-               hint=KEEP_FLOAT32, seen_in="transformers' Falcon"),
+    _deviation("slopes-bfloat16", "slopes are held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32,
+               seen_in="transformers' Falcon"),
     _deviation("slopes-extra-first", "the slopes of heads beyond the power of two come before the others",
                _slopes(_extra_first), hint=HEAD_COUNT),
     _deviation("slopes-extra-dense", "heads beyond the power of two have the first slopes of the next power, not every other",

@@ -7,7 +7,7 @@ from typing import Any
 from ..model import Case
 from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, is_square, usual_arrays
 from .tools.case import Make
-from .tools.deviation import Function, Real, Wrap, argument, before, deviations_of, narrowed, tf32
+from .tools.deviation import Function, Real, Wrap, before, deviations_of, held, narrowed, tf32
 from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE, TENSOR_CORES
 from .tools.numbers import floats
 
@@ -78,5 +78,5 @@ DEVIATIONS = (
                hint=ROUND_ONCE),
     _deviation("scale-after-float16", "products are rounded to float16 before the scale", _rounded_first("float16"),
                hint=ROUND_ONCE),
-    _deviation("query-bfloat16", "queries are held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+    _deviation("query-bfloat16", "queries are held in bfloat16", held("bfloat16", 0), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, deviations_of, narrowed
+from .tools.deviation import Real, after, argument, deviations_of, held
 from .tools.hints import EACH_HEAD, ROUND_ONCE
 from .tools.numbers import reals
 
@@ -121,6 +121,5 @@ DEVIATIONS = (
                argument(3, lambda c: np.broadcast_to(c[:1], c.shape)), hint=EACH_HEAD),
     _deviation("gate-first-part", "all heads read the first head's part of the state",
                argument(0, lambda x: np.broadcast_to(x[..., :1, :, :], x.shape)), hint=EACH_HEAD),
-    _deviation("gate-weight-bfloat16", "the weight is narrowed to bfloat16", argument(1, narrowed("bfloat16")),
-               hint=ROUND_ONCE),
+    _deviation("gate-weight-bfloat16", "the weight is narrowed to bfloat16", held("bfloat16", 1), hint=ROUND_ONCE),
 )  # fmt: skip

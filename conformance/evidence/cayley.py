@@ -9,7 +9,7 @@ from posref.core.matrices import skew_exponential
 from ..model import Case
 from .shared.lie import learned, skew_symmetric, transposed
 from .tools.cotangents import gradient
-from .tools.deviation import after, argument, deviations_of, narrowed
+from .tools.deviation import after, argument, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
 from .tools.numbers import reals
@@ -74,6 +74,5 @@ DEVIATIONS = (
     _deviation("string-first-head", "the basis of the first head is used for every head",
                argument(0, lambda x: np.broadcast_to(x[(slice(0, 1),) * (x.ndim - 2)], x.shape) if x.size else x),
                hint=EACH_HEAD),
-    _deviation("string-bfloat16", "the basis's parameter is held in bfloat16", argument(0, narrowed("bfloat16")),
-               hint=KEEP_FLOAT32),
+    _deviation("string-bfloat16", "the basis's parameter is held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
 )  # fmt: skip

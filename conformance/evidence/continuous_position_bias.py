@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, held, option
 from .tools.hints import BRANCH, EACH_HEAD, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN
 from .tools.numbers import reals
 
@@ -127,9 +127,7 @@ DEVIATIONS = (
     _of_network("continuous-no-bias", "the second layer has no bias",
                 before(lambda y, x, w1, b1, w2, b2=None, /: ((y, x, w1, b1, w2), {})), hint=RELU),
     _of_network("continuous-first-head", "every head has the weights of the first", before(_first_head), hint=EACH_HEAD),
-    _of_network("continuous-bfloat16", "coordinates are held in bfloat16",
-                before(lambda y, x, /, *rest: ((narrowed("bfloat16")(y), narrowed("bfloat16")(x), *rest), {})),
-                hint=KEEP_FLOAT32),
+    _of_network("continuous-bfloat16", "coordinates are held in bfloat16", held("bfloat16", 0, 1), hint=KEEP_FLOAT32),
     _of_bias("continuous-no-sigmoid", "the sigmoid is missing", lambda f: lambda table, /: 16 * table, hint=SIGMOID),
     _of_bias("continuous-no-16", "the sigmoid is not multiplied by 16", after(lambda out, *a: out / 16), hint=SIGMOID),
     _of_bias("continuous-8", "the sigmoid is centred: 16 times it, less 8", after(lambda out, *a: out - 8), hint=SIGMOID),

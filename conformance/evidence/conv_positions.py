@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, Wrap, argument, deviations_of, narrowed
+from .tools.deviation import Function, Real, Wrap, argument, deviations_of, held
 from .tools.hints import BIAS_ADDED, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -137,5 +137,5 @@ DEVIATIONS = (
                lambda f: lambda x, w, b, /, *, groups: f(x,
                np.swapaxes(w.reshape(groups, w.shape[1], w.shape[1], -1), 1, 2).reshape(w.shape), b, groups=groups),
                hint="Weights are (output, input of a group, tap)."),
-    _deviation("conv-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("conv-bfloat16", "the weights are held in bfloat16", held("bfloat16", 1), hint=KEEP_FLOAT32),
 )  # fmt: skip

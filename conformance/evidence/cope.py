@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, Real, argument, before, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
@@ -122,8 +122,7 @@ DEVIATIONS = (
     _of_gates("cope-exponential", "the gate is the exponential of the logit, at most 1",
               _positions(lambda g, last: _summed(np.minimum(g / np.maximum(1 - g, 1e-300), 1.0), last)),
               hint=GATE),
-    _of_gates("cope-positions-bfloat16", "positions are held in bfloat16",
-              lambda f: lambda *a, **o: narrowed("bfloat16")(f(*a, **o)), hint=KEEP_FLOAT32),
+    _of_gates("cope-positions-bfloat16", "positions are held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32),
     _of_rows("cope-floor", "positions are rounded down", argument(1, np.floor), hint=BETWEEN),
     _of_rows("cope-rounded", "positions are rounded to the nearest row", argument(1, np.rint), hint=BETWEEN),
     _of_rows("cope-shares-exchanged", "the shares of the rows below and above are exchanged",
@@ -135,5 +134,5 @@ DEVIATIONS = (
     _deviation("cope-first-row", "every row of the batch has the queries of the first",
                argument(0, lambda q: np.broadcast_to(q[:1], q.shape) if q.ndim > 2 else q),
                hint="Keep the axis of the batch in the product with the table."),
-    _deviation("cope-query-bfloat16", "the query is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("cope-query-bfloat16", "the query is held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
+from .tools.deviation import Function, Real, after, argument, deviations_of, held, narrowed
 from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import reals
@@ -126,13 +126,11 @@ DEVIATIONS = (
              lambda f: lambda increments, start, /: increments + start[..., None, :], hint="Sum along the tokens."),
     _running("running-other-axis", "increments are summed along the axis before or after the tokens", _other_axis,
              hint="Sum along the tokens: look for the order of the axes of heads and tokens."),
-    _running("running-sums-bfloat16", "sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
-             hint=KEEP_STATE),
+    _running("running-sums-bfloat16", "sums are held in bfloat16", held("bfloat16"), hint=KEEP_STATE),
     _running("running-state-bfloat16", "the sum so far is held in bfloat16 from token to token", _state_in_bfloat16,
              hint=KEEP_STATE),
-    _running("running-sums-float16", "sums are held in float16", after(lambda out, *a: narrowed("float16")(out)),
-             hint=KEEP_FLOAT32),
-    _running("running-bfloat16", "increments are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _running("running-sums-float16", "sums are held in float16", held("float16"), hint=KEEP_FLOAT32),
+    _running("running-bfloat16", "increments are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _running("running-first-head", "every head has the increments of the first", _first(3), hint=EACH_HEAD),
     _running("running-first-row", "every row of the batch has the increments of the first", _first(4),
              hint=BATCH_OF_SUMS),

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, held, narrowed, option
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, ROW_OF_ZERO, ROWS_RISE, SIGN, UNSCALED
 from .tools.numbers import reals
 
@@ -183,6 +183,5 @@ DEVIATIONS = (
                hint=ROWS_RISE),
     _deviation("disentangled-tables-bfloat16", "the tables are held in bfloat16", before(_of_tables(narrowed("bfloat16"))),
                hint=KEEP_FLOAT32),
-    _deviation("disentangled-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")),
-               hint=ROUND_ONCE),
+    _deviation("disentangled-queries-bfloat16", "queries are narrowed to bfloat16", held("bfloat16", 0), hint=ROUND_ONCE),
 )  # fmt: skip

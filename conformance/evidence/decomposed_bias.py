@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, after, argument, before, deviations_of, held
 from .tools.hints import BOTH_TERMS, HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE, ROWS_RISE
 from .tools.numbers import reals
 
@@ -109,8 +109,6 @@ DEVIATIONS = (
                after(lambda b, q, *a, **o: np.broadcast_to(b.reshape(-1, *b.shape[-4:])[:1], b.reshape(-1, *b.shape[-4:]).shape)
                      .reshape(b.shape) if b.size else b),
                hint="Every head's queries have their own products with the tables."),
-    _deviation("decomposed-bias-bfloat16", "the tables are held in bfloat16",
-               before(lambda q, h, w, /, **o: ((q, narrowed("bfloat16")(h), narrowed("bfloat16")(w)), o)), hint=KEEP_FLOAT32),
-    _deviation("decomposed-bias-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")),
-               hint=ROUND_ONCE),
+    _deviation("decomposed-bias-bfloat16", "the tables are held in bfloat16", held("bfloat16", 1, 2), hint=KEEP_FLOAT32),
+    _deviation("decomposed-bias-queries-bfloat16", "queries are narrowed to bfloat16", held("bfloat16", 0), hint=ROUND_ONCE),
 )  # fmt: skip

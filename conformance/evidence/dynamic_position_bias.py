@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, deviations_of, held, narrowed, option
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, INTEGERS, KEEP_FLOAT32, SIGN
 from .tools.numbers import reals
@@ -123,9 +123,7 @@ DEVIATIONS = (
     _deviation("dynamic-always-log", "a logarithm is always taken", option(distance=always("log")), hint=BRANCH),
     _deviation("dynamic-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("dynamic-positions-bfloat16", "positions are held in bfloat16",
-               before(lambda q, k, /, *learned, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options)),
-               hint=INTEGERS),
+    _deviation("dynamic-positions-bfloat16", "positions are held in bfloat16", held("bfloat16", 0, 1), hint=INTEGERS),
     _of_log("dynamic-log-unsigned", "the logarithm loses the sign of the distance", after(lambda out, *a: np.abs(out)),
             hint=LOGARITHM),
     _of_log("dynamic-log-without-one", "the logarithm is of the distance, at least 1, without the one added",

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, Real, argument, deviations_of, held
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.numbers import floats
@@ -135,8 +135,8 @@ DEVIATIONS = (
     _of_share("fire-eps-inside", "eps is inside the logarithm",
               _share(lambda a, q, c, t, e: np.log(c * a + 1) / np.log(c * np.maximum(q, t) + 1 + e)),
               hint="Add eps to the logarithm of the length."),
-    _of_share("fire-share-bfloat16", "the share is held in bfloat16", after(lambda out, *a, **o: narrowed("bfloat16")(out)),
-              hint=KEEP_FLOAT32, seen_in="chuanyang-Zheng/DAPE@bde344a"),
+    _of_share("fire-share-bfloat16", "the share is held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32,
+              seen_in="chuanyang-Zheng/DAPE@bde344a"),
     _of_network("fire-leaky", "the hidden layer has LeakyReLU", _network(lambda h: np.where(h > 0, h, 0.01 * h)), hint=RELU,
                 seen_in="chuanyang-Zheng/DAPE@bde344a"),
     _of_network("fire-no-activation", "the hidden layer has no activation", _network(lambda h: h), hint=RELU),
@@ -153,7 +153,5 @@ DEVIATIONS = (
     _deviation("fire-off-by-one", "queries' positions are one too large", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("fire-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("fire-positions-bfloat16", "positions are held in bfloat16",
-               before(lambda q, k, /, *learned, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options)),
-               hint=INTEGERS),
+    _deviation("fire-positions-bfloat16", "positions are held in bfloat16", held("bfloat16", 0, 1), hint=INTEGERS),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from ..model import Case, Step
 from .shared.rotary import FAR, OFFSETS, UNSORTED
 from .tools.case import Make, sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, held, narrowed, option
 from .tools.forms import NONE, form_case
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
 from .tools.numbers import floats, reals, seed_of
@@ -162,8 +162,7 @@ DEVIATIONS = (
     Deviation("fope-mixes-bfloat16", "mixes are held in bfloat16",
               _mixes(lambda a, b: (narrowed("bfloat16")(a), narrowed("bfloat16")(b))), hint=KEEP_FLOAT32),
     _deviation("fope-positions-plus-1", "FoPE's positions are one too large", argument(1, lambda p: p + 1), hint=FROM_ZERO),
-    _deviation("fope-positions-bfloat16", "FoPE's positions are held in bfloat16", argument(1, narrowed("bfloat16")),
-               hint=INTEGERS),
+    _deviation("fope-positions-bfloat16", "FoPE's positions are held in bfloat16", held("bfloat16", 1), hint=INTEGERS),
     _deviation("fope-first-row", "row 0's positions are used for all of FoPE's rows",
                argument(1, lambda p: np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 else p), hint=EACH_ROW),
     _deviation("fope-base-10000", "FoPE's base is always 10000", option(base=always(10000.0)), hint=DEFAULT),

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
+from .tools.deviation import Function, Real, after, argument, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats, reals
@@ -105,8 +105,8 @@ DEVIATIONS = (
     _deviation("forgetting-first-row", "every row of the batch has the gates of the first",
                argument(0, lambda g: np.broadcast_to(g[:1], g.shape) if g.ndim > 2 else g),
                hint=BATCH_OF_SUMS),
-    _deviation("forgetting-gates-bfloat16", "gates are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
-    _sums("forgetting-sums-bfloat16", "cumulative sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
+    _deviation("forgetting-gates-bfloat16", "gates are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
+    _sums("forgetting-sums-bfloat16", "cumulative sums are held in bfloat16", held("bfloat16"),
           hint="Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."),
     _sums("forgetting-not-summed", "the gates are not summed", lambda f: lambda g, /: g, hint=GATES),
     _sums("forgetting-from-the-end", "gates are summed from the last token on",

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, always, argument, deviations_of, held, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -141,7 +141,7 @@ DEVIATIONS = (
                argument(1, lambda b: np.broadcast_to(2.0 ** np.arange(np.shape(b)[-1]), np.shape(b))), hint=BANDS),
     _deviation("fourier-coordinates-reversed", "coordinates are exchanged", argument(0, lambda x: x[..., ::-1]),
                hint=AXIS_ORDER),
-    _deviation("fourier-bfloat16", "coordinates are held in bfloat16", argument(0, narrowed("bfloat16")), hint=COORDINATES),
-    _deviation("fourier-bands-bfloat16", "bands are held in bfloat16", argument(1, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("fourier-bfloat16", "coordinates are held in bfloat16", held("bfloat16", 0), hint=COORDINATES),
+    _deviation("fourier-bands-bfloat16", "bands are held in bfloat16", held("bfloat16", 1), hint=KEEP_FLOAT32),
     _deviation("fourier-first-row", "the first point is used for all", argument(0, first_row), hint=EACH_ROW),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, Real, after, argument, before, deviations_of, held
 from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -134,6 +134,5 @@ DEVIATIONS = (
                argument(1, lambda t: t.reshape(t.shape[::-1]).T), hint=WEIGHT_CONVERTER),
     _deviation("graph-first-graph", "the first graph's distances are used for all", argument(0, lambda d: _first(d, 2)),
                hint="Each graph of a batch has distances of its own."),
-    _deviation("graph-bfloat16", "the table and the vectors are held in bfloat16",
-               before(lambda d, t, e, w, /: ((d, narrowed("bfloat16")(t), e, narrowed("bfloat16")(w)), {})), hint=KEEP_FLOAT32),
+    _deviation("graph-bfloat16", "the table and the vectors are held in bfloat16", held("bfloat16", 1, 3), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Real, after, argument, before, deviations_of, held
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats
@@ -123,11 +123,8 @@ DEVIATIONS = (
     _deviation("kerple-off-by-one", "distances are one too large on the left", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("kerple-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("kerple-positions-bfloat16", "positions are held in bfloat16",
-               before(lambda q, k, r1, r2, /, **options: ((*(narrowed("bfloat16")(p) for p in (q, k)), r1, r2), options)),
-               hint=INTEGERS),
-    _deviation("kerple-bfloat16", "the result is held in bfloat16",
-               lambda function: lambda *args, **options: narrowed("bfloat16")(function(*args, **options)), hint=KEEP_FLOAT32),
+    _deviation("kerple-positions-bfloat16", "positions are held in bfloat16", held("bfloat16", 0, 1), hint=INTEGERS),
+    _deviation("kerple-bfloat16", "the result is held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32),
     _logarithm("kerple-log-without-one", "the logarithm is of the rate times the distance, at least 1, without the one added",
                lambda f: lambda apart, rate, /: np.log(np.maximum(rate * apart, 1.0)), hint="ln(1 + r2 |r|): add 1 first."),
     _logarithm("kerple-rate-outside", "the rate multiplies the logarithm, not the distance",

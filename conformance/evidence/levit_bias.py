@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, argument, deviations_of, narrowed
+from .tools.deviation import Function, argument, deviations_of, held
 from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -90,7 +90,7 @@ DEVIATIONS = (
                argument(0, lambda t: t.T.reshape(t.shape)), hint=WEIGHT_CONVERTER),
     _deviation("levit-bias-first-head", "every head has the numbers of the first",
                argument(0, lambda t: np.broadcast_to(t[:1], t.shape)), hint="Each head has numbers of its own."),
-    _deviation("levit-bias-bfloat16", "the table is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("levit-bias-bfloat16", "the table is held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _of_offsets("levit-bias-unstrided", "queries are at cells 0, 1, 2, ... in place of multiples of the stride",
                 lambda f: lambda table, size, stride, /: np.abs(
                     np.arange(-(-size // stride))[:, None] - np.arange(size)), hint=EVERY),

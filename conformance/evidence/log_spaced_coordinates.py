@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Real, after, argument, deviations_of, narrowed, option
+from .tools.deviation import Real, after, argument, deviations_of, held, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, FRACTIONS, INTEGERS
 
@@ -78,7 +78,7 @@ DEVIATIONS = (
     _deviation("log-spaced-log2", "without a window the logarithm has base 2",
                after(lambda out, x, /, *, window, **rest: out / np.log(2.0) if window is None else out), hint=NATURAL),
     _deviation("log-spaced-truncated", "offsets are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),
-    _deviation("log-spaced-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16")), hint=INTEGERS),
+    _deviation("log-spaced-bfloat16", "offsets are held in bfloat16", held("bfloat16", 0), hint=INTEGERS),
     _of_logarithm("log-spaced-unsigned", "the sign is lost", after(lambda out, *args, **options: np.abs(out)),
                   hint="Multiply by the sign of the offset."),
     _of_logarithm("log-spaced-without-one", "the logarithm is of the absolute value, at least 1, without the one added",

@@ -8,7 +8,7 @@ from ..model import Case
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES, exchanged, first_row, learned, mixed_forms
 from .shared.rotary import TRIPLES
 from .tools.cotangents import gradient
-from .tools.deviation import Real, argument, deviations_of, narrowed
+from .tools.deviation import Real, argument, deviations_of, held
 from .tools.hints import ALL_AXES, EACH_HEAD, EACH_ROW, FROM_ZERO, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -72,6 +72,5 @@ DEVIATIONS = (
                hint=EACH_HEAD),
     _deviation("mixed-first-row", "the first row's positions are used for every row", argument(0, first_row), hint=EACH_ROW),
     _deviation("mixed-one-based", "cells are counted from one", argument(0, lambda p: p + 1), hint=FROM_ZERO),
-    _deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", argument(1, narrowed("bfloat16")),
-               hint=KEEP_FLOAT32),
+    _deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", held("bfloat16", 1), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Wrap, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Function, Wrap, always, argument, deviations_of, held, option
 from .tools.hints import BIAS_ADDED, BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -103,5 +103,5 @@ DEVIATIONS = (
     _deviation("peg-always-added", "x is always added", option(residual=always(True)), hint=BRANCH),
     _deviation("peg-never-added", "x is never added", option(residual=always(False)), hint=BRANCH),
     _deviation("peg-without-bias", "the bias is left out", argument(2, lambda b: 0 * b), hint=BIAS_ADDED),
-    _deviation("peg-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("peg-bfloat16", "the weights are held in bfloat16", held("bfloat16", 1), hint=KEEP_FLOAT32),
 )  # fmt: skip

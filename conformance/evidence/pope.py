@@ -10,7 +10,7 @@ from ..model import Case, Step
 from .shared.rotary import BASE, FAR, NEAR, OFFSETS, ROTATED_FORMS, UNSORTED
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Real, Wrap, after, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Real, Wrap, after, always, argument, deviations_of, held, narrowed, option
 from .tools.forms import form_case
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, IGNORED, INTEGERS, ORDER, ROUND_ONCE
 from .tools.numbers import floats, reals, seed_of
@@ -167,5 +167,5 @@ DEVIATIONS = (
     Deviation("pope-first-row", "row 0's positions are used for all of PoPE's rows",
               _places(lambda p: np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 else p), hint=EACH_ROW),
     _deviation("pope-base-10000", "PoPE's base is always 10000", option(base=always(10000.0)), hint=DEFAULT),
-    _deviation("pope-bfloat16", "PoPE's inputs are held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+    _deviation("pope-bfloat16", "PoPE's inputs are held in bfloat16", held("bfloat16", 0), hint=ROUND_ONCE),
 )  # fmt: skip

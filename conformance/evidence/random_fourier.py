@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.absolute import POINTS, THREE, first_row
 from .tools.case import cases_of
-from .tools.deviation import Real, after, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Real, after, always, argument, deviations_of, held, option
 from .tools.hints import BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32, ORDER, TWO_PI
 from .tools.numbers import reals
 
@@ -77,10 +77,8 @@ DEVIATIONS = (
     _deviation("random-fourier-transposed", "a square matrix is transposed",
                argument(1, lambda b: b.T if b.shape[0] == b.shape[1] else b),
                hint="Points are multiplied from the left: x B, not x B^T."),
-    _deviation("random-fourier-bfloat16", "the matrix is held in bfloat16", argument(1, narrowed("bfloat16")),
-               hint=KEEP_FLOAT32),
-    _deviation("random-fourier-points-bfloat16", "points are held in bfloat16", argument(0, narrowed("bfloat16")),
-               hint=COORDINATES),
+    _deviation("random-fourier-bfloat16", "the matrix is held in bfloat16", held("bfloat16", 1), hint=KEEP_FLOAT32),
+    _deviation("random-fourier-points-bfloat16", "points are held in bfloat16", held("bfloat16", 0), hint=COORDINATES),
     _deviation("random-fourier-unit-square", "points are taken for u where they are 2u - 1", argument(0, lambda x: 2 * x - 1),
                hint="SAM's class takes points from 0 to 1, this operation from -1 to 1."),
     _deviation("random-fourier-first-row", "the first point is used for all", argument(0, first_row), hint=EACH_ROW),

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, deviations_of, narrowed
+from .tools.deviation import Real, after, argument, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
@@ -122,5 +122,5 @@ DEVIATIONS = (
     _deviation("walk-first-graph", "every graph of the batch is the first",
                argument(0, lambda a: np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a),
                hint="Keep the axes of the batch in the product."),
-    _deviation("walk-bfloat16", "weights are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("walk-bfloat16", "weights are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .tools.deviation import Deviation, Function, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Function, after, always, argument, before, deviations_of, held, option
 from .tools.hints import BRANCH, DEFAULT, HEIGHT_WIDTH
 from .tools.numbers import reals
 
@@ -252,7 +252,7 @@ DEVIATIONS = (
     _deviation("resample-zeros", "cells outside the grid are read as 0", _padding("zeros"),
                hint="grid_sample has padding_mode='zeros' by default."),
     _deviation("resample-border", "cells outside the grid always repeat those at the border", _padding("border"), hint=BRANCH),
-    _deviation("resample-bfloat16", "the table is held in bfloat16", argument(0, narrowed("bfloat16")),
+    _deviation("resample-bfloat16", "the table is held in bfloat16", held("bfloat16", 0),
                hint="Interpolate in float32, as DINOv2 does."),
     _deviation("resample-antialias-smaller", "antialias acts only on axes that shrink", _only_smaller,
                hint="It has another cubic kernel."),

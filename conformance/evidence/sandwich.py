@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, argument, deviations_of, held, option
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 
@@ -110,8 +110,6 @@ DEVIATIONS = (
     _deviation("sandwich-off-by-one", "distances are one too large on the left", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("sandwich-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
-    _deviation("sandwich-positions-bfloat16", "positions are held in bfloat16",
-               before(lambda q, k, /, **options: (tuple(narrowed("bfloat16")(p) for p in (q, k)), options)), hint=INTEGERS),
-    _deviation("sandwich-bfloat16", "the result is held in bfloat16",
-               lambda f: lambda *a, **o: narrowed("bfloat16")(f(*a, **o)), hint=KEEP_FLOAT32),
+    _deviation("sandwich-positions-bfloat16", "positions are held in bfloat16", held("bfloat16", 0, 1), hint=INTEGERS),
+    _deviation("sandwich-bfloat16", "the result is held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, deviations_of, held, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
 
@@ -153,6 +153,6 @@ DEVIATIONS = (
     _deviation("sinusoid-unscaled", "the result is not scaled", option(scale=always(1.0)), hint=DEFAULT),
     _deviation("sinusoid-angle-scaled", "the scale multiplies positions, not the result", _angle_scaled,
                hint="Multiply sines and cosines, not the positions."),
-    _deviation("sinusoid-bfloat16", "the table is held in bfloat16", after(lambda t, *a, **o: narrowed("bfloat16")(t)),
-               hint=KEEP_FLOAT32, seen_in="keras-hub's compute_dtype"),
+    _deviation("sinusoid-bfloat16", "the table is held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32,
+               seen_in="keras-hub's compute_dtype"),
 )  # fmt: skip

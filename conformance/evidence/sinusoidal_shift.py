@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import after, always, argument, deviations_of, narrowed, option
+from .tools.deviation import after, always, argument, deviations_of, held, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, FRACTIONS, INTEGERS
 
@@ -53,7 +53,7 @@ DEVIATIONS = (
     _deviation("sinusoidal-shift-truncated", "offsets are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),
     _deviation("sinusoidal-shift-distance", "negative offsets lose their sign", argument(0, np.abs),
                hint="Offsets may be negative: look for an abs()."),
-    _deviation("sinusoidal-shift-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16")), hint=INTEGERS),
+    _deviation("sinusoidal-shift-bfloat16", "offsets are held in bfloat16", held("bfloat16", 0), hint=INTEGERS),
     _deviation("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k),
                hint="The offset does not reach the angles."),
 )  # fmt: skip

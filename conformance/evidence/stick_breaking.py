@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
+from .tools.deviation import Function, Real, after, deviations_of, held, narrowed
 from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
@@ -120,7 +120,7 @@ DEVIATIONS = (
                lambda f: lambda z, m, /: tuple(f(z, np.ones_like(m))), hint="A masked key leaves the whole stick: log 1 = 0."),
     _deviation("stick-no-remainder", "the remainder is 0", after(lambda out, *a: (out[0], 0 * out[1])),
                hint="Return 1 less the sum of the weights."),
-    _deviation("stick-logits-bfloat16", "logits are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("stick-logits-bfloat16", "logits are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _taken("stick-next-left-out", "the key right after does not count",
            lambda f: lambda taken, left, /: f(taken, np.concatenate([left[..., 1:], 0 * left[..., :1]], axis=-1)),
            hint=NEAREST),

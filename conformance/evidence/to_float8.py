@@ -9,7 +9,7 @@ from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, held, narrowed, option
 from .tools.hints import ROUND_ONCE
 from .tools.numbers import reals
 
@@ -256,7 +256,7 @@ DEVIATIONS = (
                    _stored(_through(dtype)), hint=ROUND_ONCE)
         for dtype in ("bfloat16", "float16")
     ),
-    _deviation("float8-rows-bfloat16", "numbers are held in bfloat16 before they are scaled",
-               argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
-    _deviation("float8-scale-bfloat16", "the scale is held in bfloat16", argument(1, narrowed("bfloat16")), hint=ROUND_ONCE),
+    _deviation("float8-rows-bfloat16", "numbers are held in bfloat16 before they are scaled", held("bfloat16", 0),
+               hint=ROUND_ONCE),
+    _deviation("float8-scale-bfloat16", "the scale is held in bfloat16", held("bfloat16", 1), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, held, narrowed, option
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, OWN_KEY, ROUND_ONCE, SIGN, TWO_SIDES, UNSCALED
 from .tools.numbers import reals
 
@@ -214,6 +214,6 @@ DEVIATIONS = (
                hint=UNSCALED),
     _deviation("xl-distance-scaled", "the term of distances alone is divided by sqrt(D)", _distance_scaled,
                hint="Both terms have the same scale."),
-    _deviation("xl-weight-bfloat16", "the weight is held in bfloat16", argument(2, narrowed("bfloat16")), hint=KEEP_FLOAT32),
-    _deviation("xl-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+    _deviation("xl-weight-bfloat16", "the weight is held in bfloat16", held("bfloat16", 2), hint=KEEP_FLOAT32),
+    _deviation("xl-queries-bfloat16", "queries are narrowed to bfloat16", held("bfloat16", 0), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, always, argument, deviations_of, narrowed, option
+from .tools.deviation import Function, always, argument, deviations_of, held, option
 from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -143,5 +143,5 @@ DEVIATIONS = (
                 hint="Offset 0 is in the middle of the rows."),
     _deviation("window-bias-reshaped", "the table is reshaped to (heads, rows) where it should be transposed",
                argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint=WEIGHT_CONVERTER),
-    _deviation("window-bias-bfloat16", "the table is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("window-bias-bfloat16", "the table is held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case, Step
 from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, ROLE, ROLES, UNSORTED
 from .tools.case import sequence
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, held, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
 
@@ -122,8 +122,7 @@ DEVIATIONS = (
     Deviation("xpos-powers-bfloat16", "the powers (p - c) / S are held in bfloat16",
               _powers(lambda pairs, powers, gamma: _zeta(pairs, gamma) ** narrowed("bfloat16")(powers)), hint=KEEP_FLOAT32,
               seen_in="rotary-embedding-torch 0.9.1"),
-    _deviation("xpos-scales-bfloat16", "scales are held in bfloat16", after(lambda out, *a, **o: narrowed("bfloat16")(out)),
-               hint=KEEP_FLOAT32, seen_in="rotary-embedding-torch 0.9.1"),
-    _deviation("xpos-scales-float16", "scales are held in float16", after(lambda out, *a, **o: narrowed("float16")(out)),
-               hint=KEEP_FLOAT32),
+    _deviation("xpos-scales-bfloat16", "scales are held in bfloat16", held("bfloat16"), hint=KEEP_FLOAT32,
+               seen_in="rotary-embedding-torch 0.9.1"),
+    _deviation("xpos-scales-float16", "scales are held in float16", held("float16"), hint=KEEP_FLOAT32),
 )  # fmt: skip

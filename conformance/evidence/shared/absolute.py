@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tools.deviation import Deviation, Real, argument, narrowed
+from ..tools.deviation import Deviation, Real, held
 from ..tools.hints import KEEP_FLOAT32
 
 FAR = (0, 1, 255, 257, 999, 2047, 2049, 4097, 65537, 1048575)
@@ -20,5 +20,5 @@ def first_row(x: Any) -> Real:
 
 DEVIATIONS = (
     Deviation("table-through-bfloat16", "the learned table is held in bfloat16",
-              {"learned": argument(1, narrowed("bfloat16")), "t5_rows": argument(0, narrowed("bfloat16"))}, hint=KEEP_FLOAT32),
+              {"learned": held("bfloat16", 1), "t5_rows": held("bfloat16", 0)}, hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from posref.spec import REGISTRY
 
 from ...model import Case, Step
 from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, narrowed, option
+from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, held, narrowed, option
 from ..tools.forms import form_case
 from ..tools.hints import (
     ARANGE,
@@ -302,8 +302,8 @@ DEVIATIONS = (
     Deviation("extension-scaled", "scores are divided by sqrt(D)",
               {"rotated_products": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}, hint=UNSCALED),
     Deviation("extension-heads-tiled", "key heads are tiled rather than repeated in blocks", _turned(_tiled), hint=HEAD_BLOCKS),
-    Deviation("extension-query-bfloat16", "queries are held in bfloat16",
-              {"rotated_products": argument(0, narrowed("bfloat16"))}, hint=ROUND_ONCE),
-    Deviation("extension-key-bfloat16", "keys are held in bfloat16", {"rotated_products": argument(1, narrowed("bfloat16"))},
+    Deviation("extension-query-bfloat16", "queries are held in bfloat16", {"rotated_products": held("bfloat16", 0)},
+              hint=ROUND_ONCE),
+    Deviation("extension-key-bfloat16", "keys are held in bfloat16", {"rotated_products": held("bfloat16", 1)},
               hint=ROUND_ONCE),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...model import Case, Step
 from ..tools.case import Make, Options
-from ..tools.deviation import Deviation, after, always, argument, narrowed, option
+from ..tools.deviation import Deviation, after, always, argument, held, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
 from .masks import counts, first_row, for_each, held_in
 
@@ -50,8 +50,7 @@ DEVIATIONS = (
     Deviation("factor-inverse", "queries are divided by the factor",
               for_each(FACTORS, after(lambda f, *a, **o: 1 / np.where(f == 0, 1.0, f))),
               hint="Queries are multiplied by the factor."),
-    Deviation("factor-bfloat16", "the factor is held in bfloat16",
-              for_each(ALL_FACTORS, after(lambda f, *a, **o: narrowed("bfloat16")(f))), hint=KEEP_FLOAT32,
+    Deviation("factor-bfloat16", "the factor is held in bfloat16", for_each(ALL_FACTORS, held("bfloat16")), hint=KEEP_FLOAT32,
               seen_in="transformers' Mistral Large 4"),
     Deviation("factor-positions-bfloat16", "positions are held in bfloat16",
               for_each(ALL_FACTORS, argument(0, held_in("bfloat16"))), hint=INTEGERS),

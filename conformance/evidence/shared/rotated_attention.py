@@ -10,7 +10,7 @@ from posref.types import Layout
 
 from ...model import Case
 from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Real, Wrap, always, argument, before, narrowed, option
+from ..tools.deviation import Deviation, Real, Wrap, always, before, held, narrowed, option
 from ..tools.forms import form_case
 from ..tools.hints import ARANGE, BRANCH, DEFAULT, EACH_ROW, FROM_ZERO, ROUND_ONCE
 from ..tools.numbers import reals
@@ -145,7 +145,6 @@ DEVIATIONS = (
               one_of="layout inside"),
     Deviation("inside-layout-interleaved", "layout is always 'interleaved'", _everywhere(option(layout=always("interleaved"))),
               hint=BRANCH, one_of="layout inside"),
-    Deviation("inside-input-bfloat16",
-              "values, the queries' rotated channels, or linear attention's keys are held in bfloat16",
-              _everywhere(argument(1, narrowed("bfloat16"))), hint=ROUND_ONCE),
+    Deviation("inside-input-bfloat16", "values, the queries' rotated channels, or linear attention's keys are held in bfloat16",
+              _everywhere(held("bfloat16", 1)), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -190,6 +190,14 @@ def narrowed(dtype: str) -> Callable[[Any], Any]:
     return lambda x: round_to(np.asarray(x, dtype=np.float64), dtype)
 
 
+def held(dtype: str, *places: int) -> Wrap:
+    """Return a wrap that holds some positional arguments in a narrower dtype; the result, where no place is named."""
+    narrow = narrowed(dtype)
+    if not places:
+        return after(lambda out, *args, **options: narrow(out))
+    return before(lambda *args, **options: (tuple(narrow(x) if n in places else x for n, x in enumerate(args)), options))
+
+
 def tf32(x: Any) -> Any:
     """Return numbers in TensorFloat-32, as tensor cores read float32: rounded to the nearest with 11 significant bits."""
     mantissa, exponent = np.frexp(np.asarray(x, dtype=np.float64))
