@@ -418,7 +418,7 @@ LINTED = {
     "not_json": ["message  {\n", "not valid JSON"],
     "changes_input": ["changed its input positions"],
 }
-QUICK_TO_LINT = ("only_unknown", "not_json")  # in a plain run too
+QUICK_TO_LINT = ("only_unknown", "crash")  # in a plain run too
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK_TO_LINT else pytest.param(n, marks=pytest.mark.thorough) for n in LINTED])
