@@ -468,15 +468,19 @@ def test_a_refusal_inside_a_stated_scope_is_selective() -> None:
 def test_a_wrong_answer_outside_the_stated_scope_is_said_to_be_outside() -> None:
     """Whoever states a scope and answers beyond it needs to know that he must refuse there."""
     states = {"alibi": {"form": ["distance"]}}
-    only = check(refusing(lambda _: False, op="alibi", wrong=lambda c: c.form != "distance", supports=states), op="alibi")
+    only = check(
+        refusing(lambda _: False, op="alibi", wrong=lambda c: c.form != "distance", supports=states), op="alibi", experiments=0
+    )
     text = only.operations[0].diagnosis["text"]
     assert text.startswith("all failing cases lie outside the scope that `supports` states, and must be refused"), text
-    both = check(refusing(lambda _: False, op="alibi", wrong=lambda c: c.heads > 2, supports=states), op="alibi")
+    both = check(refusing(lambda _: False, op="alibi", wrong=lambda c: c.heads > 2, supports=states), op="alibi", experiments=0)
     told = re.search(r"(\d+) of (\d+) failing cases lie outside", both.operations[0].diagnosis["text"])
     assert told
     assert 0 < int(told[1]) < int(told[2])
     inside = check(
-        refusing(lambda c: c.form != "distance", op="alibi", wrong=lambda c: c.heads > 2, supports=states), op="alibi"
+        refusing(lambda c: c.form != "distance", op="alibi", wrong=lambda c: c.heads > 2, supports=states),
+        op="alibi",
+        experiments=0,
     )
     assert "outside" not in inside.operations[0].diagnosis["text"]
 
