@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 SHARE = float(os.environ.get("POSREF_SHARE", "1"))  # conftest.py sets both, for all workers
-STARTS = random.Random(int(os.environ.get("POSREF_SEED", "0")))
+SEED = int(os.environ.get("POSREF_SEED", "0"))
+STARTS = random.Random(SEED)
 
 everything = pytest.mark.skipif(SHARE < 1, reason="judges all together of which this run has a share: --everything")
 
@@ -31,6 +32,12 @@ def _thorough(value: Any, single: bool) -> Any:
     if not hasattr(value, "marks"):
         value = pytest.param(value) if single else pytest.param(*value)
     return pytest.param(*value.values, id=value.id, marks=[*value.marks, pytest.mark.thorough])
+
+
+def in_turn(values: Iterable[Any]) -> list[Any]:
+    """Return values in an order by the seed of the run: of these `few` gives a plain run others each day."""
+    every = list(values)
+    return random.Random(SEED).sample(every, len(every))
 
 
 def share(values: Iterable[Any], part: float = 1.0) -> list[Any]:

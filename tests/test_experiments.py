@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sampling import few, share
+from sampling import few, in_turn
 
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
@@ -89,7 +89,7 @@ def refuted(trial: Experiment, cause: Cause, holds: Condition) -> int:
     return against
 
 
-@few(6, "seed", share(range(40)), ids=str)
+@few(3, "seed", in_turn(range(40)), ids=str)
 @pytest.mark.parametrize("kind", ["refused", "wrong"])
 def test_every_cause_that_is_told_is_true(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (op, words, holds), begun = drawn(seed, kind), list[Experiment]()
