@@ -35,6 +35,7 @@ SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # file
 SPLIT = 4  # parts of the test of every encoding that workers take
 LONGEST = (
     "test_every_encoding", "test_proof", "test_bounds", "test_site_pages", "test_from_config_transformers", "test_gradients",
+    "test_scope", "test_protocol", "test_diagnosis", "test_process",
     "test_reference_on_jax", "test_jax_jit", "test_reference_on_dask", "test_compilers", "test_pairs", "test_reuse",
     "test_config_parts_transformers", "test_adapter_helpers", "test_deviations", "test_defects", "test_benchmarks",
 )  # fmt: skip
