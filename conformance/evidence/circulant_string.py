@@ -1,5 +1,6 @@
 """Circulant-STRING: cases and known mistakes."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ AXES = (1, 1)
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 
-def _case(*args: Any, **options: Any) -> Case:
-    return lie_case("circulant_string", "coefficients", *args, **options)
+_case = partial(lie_case, "circulant_string", "coefficients")
 
 
 def cases() -> tuple[Case, ...]:

@@ -1,5 +1,6 @@
 """Lie rotational encoding (LieRE): cases and known mistakes."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ def begun(name: str, *shape: int) -> npt.NDArray[np.float64]:
     return np.asarray((floats(*shape, seed=seed_of(name), bits=20) + 4) * (25735 / 2**15))
 
 
-def _case(*args: Any, **options: Any) -> Case:
-    return lie_case("liere", "generators", *args, **options)
+_case = partial(lie_case, "liere", "generators")
 
 
 def cases() -> tuple[Case, ...]:
