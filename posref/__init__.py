@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.attention.attention_logits import attention_logits as attention_logits
     from posref.attention.stick_breaking import stick_breaking as stick_breaking
     from posref.attention.to_float8 import to_float8 as to_float8
+    from posref.attention.wall_logits import wall_logits as wall_logits
     from posref.attention.write_cache import write_cache as write_cache
     from posref.bias.alibi import alibi as alibi
     from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes

@@ -95,13 +95,18 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 def _scaled(scores: Array, bias: Array | None, /, *, q: Array, k: Array, scale: float | None) -> Array:
     """Return products of queries and keys times the scale, plus a bias."""
     work = scores.dtype
-    logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
+    logits = scaled(scores, q, scale)
     system = number_system(namespace(q))
     if system is not None and not system.holds_factors:
         # error bounds also cover the root of the scale on q and on k, as in PyTorch's math kernel
         root = sqrt(1 / sqrt(q.shape[-1]) if scale is None else abs(scale))
         logits = system.either(logits, lambda: products("attention_logits", cast(q, work) * root, cast(k, work) * root))
     return logits if bias is None else logits + cast(bias, work)
+
+
+def scaled(scores: Array, q: Array, scale: float | None) -> Array:
+    """Return products of queries and keys times the scale, or over the root of the size of a head."""
+    return scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, scores.dtype)) if scale is None else scores * float(scale)
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:

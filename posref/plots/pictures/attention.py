@@ -84,3 +84,19 @@ def to_float8(asked: Asked) -> Chart:
         options = {"format": name, "direction": "divide"}
         series[name] = (x, call(asked, options, x=x[:, None, None], scale=np.ones(1))[0][:, 0, 0])
     return lines(asked, "x / scale", "stored", series)
+
+
+def _falls_geometrically(chart: Lines) -> bool:
+    decays = [y[1:] / y[:-1] for _, y in chart.series.values()]
+    return all(same(decay, value, 23) for decay, value in zip(decays, (0.95, 0.8, 0.5), strict=True))
+
+
+@picture(_falls_geometrically)
+def wall_logits(asked: Asked) -> Chart:
+    """With a constant decay the logit of equal queries and keys falls by that factor for every token between them."""
+    ones = np.ones((24, 4))
+    series = {}
+    for decay in (0.95, 0.8, 0.5):
+        logits = call(asked, {"scale": 0.25}, q=ones[:1], k=ones, log_decay=np.log(decay) * ones)[0]
+        series[f"decay {decay:g}"] = (np.arange(24), logits[0, ::-1])
+    return lines(asked, "query - key (tokens)", "logit", series, log_y=True)
