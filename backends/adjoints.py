@@ -243,6 +243,11 @@ class Adjoints(NumberSystem):
             return b()
         return self._node(self.base.either(self._plain(a), lambda: self._plain(b())), (a, lambda g: g))
 
+    def without(self, x: Array, w: Array, strength: Array, changed: Array) -> Array:
+        """Return `changed`, x - strength (x . w) w, through which cotangents go as it is computed."""
+        found = self.base.without(self._plain(x), self._plain(w), self._plain(strength), self._plain(changed))
+        return self._node(found, (changed, lambda g: g))
+
     def cayley(self, x: Array, found: Array) -> Array:
         """Return the Cayley transforms `found` of skew-symmetric matrices."""
         value = self._plain(x)

@@ -451,6 +451,23 @@ class Bounds(NumberSystem):
         own = ROUNDOFFS["Cayley transform, times n^2 (1 + |S|^2)^(3/2)"].units * self._unit(x.dtype) * grown
         return np.where(size == 0, 0.0, np.minimum(own, 2.0) + self.accuracy.floor)
 
+    def without(self, x: Array, w: Array, strength: Array, changed: Array) -> Array:
+        """
+        Return `changed`, x - strength (x . w) w along the last axis, with the same bound in every component: that of a norm.
+
+        So must the bound of x be, unless it is 0: a long chain of such steps neither rotates nor grows a norm, while bounds of
+        components would grow at each. If b is the strength, the matrix has the norm N = max(1, |1 - b |w|^2|). The products and
+        sums of n components add (n + 2) u b |w|^2 |x|, and the difference u N |x|.
+        """
+        (value, error, _), n = x.parts, x.shape[-1]
+        stretch = strength.parts[0] * np.sum(w.parts[0] ** 2, axis=-1, keepdims=True)
+        off = np.max(error, axis=-1, keepdims=True, initial=0.0)
+        size = np.sqrt(np.sum(value**2, axis=-1, keepdims=True)) + off
+        grown = np.maximum(1.0, np.abs(1 - stretch))
+        own = self._unit(changed.dtype) * ((n + 2) * np.abs(stretch) + grown) * size + self.accuracy.floor
+        bound = np.where(stretch == 0, off, grown * off + own)
+        return self.array(changed.parts[0], np.broadcast_to(bound, changed.shape), changed.dtype)
+
     def skew_exponential(self, x: Array) -> Array:
         """
         Return the exponentials of skew-symmetric matrices in the class's working dtype, exact only at 0.

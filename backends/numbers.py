@@ -357,6 +357,10 @@ class NumberSystem(ABC):
         """Return `x`, which code computes before it is used: no later factor is multiplied into its terms."""
         return x
 
+    def without(self, x: Array, w: Array, strength: Array, changed: Array) -> Array:
+        """Return `changed`, x - strength (x . w) w along the last axis."""
+        return changed
+
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product of the last two axes."""
         return self.sum(self.multiply(a[..., :, :, None], b[..., None, :, :]), axis=-2)

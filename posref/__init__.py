@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.absolute.weight_norm import weight_norm as weight_norm
     from posref.attention.attention import attention as attention
     from posref.attention.attention_logits import attention_logits as attention_logits
+    from posref.attention.path_logits import path_logits as path_logits
     from posref.attention.stick_breaking import stick_breaking as stick_breaking
     from posref.attention.to_float8 import to_float8 as to_float8
     from posref.attention.wall_logits import wall_logits as wall_logits

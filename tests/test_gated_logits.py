@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import posref
+from posref.backends.bounds import Bounds
+from posref.backends.roundoffs import CLASSES
 
 
 def made(*shape: int, phase: float) -> Any:
@@ -60,8 +62,9 @@ def test_wall_logits_give_the_outputs_of_their_authors_code(form: str) -> None:
 
 
 def test_wall_logits_equal_rows_of_their_authors_code() -> None:
-    rows = [[-0.0814624, 0.0594319, 0.1949812, -0.7860592, 0.5899389], [0.0381043, -0.0957397, -0.0089408, 0.3600165, -0.9309537]]
-    np.testing.assert_allclose(posref.wall_logits(Q, K, DECAY)[:, 4], rows, rtol=0, atol=1e-7)
+    first = (-0.0814624, 0.0594319, 0.1949812, -0.7860592, 0.5899389)
+    second = (0.0381043, -0.0957397, -0.0089408, 0.3600165, -0.9309537)
+    np.testing.assert_allclose(posref.wall_logits(Q, K, DECAY)[:, 4], (first, second), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("decay", [0.2, 0.05, 0.01])
@@ -84,3 +87,50 @@ def test_the_first_tokens_decay_never_matters() -> None:
     other = DECAY.copy()
     other[:, 0] = -5.0
     np.testing.assert_allclose(posref.wall_logits(Q, K, DECAY), posref.wall_logits(Q, K, other), rtol=1e-13, atol=1e-16)
+
+
+W = heads_first(made(5, 1, 3, phase=3.0))
+W = W / np.linalg.norm(W, axis=-1, keepdims=True)
+BETA = 2 / (1 + np.exp(-made(5, 1, phase=4.0))).T
+
+
+def test_path_logits_equal_rows_of_their_authors_code() -> None:
+    first = (-0.0112045, 0.099748, -0.2258175, -0.3805892, 1.0218041)
+    second = (0.0530415, -0.0892446, 0.0444821, 1.1178554, -1.612459)
+    np.testing.assert_allclose(posref.path_logits(Q, K, W, BETA, scale=1.0)[:, 4], (first, second), rtol=0, atol=2e-7)
+
+
+def test_path_logits_give_the_outputs_of_their_authors_code() -> None:
+    logits = posref.path_logits(Q, K, W, BETA)
+    np.testing.assert_allclose(last_output(logits), (-0.1454485, -0.286442, -0.2927175), rtol=0, atol=2e-7)
+    gated = logits + posref.forgetting_bias(GATES, queries=5) / np.sqrt(3)  # that code scales the gate too
+    np.testing.assert_allclose(last_output(gated), (-0.4128509, -0.5598261, -0.4435064), rtol=0, atol=2e-7)
+
+
+def test_reflections_in_turn_are_a_rotation() -> None:
+    angle, q, k = 0.3, made(9, 2, phase=0.3), made(9, 2, phase=1.1)
+    w = np.asarray([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])[np.arange(9) % 2]
+    even = np.arange(0, 9, 2)
+    logits = posref.path_logits(q, k, w, np.full(9, 2.0), scale=1.0)[-1, even]
+    table = posref.rope_table(np.arange(5), np.asarray([2 * angle]))
+    queries, keys = (posref.apply_rope(x[even], *table, layout="half") for x in (q, k))
+    np.testing.assert_allclose(logits, keys @ queries[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("width", [2, 16])
+def test_bounds_of_a_long_chain_are_those_of_norms(width: int) -> None:
+    tokens = 256
+    w = made(tokens, width, phase=0.7) * np.cos(np.arange(width) + np.arange(tokens)[:, None] ** 2)
+    w = np.float64(np.float32(w / np.linalg.norm(w, axis=-1, keepdims=True)))
+    beta = np.float64(np.float32(1 + made(tokens, phase=2.0)))
+    q, k = (np.float64(np.float32(made(n, width, phase=1.0))) for n in (1, tokens))
+    system = Bounds(CLASSES["angle32"])
+    _, bound, _ = posref.path_logits(*(system.asarray(x, dtype=system.float64) for x in (q, k, w, beta))).parts
+    exact = posref.path_logits(q, k, w, beta)
+    carried = k.astype(np.float32)
+    for t in range(tokens):
+        part = np.float32(beta[t]) * (carried[:t] @ w[t].astype(np.float32))
+        carried[:t] -= part[:, None] * w[t].astype(np.float32)
+    off = np.abs(carried @ q[0].astype(np.float32) / np.sqrt(np.float32(width)) - exact[0])
+    assert np.all(off <= bound[0])
+    assert np.max(bound) <= tokens * (width + 4) * 2**-24 * 4 * width

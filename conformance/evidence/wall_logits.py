@@ -38,7 +38,7 @@ def cases() -> tuple[Case, ...]:
         _case("24-bits", bits=24, G=2, g=2),
         _case("whole", Q=5, K=5, comment="a first token sees itself alone"),
         _case("64-channels", Q=2, K=6, D=64, g=3, comment="as a head of the released layer"),
-        _case("near-one", {}, {"log_decay": np.full((2, 7, 6), -11 * 2.0**-15)}, "decays as they are initialized", Q=2, K=7, G=1),
+        _case("near-one", {}, {"log_decay": np.full((2, 7, 6), -11 * 2.0**-15)}, "as they are initialized", Q=2, K=7, G=1),
         _case("zero-decay", {}, {"log_decay": np.zeros((2, 5, 6))}, "plain attention", Q=2, K=5, G=1),
         _case("strong/40-keys", {}, {"log_decay": strong}, "a chunk decays by more than float32 holds", Q=40, K=40, G=1, g=1),
         _case("strong/33-keys", {}, {"log_decay": strong[:, :33]}, "in a decode step too", Q=3, K=33, G=1, g=1),
@@ -55,7 +55,8 @@ def cases() -> tuple[Case, ...]:
         _case("24-bits", kind="vjp", bits=24, Q=2, K=3, D=2, G=1, g=2),
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),
         _case("one-key", kind="vjp", Q=1, K=1, D=3, G=1),
-        _case("refused/key-heads", {}, {"log_decay": -np.ones((2, 5, 6))}, "decays belong to query heads", G=2, g=2, kind="reject"),
+        _case("refused/key-heads", {}, {"log_decay": -np.ones((2, 5, 6))}, "decays belong to query heads", G=2, g=2,
+              kind="reject"),
         _case("refused/more-queries", {}, {"log_decay": -np.ones((2, 3, 6))}, "a query without a token", G=1, Q=4, K=3,
               kind="reject"),
     )  # fmt: skip
@@ -91,6 +92,11 @@ def _added(function: Function) -> Function:
         return np.where(np.tri(queries, keys, keys - queries, dtype=bool), plain + bias, 0.0)
 
     return deviating
+
+
+def _exclusive(of_query: Real, sums: Real, log_decay: Real) -> Real:
+    own = log_decay[..., sums.shape[-2] - of_query.shape[-3] :, None, :]
+    return of_query - own - sums + log_decay[..., None, :, :]
 
 
 def _clipped(of_query: Real, sums: Real, log_decay: Real) -> Real:
@@ -133,9 +139,7 @@ DEVIATIONS = (
                _power(lambda query, sums, _: sums - query), hint=SIGN),
     _deviation("wall-key-decay", "the key's own decay counts too",
                _power(lambda query, sums, g: query - sums + g[..., None, :, :]), hint=BETWEEN),
-    _deviation("wall-exclusive", "the key's own decay counts, and the query's does not",
-               _power(lambda query, sums, g: query - g[..., g.shape[-2] - query.shape[-3] :, None, :] - sums + g[..., None, :, :]),
-               hint=BETWEEN),
+    _deviation("wall-exclusive", "the key's own decay counts, and the query's does not", _power(_exclusive), hint=BETWEEN),
     _deviation("wall-query-arange", "queries are the first tokens, not the last",
                _power(lambda query, sums, _: np.swapaxes(sums, -2, -3)[..., : query.shape[-3], :, :] - sums), hint=LAST),
     _deviation("wall-base-2", "natural logarithms are taken as powers of 2",

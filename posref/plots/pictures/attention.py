@@ -100,3 +100,22 @@ def wall_logits(asked: Asked) -> Chart:
         logits = call(asked, {"scale": 0.25}, q=ones[:1], k=ones, log_decay=np.log(decay) * ones)[0]
         series[f"decay {decay:g}"] = (np.arange(24), logits[0, ::-1])
     return lines(asked, "query - key (tokens)", "logit", series, log_y=True)
+
+
+def _as_a_rotation(chart: Lines) -> bool:
+    (distance, reflected), (_, rotated) = chart.series.values()
+    return bool(distance[-1] == 46) and same(reflected, rotated, 64) and same(rotated[0], 1.0)
+
+
+@picture(_as_a_rotation)
+def path_logits(asked: Asked) -> Chart:
+    """Reflections along two directions in turn rotate by twice their angle for every two tokens, as RoPE rotates."""
+    angle, last = 0.1, TOKENS - 1
+    directions = np.asarray([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])[np.arange(TOKENS) % 2]
+    key = np.broadcast_to([1.0, 0.0], (TOKENS, 2))
+    found = call(asked, {"scale": 1.0}, q=key[:1], k=key, w=directions, beta=np.full(TOKENS, 2.0))[0]
+    distance = np.arange(0, TOKENS, 2)
+    return lines(asked, "query - key (tokens)", "logit", {
+        "reflections": (distance, found[0, last - distance]),
+        "a rotation": (distance, np.cos(distance * angle)),
+    })  # fmt: skip
