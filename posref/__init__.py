@@ -57,9 +57,11 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.bias.levit_bias import levit_bias as levit_bias
     from posref.bias.log_spaced_coordinates import log_spaced_coordinates as log_spaced_coordinates
     from posref.bias.residue_bins import residue_bins as residue_bins
+    from posref.bias.row_forgetting_bias import row_forgetting_bias as row_forgetting_bias
     from posref.bias.sandwich import sandwich as sandwich
     from posref.bias.t5_bias import t5_bias as t5_bias
     from posref.bias.t5_buckets import t5_buckets as t5_buckets
+    from posref.bias.tupe_bias import tupe_bias as tupe_bias
     from posref.bias.window_bias import window_bias as window_bias
     from posref.configs import mrope_from_config as mrope_from_config
     from posref.configs import rope_from_config as rope_from_config

@@ -134,3 +134,25 @@ def test_bounds_of_a_long_chain_are_those_of_norms(width: int) -> None:
     off = np.abs(carried @ q[0].astype(np.float32) / np.sqrt(np.float32(width)) - exact[0])
     assert np.all(off <= bound[0])
     assert np.max(bound) <= tokens * (width + 4) * 2**-24 * 4 * width
+
+
+def test_row_forgetting_bias_equals_its_authors_code() -> None:
+    p = made(4, 6, 8, phase=2.0)[0]
+    normed = p / np.sqrt((p**2).mean(axis=-1, keepdims=True))
+    rotated = posref.apply_rope(normed, *posref.rope_table(-np.arange(6), np.ones(4)), layout="half")
+    gates = posref.alibi_slopes(4)[0] * log_sigmoid(p @ rotated.T / 8)
+    bias = posref.row_forgetting_bias(gates[None], counted="query")[0]
+    np.testing.assert_allclose(bias[5], (-0.9439088, -0.7129982, -0.5354962, -0.3504122, -0.1501399, 0), rtol=0, atol=1e-6)
+
+
+def test_rows_of_equal_gates_give_the_bias_of_forgetting_attention() -> None:
+    gates = np.broadcast_to(GATES[:, None, :], (2, 5, 5))
+    bias = posref.row_forgetting_bias(gates, counted="query")
+    np.testing.assert_allclose(bias, np.tril(posref.forgetting_bias(GATES, queries=5)), rtol=1e-12, atol=1e-15)
+
+
+def test_tupe_bias_equals_its_authors_code() -> None:
+    p_q, p_k = made(5, 2, phase=0.3), made(5, 2, phase=1.1)
+    bias = posref.tupe_bias(p_q, p_k, cls=True)
+    np.testing.assert_allclose(bias[0], np.full(4, 0.5414172), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(bias[1], (0.2770271, 0.2897000, 0.0681782, -0.2665239), rtol=0, atol=1e-7)

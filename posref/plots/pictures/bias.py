@@ -306,3 +306,35 @@ def levit_bias(asked: Asked) -> Chart:
     table = -np.hypot(rows, 2.0 * columns)[None, :]
     found = call(asked, {"height": 5, "width": 5, "stride": 1}, table=table)[0][0]
     return heat(asked, "column of the key", "row of the key", found[12].reshape(5, 5), "bias (logits)", square=True)
+
+
+def _each_row_forgets(chart: Map) -> bool:
+    last = [np.flatnonzero(np.diff(row[: query + 1]) > 1).tolist() for query, row in enumerate(chart.values)]
+    return all(steps == [query // 2 - 1] for query, steps in enumerate(last) if query >= 4)
+
+
+@picture(_each_row_forgets)
+def row_forgetting_bias(asked: Asked) -> Chart:
+    """Each query has gates of its own: here it forgets what came before the middle of its text."""
+    gates = np.full((TOKENS, TOKENS), -0.02)
+    gates[np.arange(TOKENS), np.arange(TOKENS) // 2] = -3.0
+    found = call(asked, {"counted": "query"}, log_gates=gates[None])[0][0]
+    shown = np.where(np.tri(TOKENS, dtype=bool), found, math.nan)
+    return heat(asked, "key", "query", shown, "bias (logits)", square=True)
+
+
+def _class_token_apart(chart: Map) -> bool:
+    values = chart.values
+    return bool((values[0] == -1).all() and (values[1:, 0] == 1).all()) and toeplitz(values[1:, 1:])
+
+
+@picture(_class_token_apart)
+def tupe_bias(asked: Asked) -> Chart:
+    """The class token has a number for its row and one for its column; for the others the bias falls with the distance."""
+    angles = np.arange(TOKENS + 1)[:, None] * np.geomspace(1, 0.02, 16)
+    waves = np.concatenate([np.cos(angles), np.sin(angles)], axis=-1) * 2**-0.5
+    queries, keys = waves.copy(), waves.copy()
+    queries[:2] = keys[:2] = 0.0
+    queries[:2, 0], keys[:2, 0] = (-8.0, 8.0), 1.0
+    found = call(asked, {"cls": True}, p_q=queries[None], p_k=keys[None])[0][0]
+    return heat(asked, "key", "query", found, "bias (logits)", square=True)
