@@ -270,7 +270,9 @@ def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> i
         refuse(f"metadata of {name!r} must have {name}.rope.dimension_count, since only a part of a head rotates; got none.")
     if metadata.get(f"{name}.attention.key_length") is not None:
         return even(integer((f"{name}.attention.key_length",), metadata))
-    heads = max(by_layer(metadata, f"{name}.attention.head_count"))
+    heads, *_ = by_layer(metadata, f"{name}.attention.head_count")  # those of the first layer
+    if heads < 1:
+        refuse(f"metadata of {name!r} must have {name}.attention.key_length, since its first layer has no heads; got none.")
     return even(integer((f"{name}.embedding_length",), metadata) // heads)
 
 

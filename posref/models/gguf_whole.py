@@ -46,7 +46,6 @@ ALIBI = ("bloom", "jina-bert-v2", "refact")
 LEARNED = ("bert", "gpt2", "starcoder")
 T5 = {"t5": ("encoder", "decoder"), "t5encoder": ("encoder",)}
 BAICHUAN = {32: "rope", 40: "alibi"}  # layers of Baichuan 7B and 13B
-BIAS = "attention.max_alibi_bias"
 MOST = 10_000  # layers
 
 
@@ -118,11 +117,12 @@ def _text(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) 
         return [None]
     if name in ALIBI or kind == "alibi":
         return [_alibi(metadata, name, 8.0)]
+    key = f"{name}.attention.max_alibi_bias"
     if name == "jais":
-        largest = number(BIAS, (f"{name}.{BIAS}",), metadata, {f"{name}.{BIAS}": 0.0}, low=0)
+        largest = number(key, (key,), metadata, {key: 0.0}, low=0)
         return [_alibi(metadata, name, largest) if largest else None]
     if name == "mpt":
-        largest = number(BIAS, (f"{name}.{BIAS}",), metadata, low=0)
+        largest = number(key, (key,), metadata, low=0)
         return [_alibi(metadata, name, largest) if largest else Entry("learned", {"offset": 0})]
     if name in LEARNED:
         return [Entry("learned", {"offset": 0})]

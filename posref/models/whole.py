@@ -129,7 +129,8 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
                 inner = _components(part, f"{where}[{key!r}]")
             found |= _named(key, inner, table, part["model_type"], where)
     config = {**completed(config, model), "model_type": table[model].get("like", model)}
-    found = {name: entries for name, entries in found.items() if name not in known.get("without", ())}
+    left_out = known.get("without", ())
+    found = {name: entries for name, entries in found.items() if name.removesuffix(" scale") not in left_out}
     silent = {} if first(DICTS, config) is not None else known.get("rope", {}).get("silent", {})
     defaults = {**{f"rope_parameters.{name}": value for name, value in silent.items()}, **known.get("defaults", {})}
     _check_words(known.get("rows", ()), config, defaults, where)
