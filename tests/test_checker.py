@@ -180,7 +180,7 @@ def test_raising_without_keys_is_outside_in_a_sentence() -> None:
             raise ValueError(msg)
         return posref.stick_breaking(logits, mask)
 
-    report = check_call(stick_breaking, op="stick_breaking")
+    report = check_call(stick_breaking, op="stick_breaking", experiments=500)
     assert report.conformant
     assert "keys of 1 or more [2" in report.scopes[0].line
 

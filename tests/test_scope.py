@@ -182,7 +182,7 @@ def test_coordinates_that_must_be_equal_are_named() -> None:
     report = check(refusing(lambda c: np.any(np.asarray(c.positions) != c.positions[:1]), op="mrope"), op="mrope")
     assert report.verdict == "conformant in its scope"
     [scope] = report.scopes
-    assert f": the same coordinate along every axis [{scope.asked - scope.answered}]" in scope.line
+    assert f": the same coordinate along every axis [{scope.asked - scope.answered}, " in scope.line
 
 
 def test_a_ramp_that_begins_where_it_ends_may_be_refused() -> None:
@@ -258,7 +258,7 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
         ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
         ("conv_positions", lambda c: c.weight.shape[-1] % 2, "taps a multiple of 2"),
         ("timestep", lambda c: c.dim % 2, "dim a multiple of 2"),
-        ("learned", lambda c: c.positions.ndim != 2, "leading axes of 1 alone ["),
+        ("learned", lambda c: c.positions.ndim != 2, "1 leading axis alone ["),
         ("resample", lambda c: len(set(c.old_size)) > 1 or c.prefix != 1, "a square table"),
         ("fourier", lambda c: c.bands.ndim > 1 or any(c.bands != 2.0 ** np.arange(len(c.bands))), "bands powers of two"),
         ("xpos", lambda c: c.rotary_dim not in (None, c.x.shape[-1] // 2), "all of the head rotated, or half"),
@@ -302,13 +302,13 @@ def test_an_option_and_a_list_with_a_1_are_two_properties() -> None:
 # ---- too little -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("refuses", "reason"),
-    [(lambda c: c.x.size, "no case that has values passed"), (lambda c: True, "all 277 cases are refused: not offered")],
+    [(lambda c: c.x.size, "no case that has values passed"), (lambda c: True, r"all \d+ cases are refused: not offered")],
     ids=["empty arrays alone", "everything"],
 )
 def test_what_answers_no_value_is_not_conformant(refuses: Condition, reason: str) -> None:
     report = check(refusing(refuses), op="rope")
     assert report.verdict == "not conformant"
-    assert report.operations[0].reason == reason
+    assert re.fullmatch(reason, report.operations[0].reason)
 
 
 def test_a_function_that_cannot_answer_a_passed_case_has_failed_it() -> None:
@@ -706,8 +706,9 @@ def test_what_the_library_lacks_is_said_once() -> None:
 
 def test_an_operation_that_answers_every_case_has_no_line() -> None:
     scope = {"op": "t5_bias", "answered": 3, "asked": 3, "library": 0, "limits": [], "wrong": ["a limit that is none"]}
-    assert summaries.scope_lines({"scopes": [scope]}) == []
-    assert summaries.scope_lines({"scopes": [scope | {"answered": 2}]}) == ["scope of t5_bias: 2 of 3 cases"]
+    told = {"operations": [{"op": "t5_bias", "counts": {"pass": 3}}]}
+    assert summaries.scope_lines(told | {"scopes": [scope]}) == []
+    assert summaries.scope_lines(told | {"scopes": [scope | {"answered": 2}]}) == ["scope of t5_bias: 2 of 3 cases"]
 
 
 def test_one_case_is_no_scope_unless_it_is_stated() -> None:

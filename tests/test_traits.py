@@ -61,7 +61,7 @@ def test_the_trait_of_single_calls_is_told_and_their_sequences_are_counted() -> 
 
 def test_a_result_of_another_shape_is_told() -> None:
     text = told(lambda positions, /: posref.packed_documents(positions)[..., :-1], "packed_documents")
-    assert "gave no values to compare: out must have shape " in text
+    assert "gave values to compare: out must have shape " in text
 
 
 def test_integers_and_masks_have_no_class_and_no_error() -> None:
