@@ -122,7 +122,8 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     causes = [essential(cause) for cause in whole]
     holding = {id(cause): full.holds for cause, full in zip(causes, whole, strict=True)}
     found = []
-    for restriction, several in [*_of_positions(trial.op, causes), *((_restriction(trial, c), [c]) for c in causes)]:
+    last = all(are_lengths(call) for one in passed for call in one.case.calls)
+    for restriction, several in [*_of_positions(trial.op, causes, last=last), *((_restriction(trial, c), [c]) for c in causes)]:
         own = [cause for cause in several if any(cause is left for left in causes)]
         if own:
             causes = [cause for cause in causes if not any(cause is one for one in own)]
@@ -169,14 +170,14 @@ def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
 
 
 # ---- causes as axes of `supports` -------------------------------------------------------------------------------------------
-def _of_positions(op: str, causes: Sequence[Cause]) -> list[tuple[Restriction, list[Cause]]]:
-    """Return the form of positions that is taken, told at once, with the causes that it stands for."""
+def _of_positions(op: str, causes: Sequence[Cause], *, last: bool) -> list[tuple[Restriction, list[Cause]]]:
+    """Return the form of positions that is taken, with the causes that it stands for; `last` if all answered queries are so."""
     own = [cause for cause in causes if {*cause.features} <= {*PLACES, "size Q", "size K"} and {*cause.features} != {"rows"}]
     forms = {value for cause in own if cause.features == ("form",) for value in cause.shows.get("form", ())}
     rules = [rule for cause in own for rule in cause.rules if rule.quantity == "smallest position"]
     zero = any(rule.kind in ("other", "least") and rule.holds({rule.quantity: 1}) for rule in rules)
     zero = zero or any(cause.features == ("start",) and cause.lacks.get("start") == [0] for cause in own)
-    last = any(cause.lacks.get("queries") == ["last"] for cause in own)
+    last = last and any(cause.lacks.get("queries") == ["last"] for cause in own)
     consecutive = "gaps" in forms and (zero or "unsorted" in forms)
     level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3
     if level == 3 or (last and level):
@@ -188,10 +189,12 @@ def _of_positions(op: str, causes: Sequence[Cause]) -> list[tuple[Restriction, l
 
 
 def _is_told(cause: Cause, level: int, *, last: bool) -> bool:
-    """Return whether a form of positions says what a cause does."""
+    """Return whether a form of positions says what a cause does, or answered calls speak against it."""
     if cause.features == ("form",):
         return cause.shows.get("form") != ["fractional"]
-    return (level == 0 and cause.features == ("start",)) or (last and "queries" in cause.features)
+    if "queries" in cause.features and (last or cause.lacks.get("queries") == ["last"]):
+        return True
+    return level == 0 and cause.features == ("start",)
 
 
 def _restriction(trial: Experiment, cause: Cause) -> Restriction:

@@ -27,9 +27,9 @@ from ..experiments.cause_wording import sentence
 from ..experiments.records import Features, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
-from ..traits import Traits, defaults, in_dtype, main_array, traits_of
+from ..traits import Traits, are_lengths, defaults, in_dtype, main_array, traits_of
 from . import scope_statement
-from .learned_scope import Trials
+from .learned_scope import LAST, Trials
 from .scope import BOUNDS, ENOUGH, TOKENS_FIRST, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 from .summary import call_in_words
@@ -129,7 +129,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
     left = [one for one in left if one not in degenerate]
     if degenerate:  # such calls never decide
-        text = "arrays with elements alone, where nothing else explains it"
+        text = "arrays with elements alone"
         restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [
@@ -204,6 +204,8 @@ def _reason(
             return False
         if any(one.axis == (TOKENS_FIRST,) for one in restrictions):
             return False  # no call is made that has them
+        if any(one.text.endswith(LAST) for one in restrictions) and not are_lengths(call):
+            return False
         if stated is not None:
             case = replace(every[0].case, kind="value", form=record.get("memory", ""), calls=(call,))
             return is_inside(stated, traits_of(case, trial.asker.dtype))
