@@ -12,7 +12,7 @@ from sampling import few
 import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
-from posref.conformance.adapters import counted, flat_tokens, from_table, hf_parameters, only_package
+from posref.conformance.adapters import counted, flat_tokens, from_table, hf_parameters, only_package, queries_and_keys
 from posref.conformance.commands.target_command import KINDS
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKFixed, Proportional, YaRN
 
@@ -47,6 +47,22 @@ def test_rows_are_tokens_and_back(asarray, shape) -> None:
     assert tuple(tokens.shape) == (int(np.prod(shape[:-1])), 1, shape[-1])
     assert where.tolist() == np.broadcast_to(np.asarray(positions), shape[:-1]).ravel().tolist()
     assert np.array_equal(np.asarray(back(tokens)), np.asarray(x))
+
+
+@pytest.mark.parametrize("asarray", [np.asarray, torch.asarray])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 8), (5, 8), (8,), (2, 0, 8), (3, 0)])
+def test_rows_are_queries_and_keys_in_turn_and_back(asarray, shape) -> None:
+    x = asarray(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+    count, size = int(np.prod(shape[:-1])), shape[-1]
+    q, k, back = queries_and_keys(x)
+    assert (tuple(q.shape), tuple(k.shape)) == ((count, 4, size), (count, 2, size))
+    assert np.array_equal(np.asarray(back(q, k)), np.asarray(x))
+    flat = back(q.reshape(count, 4 * size), k.reshape(count, 2 * size))
+    assert np.array_equal(np.asarray(flat), np.asarray(x))
+    rows, heads = np.asarray(x).reshape(count, size), np.concatenate((np.asarray(q), np.asarray(k)), axis=1)
+    for row in range(count if count > 1 else 0):
+        mine = 3 - row // 2 % 4 if row % 2 == 0 else 5 - row // 2 % 2
+        assert [np.array_equal(head, rows[row]) for head in heads[row]] == [head == mine for head in range(6)] or not size
 
 
 @pytest.mark.parametrize("asarray", [np.asarray, torch.asarray])

@@ -16,6 +16,7 @@ from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Propo
 
 from ..errors import Unsupported
 
+HEADS, KV_HEADS = 4, 2  # heads of queries and of keys, where a library takes both
 ROWS = 1 << 18  # of a table that is made to look up a few
 NUMBERS = 1 << 24  # in a table of a grid of which a few cells are looked up
 
@@ -61,6 +62,37 @@ def flat_tokens(x: Array, positions: Array) -> tuple[Array, Array, Callable[[Arr
     count = math.prod(x.shape[:-1])
     flat, where = xp.reshape(x, (count, 1, x.shape[-1])), xp.reshape(xp.broadcast_to(positions, x.shape[:-1]), (count,))
     return flat, where, lambda result: xp.reshape(result, tuple(x.shape))
+
+
+def queries_and_keys(x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    """
+    Return the rows of `x` as queries and as keys, and what gives the results of both the shape of `x` again.
+
+    For functions that take both. Of N rows in all, queries have shape (N, 4, D) and keys (N, 2, D). Rows are a query and a key
+    in turn, from the last head on: row 0 is in query head 3, row 1 in key head 1, row 2 in query head 2, row 3 in key head 0.
+    The other heads of a token hold the row before, reversed. So the result is wrong where keys stay as they are, or come from
+    queries or another head. Both arrays are new. ``back(q, k)`` also takes (N, 4 * D) and (N, 2 * D).
+    """
+    xp = namespace(x)
+    count, size = math.prod(x.shape[:-1]), x.shape[-1]
+    rows, tokens, heads = xp.reshape(x, (count, 1, size)), xp.arange(count, device=x.device), HEADS + KV_HEADS
+    head = xp.where(tokens % 2 == 0, HEADS - 1 - tokens // 2 % HEADS, heads - 1 - tokens // 2 % KV_HEADS)
+    mine = (head[:, None] == xp.arange(heads, device=x.device))[..., None]
+    other = xp.flip(xp.roll(rows, 1, axis=0), axis=-1)
+    q, k = (xp.where(side, rows, other) for side in (mine[:, :HEADS], mine[:, HEADS:]))
+
+    def back(q: Array, k: Array) -> Array:
+        both = xp.concat([xp.reshape(t, (count, n, size)) for t, n in ((q, HEADS), (k, KV_HEADS))], axis=1)
+        return xp.reshape(xp.take(xp.reshape(both, (count * heads, size)), tokens * heads + head, axis=0), tuple(x.shape))
+
+    return q, k, back
+
+
+def of_both(x: Array, rotate: Callable[[Array, Array], tuple[Array, Array]]) -> Array:
+    """Return `x` rotated by a function of PyTorch's queries (1, 4, N, D) and keys (1, 2, N, D), made by `queries_and_keys`."""
+    q, k, back = queries_and_keys(x)
+    q, k = rotate(*(t.transpose(0, 1)[None] for t in (q, k)))
+    return back(q[0].transpose(0, 1), k[0].transpose(0, 1))
 
 
 def from_table(make: Callable[[int], Any], positions: Array, *, rows: int = ROWS) -> Any:

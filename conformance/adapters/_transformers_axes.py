@@ -26,7 +26,7 @@ from transformers.models.sam3.modeling_sam3 import apply_rotary_pos_emb_2d as ap
 
 from posref.scaling import NTKAlpha
 
-from ._shared import hf_parameters, lacks
+from ._shared import hf_parameters, lacks, of_both, queries_and_keys
 from ._transformers_modules import Scaling, check_length
 
 
@@ -37,7 +37,7 @@ def mrope(
     """The rotary module and the apply function of a model that arranges its axes so; see `AXES`."""
     if (arrangement, layout) not in AXES or len(sections) != 3:
         lacks(f"no model has {len(sections)} axes that are {arrangement!r}, with layout {layout!r}")
-    make, kind, apply = AXES[arrangement, layout]
+    make, kind, model = AXES[arrangement, layout]
     dim, rows = 2 * sum(sections), x.shape[:-1]
     if arrangement == "ernie" and (scaling is not None or dim != x.shape[-1]):
         lacks("ERNIE 4.5-VL refuses scalings, and rotates the whole head")
@@ -52,9 +52,8 @@ def mrope(
     )  # fmt: skip
     config.head_dim = dim
     where = torch.stack([torch.broadcast_to(axis, rows).reshape(1, -1) for axis in positions])
-    flat = x.reshape(1, 1, -1, x.shape[-1])
-    out, _ = apply(flat, flat, *kind(config)(x, where))
-    return out.reshape(x.shape)
+    tables = kind(config)(x, where)
+    return of_both(x, lambda q, k: model.apply_rotary_pos_emb(q, k, *tables))
 
 
 def axial_rope(
@@ -70,27 +69,32 @@ def axial_rope(
     where = torch.stack([torch.broadcast_to(axis, rows).reshape(-1) for axis in positions], -1)
     config = make(hidden_size=lanes, num_attention_heads=1, rope_parameters={"rope_type": "axial", "rope_theta": base})
     config.head_dim = lanes
-    return apply(kind(config), x.reshape(-1, 1, lanes), where).reshape(x.shape)
+    return apply(kind(config), x, where)
 
 
 def _qwen2_vl(module: Any, x: Tensor, where: Tensor) -> Tensor:
-    return qwen2_vl.apply_rotary_pos_emb_vision(x, x, *module(x, where))[0]
+    q, k, back = queries_and_keys(x)
+    return back(*qwen2_vl.apply_rotary_pos_emb_vision(q, k, *module(x, where)))
 
 
 def _pixtral(module: Any, x: Tensor, where: Tensor) -> Tensor:
-    return pixtral.apply_rotary_pos_emb(x, x, *module(x, where))[0]
+    q, k, back = queries_and_keys(x)
+    return back(*pixtral.apply_rotary_pos_emb(q, k, *module(x, where)))
 
 
 def _sam3(module: Any, x: Tensor, where: Tensor) -> Tensor:
-    return apply_sam3(x.transpose(0, 1), x.transpose(0, 1), *module(x, where))[0].transpose(0, 1)
+    tables = module(x, where)
+    return of_both(x, lambda q, k: apply_sam3(q, k, *tables))
 
 
 def _gemma4(module: Any, x: Tensor, where: Tensor) -> Tensor:
-    return gemma4.apply_multidimensional_rope(x[None], *module(x, where[None]), where[None])[0]
+    tokens = x.reshape(1, -1, 1, x.shape[-1])  # queries and keys are two calls
+    return gemma4.apply_multidimensional_rope(tokens, *module(x, where[None]), where[None]).reshape(x.shape)
 
 
 def _kimi(module: Any, x: Tensor, where: Tensor) -> Tensor:
-    return kimi.apply_rotary_pos_emb_vision(x, x, *module(x, where.flip(-1)))[0]  # it reverses the axes itself
+    q, k, back = queries_and_keys(x)
+    return back(*kimi.apply_rotary_pos_emb_vision(q, k, *module(x, where.flip(-1))))  # it reverses the axes itself
 
 
 # allocation, arrangement, layout: a configuration, its rotary module, and the two applied
@@ -102,10 +106,10 @@ VISION: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {
     ("own", "round_robin", "half"): (Kimi_K25VisionConfig, kimi.Kimi_K25VisionRotaryEmbedding, _kimi),
 }
 
-# arrangement, layout: a configuration, its rotary module and its apply function
+# arrangement, layout: a configuration, its rotary module, and the model's code
 AXES: dict[tuple[str, str], tuple[Any, Any, Any]] = {
-    ("chunked", "half"): (Glm4vMoeTextConfig, glm4v_moe.Glm4vMoeTextRotaryEmbedding, glm4v_moe.apply_rotary_pos_emb),
-    ("chunked", "interleaved"): (Glm4vTextConfig, glm4v.Glm4vTextRotaryEmbedding, glm4v.apply_rotary_pos_emb),
-    ("interleaved", "half"): (Qwen3_5TextConfig, qwen3_5.Qwen3_5TextRotaryEmbedding, qwen3_5.apply_rotary_pos_emb),
-    ("ernie", "interleaved"): (Ernie4_5_VLMoeTextConfig, ernie.Ernie4_5_VLMoeTextRotaryEmbedding, ernie.apply_rotary_pos_emb),
+    ("chunked", "half"): (Glm4vMoeTextConfig, glm4v_moe.Glm4vMoeTextRotaryEmbedding, glm4v_moe),
+    ("chunked", "interleaved"): (Glm4vTextConfig, glm4v.Glm4vTextRotaryEmbedding, glm4v),
+    ("interleaved", "half"): (Qwen3_5TextConfig, qwen3_5.Qwen3_5TextRotaryEmbedding, qwen3_5),
+    ("ernie", "interleaved"): (Ernie4_5_VLMoeTextConfig, ernie.Ernie4_5_VLMoeTextRotaryEmbedding, ernie),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ._shared import lacks
+from ._shared import lacks, queries_and_keys
 
 os.environ["TRITON_INTERPRET"] = "1"  # which Triton reads at its import
 
@@ -23,21 +23,6 @@ def of_heads(x: Tensor, rotate: Callable[[Tensor], Tensor]) -> Tensor:
     return rotate(torch.cat((rows.flip(-1), 2 * rows, rows), 2))[0, :, -1].reshape(x.shape)
 
 
-def of_both(x: Tensor, rotate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-    """
-    Return tokens of queries and keys in turn, from one call with (1, 3, T, D) and (1, 2, T, D).
-
-    Every second token is taken from the last query head, the others from the last key head; the heads before them have other
-    values. A kernel may write into these arrays.
-    """
-    if not x.numel():
-        lacks("an empty array")
-    rows = x.reshape(1, 1, -1, x.shape[-1])
-    q, k = rotate(torch.cat((rows.flip(-1), 2 * rows, rows), 1), torch.cat((rows.flip(-1), rows), 1))
-    even = torch.arange(rows.shape[2])[:, None] % 2 == 0
-    return torch.where(even, q[0, -1], k[0, -1]).reshape(x.shape)
-
-
 def rows_of(table: Tensor, x: Tensor) -> Tensor:
     """Return a table of cosines or sines with a row for each token of `x`, after one row that no token has."""
     pairs = table.shape[-1]
@@ -46,15 +31,12 @@ def rows_of(table: Tensor, x: Tensor) -> Tensor:
 
 
 def of_flat(x: Tensor, rotate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-    """Return what `of_both` does for a kernel that takes queries (T, 3 * D) and keys (T, 2 * D), without gradients."""
-
-    def flat(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        q, k = rotate(*(t[0].transpose(0, 1).flatten(1) for t in (q, k)))
-        q, k = (t.unflatten(1, (-1, x.shape[-1])).transpose(0, 1)[None] for t in (q, k))
-        return q, k
-
+    """Return `x` rotated by a kernel of queries (N, 4 * D) and keys (N, 2 * D), without gradients."""
+    if not x.numel():
+        lacks("an empty array")
     with torch.no_grad():
-        return of_both(x.detach(), flat)
+        q, k, back = queries_and_keys(x.detach())
+        return back(*rotate(q.flatten(1), k.flatten(1)))
 
 
 def of_weighted(x: Tensor, weight: Tensor, rotate: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._triton import CLAIMS, DTYPES, of_both  # before Triton is imported
+from ._triton import CLAIMS, DTYPES  # before Triton is imported
 
 # isort: split
 from liger_kernel.ops import LigerLlama4RopeFunction, LigerQwen2VLMRopeFunction
@@ -19,7 +19,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from posref.scaling import Scaling
 
-from ._shared import lacks
+from ._shared import lacks, of_both
 
 PACKAGE = "liger-kernel"
 backend, dtypes, claims = "torch", DTYPES, CLAIMS
@@ -49,6 +49,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
     partial = width != x.shape[-1]
     if layout not in ("half", "interleaved") or inverse or (partial and (lanes == "trailing" or layout == "interleaved")):
         lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: the leading channels in halves, or all; forwards")
+    if not x.numel():
+        lacks("an empty array")
     cos, sin = (torch.broadcast_to(t, (*x.shape[:-1], width // 2)).reshape(1, -1, width // 2) for t in (cos, sin))
     if layout == "half":
         tables = (torch.cat((t, t), -1) for t in (cos, sin))
@@ -69,8 +71,8 @@ def mrope(
     """LigerQwen2VLMRopeFunction with tables of LlamaRotaryEmbedding, a sequence for each axis."""
     if len(sections) != 3 or arrangement != "chunked" or layout != "half" or 2 * sum(sections) != x.shape[-1] or inverse:
         lacks(f"{len(sections)} axes that are {arrangement!r}, with layout {layout!r}: three chunks of all channels")
-    if scaling is not None:
-        lacks(f"no mRoPE with {scaling!r} is asked")
+    if scaling is not None or not x.numel():
+        lacks(f"no mRoPE with {scaling!r} is asked, nor an empty array")
     config = LlamaConfig(
         hidden_size=x.shape[-1], num_attention_heads=1, rope_parameters={"rope_type": "default", "rope_theta": base}
     )

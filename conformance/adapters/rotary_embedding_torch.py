@@ -86,8 +86,10 @@ def xpos(
     for part in _apart(where.tolist()):
         tokens = torch.zeros(1, 1, count, x.shape[-1], dtype=x.dtype)
         tokens[0, 0, where[part].long()] = rows[part]
-        queries, keys = module.rotate_queries_and_keys(tokens, tokens)
-        turned[part] = (queries if role == "query" else keys)[0, 0, where[part].long()]
+        other = tokens.roll(1, -2).flip(-1)  # in all other heads: four of queries, two of keys
+        q, k = (tokens, other) if role == "query" else (other, tokens)
+        queries, keys = module.rotate_queries_and_keys(torch.cat((other, other, other, q), 1), torch.cat((other, k), 1))
+        turned[part] = (queries if role == "query" else keys)[0, -1, where[part].long()]
     return turned.reshape(x.shape)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from posref.scaling import DynamicNTK, Linear, LongRoPE, Proportional, Scaling, YaRN
 
-from ._shared import flat_tokens, hf_parameters, is_neox, lacks, only_package
+from ._shared import hf_parameters, is_neox, lacks, only_package, queries_and_keys
 
 PACKAGE = "sglang"
 backend = "torch"
@@ -79,7 +79,8 @@ def rope(
     width = x.shape[-1] if rotary_dim is None else rotary_dim
     if inverse or (lanes == "trailing" and width != x.shape[-1]):
         lacks("get_rope's modules rotate the leading channels, forwards")
-    tokens, where, back = flat_tokens(x, positions)
+    q, k, back = queries_and_keys(x)
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     parameters, position = _parameters(scaling, width, x.shape[-1])
     if isinstance(scaling, LongRoPE) and layout != "half":
         lacks("LongRoPE is in halves")
@@ -88,8 +89,7 @@ def rope(
     module = rotary.get_rope(x.shape[-1], width, position, base, is_neox(layout), parameters, x.dtype, part)
     if not isinstance(scaling, LongRoPE):
         module._ensure_cos_sin_cache_length(int(where.max()))  # as the engine does
-    query = tokens.flatten(1).clone()
-    return back(module(where, query, query.clone())[0].reshape(tokens.shape))
+    return back(*module(where, q.flatten(1), k.flatten(1)))
 
 
 def mrope(
@@ -102,7 +102,7 @@ def mrope(
     if scaling is not None and not isinstance(scaling, YaRN):
         lacks(f"no mRoPE with {scaling!r}")
     dim = 2 * sum(sections)
-    flat = x.reshape(-1, x.shape[-1]).clone()
+    q, k, back = queries_and_keys(x)
     where = torch.stack([torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions])
     parameters, position = _parameters(scaling, dim, x.shape[-1])
     position = _position(where, dim, position, grows=True)
@@ -110,14 +110,14 @@ def mrope(
         listed = [*sections[1:], sections[0]]
         module = multimodal.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, position, base, is_neox(layout), x.dtype, listed)
         module._apply_rotary_emb_wrapped = multimodal.apply_rotary_emb  # not compiled
-        return module.forward_native(where, flat, flat.clone())[0].reshape(x.shape)
+        return back(*module.forward_native(where, q.flatten(1), k.flatten(1)))
     if arrangement == "ernie" or (arrangement == "round_robin" and scaling is not None):
         lacks(f"no mRoPE that is {arrangement!r} with {scaling!r}")
     how = {"mrope_interleaved": arrangement == "interleaved", "mrope_interleaved_glm": arrangement == "round_robin"}
     parameters = {**(parameters or {"rope_type": "default"}), "mrope_section": list(sections), **how}
     module = rotary.get_rope(x.shape[-1], dim, position, base, is_neox(layout), parameters, x.dtype)
     module._ensure_cos_sin_cache_length(int(where.max()))  # as the engine does
-    return module(where, flat, flat.clone())[0].reshape(x.shape)
+    return back(*module(where, q.flatten(1), k.flatten(1)))
 
 
 def _parameters(scaling: Scaling | None, dim: int, head: int) -> tuple[dict[str, Any] | None, int | None]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from posref.scaling import Scaling
 
-from ._shared import lacks, only_package
+from ._shared import HEADS, KV_HEADS, lacks, only_package
 from ._triton import CLAIMS, DTYPES, of_flat, of_pages, of_weighted, rows_at, rows_of  # before Triton is imported
 from .sglang import multimodal
 
@@ -153,7 +153,8 @@ def _normed(x: Tensor, weight: Tensor, cache: Tensor, where: Tensor, eps: float,
         gated = q.unflatten(1, (-1, head))
         gated = torch.cat((gated, -gated), -1).flatten(1)
         q, k, *_ = fused.fused_qk_gemma_rmsnorm_rope_gate(
-            gated, k, q_weight, k_weight, cache.contiguous(), where, eps, 3, 2, head, cache.shape[-1], mrope_axis_map=axes
+            gated, k, q_weight, k_weight, cache.contiguous(), where, eps, HEADS, KV_HEADS, head, cache.shape[-1],
+            mrope_axis_map=axes,
         )  # fmt: skip
         return q, k
 

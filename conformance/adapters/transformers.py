@@ -2,7 +2,8 @@
 transformers, by its own code paths: the functions and modules that its models call; only shapes and names are adapted.
 
 `rope` keeps one rotary module for each set of parameters, as a model does, so that dynamic NTK has its real memory;
-`reset` forgets them. Every position is one token of one sequence to these functions, which changes no number.
+`reset` forgets them. Every position is one token of one sequence to these functions, which changes no number. Functions of
+queries and keys get both, in several heads: row i of a result is a query if i is even, else a key.
 """
 
 from typing import Any
@@ -36,7 +37,7 @@ from transformers.utils import logging
 
 from posref.scaling import NTKAlpha
 
-from ._shared import lacks
+from ._shared import lacks, of_both
 from ._transformers_absolute import (
     axial_learned,
     conv_positions,
@@ -378,28 +379,29 @@ def reset() -> None:
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str, inverse: bool) -> Tensor:
     """Rotate `x` by tables of shape (1, rows, d) whose columns are there twice, as the modules return them."""
-    flat, pairs, full = x.reshape(1, 1, -1, x.shape[-1]), cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
+    pairs, full = cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
+    flat, half = x.reshape(1, 1, -1, x.shape[-1]), (cos[..., :pairs], sin[..., :pairs])
     if inverse and layout == "half" and full:
-        out, _ = apply_nanochat(flat, flat, cos, sin)
-    elif inverse and layout == "interleaved" and (full or lanes == "trailing"):
-        out = apply_v4(flat, cos[..., :pairs], -sin[..., :pairs])  # as it turns the attention's output back
-    elif inverse:
+        return of_both(x, lambda q, k: apply_nanochat(q, k, cos, sin))
+    if inverse and layout == "interleaved" and (full or lanes == "trailing"):
+        return apply_v4(flat, half[0], -half[1]).reshape(x.shape)  # as it turns the attention's output back
+    if inverse:
         lacks("NanoChat rotates whole heads in halves, DeepSeek-V4 trailing channels, interleaved")
-    elif lanes == "trailing" and layout == "interleaved":
-        out = apply_v4(flat, cos[..., :pairs], sin[..., :pairs])
-    elif lanes == "trailing" and not full:
+    if lanes == "trailing" and layout == "interleaved":
+        return apply_v4(flat, *half).reshape(x.shape)
+    if lanes == "trailing" and not full:
         lacks(f"no function rotates trailing channels with layout {layout!r}")
-    elif layout == "half":
-        out, _ = (apply_llama if full else apply_neox)(flat, flat, cos, sin)
-    elif layout == "interleaved" and full:
-        out = apply_gptj(flat.transpose(1, 2), sin[..., :pairs], cos[..., :pairs])
+    if layout == "interleaved" and full:
+        return apply_gptj(flat.transpose(1, 2), *half[::-1]).reshape(x.shape)
+    if layout == "half":
+        apply = apply_llama if full else apply_neox
     elif layout == "interleaved":
-        out, _ = apply_glm(flat, flat, cos, sin)
+        apply = apply_glm
     elif layout == "interleaved_to_half" and full:
-        out, _ = apply_rotary_pos_emb_interleave(flat, flat, cos, sin)
+        apply = apply_rotary_pos_emb_interleave
     else:
         lacks(f"no function rotates part of a head with layout {layout!r}")
-    return out.reshape(x.shape)
+    return of_both(x, lambda q, k: apply(q, k, cos, sin))
 
 
 def _rows(positions: Tensor) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from posref.scaling import DynamicNTK, Linear, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN
 
-from ._shared import flat_tokens, hf_parameters, is_neox, lacks, only_package
+from ._shared import hf_parameters, is_neox, lacks, only_package, queries_and_keys
 
 PACKAGE = "vllm"
 backend = "torch"
@@ -70,14 +70,14 @@ def rope(
     width = x.shape[-1] if rotary_dim is None else rotary_dim
     if inverse or (lanes == "trailing" and width != x.shape[-1]):
         lacks("get_rope's modules rotate the leading channels, forwards")
-    tokens, where, back = flat_tokens(x, positions)
+    q, k, back = queries_and_keys(x)
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     parameters, rows = _parameters(scaling, width, x.shape[-1], length)
     if isinstance(scaling, LongRoPE) and layout != "half":
         lacks("LongRoPE is in halves")
     rows = _rows(where, width, rows)
     module = rotary.get_rope(x.shape[-1], rows, is_neox(layout), {"rope_theta": base, **parameters}, dtype=x.dtype)
-    query = tokens.flatten(1).clone()
-    return back(module(where, query, query.clone())[0].reshape(tokens.shape))
+    return back(*module(where, q.flatten(1), k.flatten(1)))
 
 
 def mrope(
@@ -90,7 +90,7 @@ def mrope(
     if scaling is not None and not isinstance(scaling, YaRN):
         lacks(f"no mRoPE with {scaling!r}")
     dim = 2 * sum(sections)
-    flat = x.reshape(-1, x.shape[-1]).clone()
+    q, k, back = queries_and_keys(x)
     where = torch.stack([torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions])
     parameters, rows = _parameters(scaling, dim, x.shape[-1], length)
     rows = _rows(where, dim, None if rows is None else 4 * rows)
@@ -102,7 +102,7 @@ def mrope(
         module = ernie.Ernie4_5_VLRotaryEmbedding(x.shape[-1], dim, rows, base, is_neox(layout), x.dtype, listed)
     else:
         lacks(f"no mRoPE that is {arrangement!r} with {scaling!r}")
-    return module(where, flat, flat.clone())[0].reshape(x.shape)
+    return back(*module(where, q.flatten(1), k.flatten(1)))
 
 
 def alibi_slopes(heads: int, /) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from posref.scaling import Scaling
 
-from ._shared import lacks, only_package
+from ._shared import HEADS, KV_HEADS, lacks, only_package
 from ._triton import CLAIMS, DTYPES, of_flat, of_pages, of_weighted, rows_at, rows_of  # before Triton is imported
 
 # isort: split
@@ -80,7 +80,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
 
     def neighbours(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         q, k = (t.unflatten(1, (-1, head)) for t in (q, k))
-        filled = torch.cat((k, torch.zeros_like(k[:, :1])), 1)  # as many heads as q
+        filled = torch.cat((k, torch.zeros_like(q[:, KV_HEADS:])), 1)  # as many heads as q
         both = torch.stack((q, filled, torch.zeros_like(q)), 1)
         packed.packed_qk_rope_(both, torch.complex(*(t.float() for t in tables)))
         return both[:, 0].flatten(1), both[:, 1, : k.shape[1]].flatten(1)
@@ -161,7 +161,7 @@ def _normed(
         gated = q.unflatten(1, (-1, head))
         gated = torch.cat((gated, -gated), -1).flatten(1)
         q, k, *_ = fused.fused_qk_rmsnorm_rope_gate(
-            gated, k, q_weight, k_weight, cache.contiguous(), where, eps, 3, 2, head, cache.shape[-1],
+            gated, k, q_weight, k_weight, cache.contiguous(), where, eps, HEADS, KV_HEADS, head, cache.shape[-1],
             mrope_section=sections, norm_beta=float(offset),
         )  # fmt: skip
         return q, k

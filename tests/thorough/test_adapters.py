@@ -94,8 +94,8 @@ def zeros_like_first(x: Any, *rest: Any, **options: Any) -> Any:
     return torch.zeros_like(x)
 
 
-def zero_pair(q: Any, *rest: Any, **options: Any) -> Any:
-    return torch.zeros_like(q), torch.zeros_like(q)
+def zero_pair(q: Any, k: Any, *rest: Any, **options: Any) -> Any:
+    return torch.zeros_like(q), torch.zeros_like(k)
 
 
 def zero_table(self: Any, x: Any, positions: Any) -> Any:
