@@ -16,6 +16,7 @@ from fake_libraries import TREES, imported
 from sampling import few
 
 import posref
+from posref.conformance import check
 from posref.conformance.adapters._shared import KV_HEADS
 from posref.conformance.checks.case_run import ask, asked_in
 from posref.conformance.checks.choice import Choice
@@ -200,12 +201,13 @@ def _files_of(adapter: Any) -> list[ModuleType]:
 
 
 TEMPLATES = {kind: (LIKE / f"{kind}{SUFFIX}").read_text(encoding="utf-8").format(name="mine", file="mine.py") for kind in KINDS}
+SLOW = ("transformers", "liger_kernel")  # which import transformers
 HELPERS = ("queries_and_keys", "of_both", "of_flat", "of_weighted")
 SIDED = [name for name in ADAPTERS if any(helper in (FOLDER / f"{name}.py").read_text(encoding="utf-8") for helper in HELPERS)]
 SOURCES = TEMPLATES | {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.py")}
 
 
-@few(3, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
+@few(3, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k in SLOW else k for k in KINDS])
 def test_templates(kind: str) -> None:
     made = ModuleType("made")
     exec(TEMPLATES[kind], vars(made))
@@ -238,7 +240,29 @@ def test_templates_see_values_that_are_rotated(kind: str, wrong: bool) -> None:
     assert torch.equal(made["write_cache"](*arrays), posref.write_cache(*arrays)) != wrong
 
 
-@few(3, "name", [pytest.param(n, marks=pytest.mark.thorough) if n not in TREES else n for n in dict.fromkeys((*SIDED, *TREES))])
+CALLED = {  # by the kind of broken kernel
+    "the key stays as it is": "key-not-rotated",
+    "the query stays as it is": "query-not-rotated",
+    "the key is made from the query": "key-from-query",
+    "halves of query and key are crossed": "second-halves-crossed",
+    "the key is of the row before": "key-of-row-before",
+}
+
+
+@few(1, "kind, name", CALLED.items())
+@few(1, "template, op", [("hf", "apply_rope"), ("vllm", "rope")])
+def test_the_report_says_what_is_wrong_with_the_key(template: str, op: str, kind: str, name: str) -> None:
+    made = ModuleType("made")
+    exec(TEMPLATES[template], vars(made))
+    (place,) = places(made, 0)
+    setattr(made, place.name, replaced(place, BROKEN[kind]))
+    report = check(made, op=op, dtype="float32", experiments=0)
+    (operation,) = report.operations
+    assert operation.diagnosis is not None
+    assert operation.diagnosis["names"] == [name], operation.diagnosis["text"]
+
+
+@few(2, "name", [pytest.param(n, marks=pytest.mark.thorough) if n in SLOW else n for n in dict.fromkeys((*SIDED, *TREES))])
 def test_adapters(name: str, tmp_path: Path) -> None:
     """An adapter of functions that take both needs a library here, or a fake one."""
     with imported(name, tmp_path) if name in TREES else nullcontext(import_module(f"{PACKAGE}.{name}")) as adapter:

@@ -24,7 +24,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from ..targets.replies import CHANGED
-from . import extent, features, numbers, places, search
+from . import extent, features, numbers, places, search, sides
 from .hypotheses import Budget, Hypothesis, Question, quiet
 from .rotations import as_rotation, is_of_copy
 from .search import Group
@@ -216,6 +216,7 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
         _partition(questions, parts)
         or _with_trait(questions, solved, known.budget, anything=True)
         or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
+        or _of_sides(op, questions)
         or _several(questions, known)
         or _without_name(op, questions, parts, tried, known.budget)
     )
@@ -252,6 +253,12 @@ def _partition(questions: Sequence[Question], parts: Sequence[Group]) -> Explana
         return None
     text = _in_groups([(group.ties, group.cases, "") for group in groups])
     return Explanation(text, list(product(*(group.ties for group in groups))), groups)
+
+
+def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
+    """Return a mistake between the queries and keys of an adapter that explains all cases."""
+    ties = extent.holding([(d,) for d in sides.mistakes(op) if Hypothesis(d, questions).fits()], questions)
+    return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 
 def _several(questions: Sequence[Question], known: _Known) -> Explanation | None:
