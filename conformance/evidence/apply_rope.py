@@ -1,6 +1,6 @@
 """Rotation by a table of cosines and sines: cases and known mistakes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,8 @@ LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i +
 SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."
+CONCATENATED = "Stack and flatten for neighbouring pairs, or split in the middle for halves, each with its own table."
+OTHER_WAY = "rotate_half returns (x2, -x1): a convention where queries and keys both have it, since scores stay as they are."
 XOR = "Add or subtract d/2: an XOR finds the partner only for powers of two."
 LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
 
@@ -300,6 +302,30 @@ def _each_its_own(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: boo
     return out
 
 
+def _whole_head(partners: Callable[[Real], Real], wide: Callable[[Real], Real]) -> Wrap:
+    """Return a wrap with ``x cos + partners(x) sin``, whatever the layout; `wide` gives each channel a column of the table."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        rotating = 2 * cos.shape[-1]
+        rotated = x[..., :rotating] * wide(cos) + partners(x[..., :rotating]) * wide(-sin if inverse else sin)
+        tail = np.broadcast_to(x[..., rotating:], (*rotated.shape[:-1], x.shape[-1] - rotating))
+        return np.concatenate([rotated, tail], axis=-1)
+
+    return _of_rotated(lambda _: deviating)
+
+
+def _concatenated_halves(x: Real) -> Real:
+    return np.concatenate([-x[..., 1::2], x[..., 0::2]], axis=-1)
+
+
+def _in_halves(table: Real) -> Real:
+    return np.concatenate([table, table], axis=-1)
+
+
+def _in_neighbours(table: Real) -> Real:
+    return np.repeat(table, 2, axis=-1)
+
+
 def _partner_over_head(function: Function) -> Function:
     """Channels that do not rotate are paired too, with an angle of 0: the partner of channel i is half of the head away."""
 
@@ -417,8 +443,8 @@ DEVIATIONS = (
                _of_rotated(_mixed_table), hint="repeat and repeat_interleave are exchanged.",
                seen_in="ark-nlp#47, Megatron-LM#3900"),
     _deviation("sign-flipped", "the rotation has the wrong direction: the sign of the sine is flipped",
-               argument(2, lambda sin: -sin), hint="rotate_half returns (x2, -x1), or a sine is negated.",
-               seen_in="lalamo#268", one_of="direction"),
+               argument(2, lambda sin: -sin), hint=OTHER_WAY,
+               seen_in="lalamo#268, the convention of nanochat and modded-nanogpt", one_of="direction"),
     _deviation("writes-interleaved", "layout 'interleaved_to_half' writes its results back interleaved",
                option(layout=lambda name: "interleaved" if name == "interleaved_to_half" else name), hint=LANES,
                seen_in="the convention of DeepSeek's own code"),
@@ -429,6 +455,18 @@ DEVIATIONS = (
                seen_in="PaddlePaddle#74716, in the gradient", one_of="inverse"),
     _deviation("inverse-keeps-layout", "the inverse reads and writes channels as the forward rotation does",
                _inverse_keeps_lanes, hint="The transpose swaps the read and the write layout."),
+    _deviation("writes-pairs", "halves are read, but their results are written as neighbouring pairs",
+               before(lambda x, cos, sin, **o: ((x, cos, sin if o.get("inverse") else -sin),
+                      o | {"layout": "interleaved_to_half", "inverse": True})),
+               hint="Scores stay as they are where queries and keys are both rotated so: then it is a convention."),
+    _deviation("rotate-half-concatenated",
+               "rotate_half gives minus the odd channels and then the even ones, with a table of halves (freqs, freqs)",
+               _whole_head(_concatenated_halves, _in_halves), hint=CONCATENATED, seen_in="naver/croco#3"),
+    _deviation("rotate-half-concatenated-neighbours",
+               "rotate_half gives minus the odd channels and then the even ones, with a table repeated in neighbours",
+               _whole_head(_concatenated_halves, _in_neighbours), hint=CONCATENATED, seen_in="naver/croco#3"),
+    _deviation("partner-rolled", "the partner of a channel is the one before it, without a sign, as roll(x, 1) gives",
+               _whole_head(lambda x: np.roll(x, 1, axis=-1), _in_halves), hint=LANES),
     _deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",
                _of_rotated(_second_from_first), hint="The first half is overwritten before it is read again.",
                seen_in="transformers#11725"),

@@ -55,6 +55,8 @@ DEVIATIONS = (
                hint="Count the tokens of the mask; a plain arange is right without padding alone."),
     _deviation("ids-from-one", "positions begin at 1", after(lambda out, mask, **options: out + (np.asarray(mask) != 0)),
                hint="The sum includes the token itself: subtract 1."),
+    _deviation("ids-from-one-not-filled", "positions begin at 1, and padding has the position of the token before it",
+               after(lambda out, mask, **options: counts(mask)), hint="The sum includes the token itself: subtract 1. " + FILL),
     _deviation("ids-padding-not-filled", "padding has the position of the token before it",
                after(lambda out, mask, **options: counts(mask) - 1), hint=FILL),
     _deviation("ids-padding-clamped", "padding has the position of the token before it, at least 0",

@@ -20,7 +20,7 @@ from .shared.masks import (
     window_case,
     window_sequence,
 )
-from .tools.deviation import Deviation, deviations_of
+from .tools.deviation import Deviation, always, deviations_of, option
 from .tools.forms import pairs
 from .tools.hints import SIGN
 
@@ -64,6 +64,9 @@ _deviation = deviations_of("sliding_window")
 DEVIATIONS = (
     Deviation("window-after", "the window lies after the query", for_each(("sliding_window",), both_positions(lambda p: -p)),
               hint=SIGN),
+    _deviation("window-half-on-both-sides", "the window is half as wide on both sides: |q - k| <= window // 2",
+               option(window=lambda w: w // 2, counting=always(WITHOUT), sides=always("both")),
+               hint="`window` is the width of one side.", seen_in="Longformer's convention"),
     _deviation("window-halved", "a window on both sides is halved, as if `window` were its whole width",
                lambda f: lambda q, k, /, *, window, sides, **o: f(q, k,
                window=max(window // 2, 1) if sides == "both" else window, sides=sides, **o),

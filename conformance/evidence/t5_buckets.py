@@ -159,6 +159,8 @@ DEVIATIONS = (
                _buckets(_whole_logarithm), hint=SHARE),
     _deviation("t5-range-of-distance", "the share is of ln D, the largest distance, not of ln(D / e)",
                _buckets(_range_of_distance), hint=SHARE),
+    _deviation("t5-range-of-buckets", "the share is of ln(N / e), N the number of buckets, not of ln(D / e)",
+               _buckets(lambda n, s, d: _log_buckets(n, s, s, np.floor)), hint=SHARE),
     _deviation("t5-not-limited", "distances beyond the last bucket are not limited to it",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)),
                hint=LAST_BUCKET),

@@ -98,6 +98,16 @@ def _index(stride: Any) -> Any:
     return wrap
 
 
+def _height_everywhere(_: Function) -> Function:
+    def deviating(table: Any, window: list[int], /) -> Any:
+        depth, height, _width = window
+        frames, rows, columns = (axis[:, None] - axis for axis in np.indices(window).reshape(3, -1))
+        side = 2 * height - 1
+        return ((frames + depth - 1) * side * side + (rows + height - 1) * side + columns + height - 1) % len(table)
+
+    return deviating
+
+
 def _class_rows(*order: int) -> Any:
     """Return a wrap in which the class token's three rows have another order."""
     return lambda f: (
@@ -122,6 +132,8 @@ DEVIATIONS = (
                hint=BRANCH),
     _of_rows("window-bias-height-stride", "the stride of rows is 2 * height - 1",
              _index(lambda d, h, w: ((2 * h - 1) * (2 * h - 1), 2 * h - 1, 1)), hint=STRIDE),
+    _of_rows("window-bias-height-everywhere", "the height stands in place of the width, in the stride of rows and in the shift",
+             _height_everywhere, hint=STRIDE),
     _of_rows("window-bias-short-stride", "the stride of rows is the width",
              _index(lambda d, h, w: (h * w, w, 1)), hint=STRIDE),
     _of_rows("window-bias-frame-stride", "the stride of frames is that of two rows of the table",

@@ -97,6 +97,16 @@ def _middle(function: Function) -> Function:
     return deviating
 
 
+def _centre_divided(function: Function) -> Function:
+    def deviating(
+        p: Real, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **rest: Any
+    ) -> Real:
+        powers = np.asarray(p, dtype=np.float64)[..., None] - centre / scale_base
+        return np.asarray(_zeta(2 * np.arange(dim // 2) / dim, gamma) ** (powers if role == "query" else -powers))
+
+    return deviating
+
+
 _deviation = deviations_of("xpos_scales")
 
 DEVIATIONS = (
@@ -113,6 +123,8 @@ DEVIATIONS = (
                hint="The middle of an odd number of tokens is rounded up.", seen_in="the convention of torchscale"),
     _deviation("xpos-centre-of-call", "the centre is the middle of the call's tokens", _middle,
                hint="Cached keys were scaled with another centre.", seen_in="rotary-embedding-torch 0.9.1"),
+    _deviation("xpos-centre-divided", "only the centre is divided by the scale's base: p - c/S", _centre_divided,
+               hint="Parentheses are missing: it is (p - c) / S."),
     _deviation("xpos-base-512", "the scale's base is always 512", option(scale_base=always(512.0)), hint=DEFAULT),
     _deviation("xpos-gamma-0.4", "gamma is always 0.4", option(gamma=always(0.4)), hint=DEFAULT),
     Deviation("xpos-exponent-half", "the scale of a pair uses i/d rather than 2i/d",
