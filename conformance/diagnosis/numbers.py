@@ -40,6 +40,7 @@ RANGES = {  # of round numbers that are tried, by option or field; others are so
 MANY_REALS = 8  # different wrong reals of one case that no number gives by chance
 MANY = 32  # different wrong values of one case that do as well
 LARGEST = 1 << 17  # whole number that a relation may make of a smaller one
+LONGEST_LIST = 1 << 12  # entries of a list that a definition makes in no time, as of T5's buckets
 LEAST_END = 4  # positions that a table has at least
 PROBES = 6  # failing cases at which every number is tried first, each of another scaling or kind of positions
 ROUND = (
@@ -65,7 +66,7 @@ RELATED: dict[str, Callable[[Any], Any]] = {
     "one less than asked": lambda v: v - 1,
     "twice what is asked": lambda v: 2 * v,
     "half of what is asked": lambda v: v // 2 if isinstance(v, int) else v / 2,
-    "the square of what is asked": lambda v: v * v,
+    "the square of what is asked": lambda v: v * v if isinstance(v, float) or v * v <= LONGEST_LIST else v,
     "the root of what is asked": lambda v: v**0.5,
     "one over what is asked": lambda v: 1 / v,
 }
@@ -286,6 +287,8 @@ def _shifts_and_scales() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     for offset in (signed for size in OFFSETS for signed in (size, -size)):
         yield f"positions are offset by {offset:g}", linear(1.0, offset)
     yield "every position is taken for 0", lambda p: 0 * p
+    yield "positions are divided by the largest of the call", lambda p: p / max(float(np.max(np.abs(p), initial=0)), 1.0)
+    yield "positions count from the middle of the call", lambda p: p - np.shape(p)[-1] // 2 if np.ndim(p) else p
     yield "every position is the largest of the call", lambda p: np.full_like(p, np.max(p)) if np.size(p) else p
 
 
