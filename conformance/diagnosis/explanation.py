@@ -10,7 +10,7 @@ operation that it changes, or in ``evidence/shared``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from ..targets.replies import CHANGED
-from . import extent, features, numbers, places, search, sides
+from . import combinations, extensions, extent, features, frequencies, numbers, partners, places, search, sides, slopes, waves
 from .hypotheses import Budget, Hypothesis, Question, quiet
 from .rotations import as_rotation, is_of_copy
 from .search import Group
@@ -41,6 +41,8 @@ WRAPPED = (
 )
 AFTER_PAIRS = 8_000_000  # values, the work that is kept for groups of cases
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
+LEAST_READ = 2  # wrong values that a formula must explain
+READERS = (frequencies, extensions, waves, slopes, partners)  # of formulas, the plainest reading first
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
@@ -203,17 +205,21 @@ def _explained(
 
 def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
+    found = _by_reading(questions, [reader.candidates for reader in READERS])
+    if found:
+        return found
     with_trait = _with_trait(questions, deviations_touching(op), known.budget)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = with_trait if with_trait and not (found and found.whole) else found
     solved = [] if found else numbers.solved(questions, known.budget)
-    found = found or _by_number(questions, solved)
+    found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
     return (
         _partition(questions, parts)
+        or _by_reading(questions, [extensions.of_several])
         or _with_trait(questions, solved, known.budget, anything=True)
         or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
         or _of_sides(op, questions)
@@ -277,6 +283,20 @@ def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -
     found = [(d,) for d in numbers.whole(questions, deviations)]
     ties = extent.holding(found, questions)
     return Explanation(_matches(ties), ties, whole=True) if ties else _of_a_part(questions, found)
+
+
+def _by_reading(
+    questions: Sequence[Question], readers: Sequence[Callable[[Sequence[Question]], list[Deviation]]]
+) -> Explanation | None:
+    """Return an explanation of all failures by a formula that is read from the outputs, if there is one."""
+    if extent.counts_of_wrong(questions)[0] < LEAST_READ:
+        return None
+    for reader in readers:
+        fitting = [(d,) for d in reader(questions) if Hypothesis(d, questions).fits()]
+        ties = extent.holding(fitting, questions)
+        if ties:
+            return Explanation(_matches(ties), ties, whole=True)
+    return None
 
 
 def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[Deviation, Deviation]]:

@@ -1,0 +1,153 @@
+"""Operations whose formulas are read from outputs, and the parts of these formulas, in words and as functions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import alibi_slopes
+
+from ..tools.deviation import after
+
+ROTATION, FREQUENCIES, ANGLES, SLOPES = "apply_rope", "rope_frequencies", "rope_table", "alibi_slopes"
+Parts = Sequence[Mapping[str, Any]]  # of each part the words, and what stands there; the definition's words come first
+Integers = Any  # a NumPy array of integers
+
+
+class Waves(NamedTuple):
+    """The options of a call of sinusoids: see `waves_asked`."""
+
+    dim: int
+    base: float
+    endpoint: bool  # whether the last frequency is 1/base
+    layout: str
+    of_positions: float  # factors on positions and on waves
+    of_waves: float
+
+
+def _sinusoidal(o: Mapping[str, Any]) -> Waves:
+    return Waves(
+        o["dim"], float(o.get("base", 1e4)), bool(o.get("endpoint", False)), o["layout"], 1.0, float(o.get("scale", 1.0))
+    )
+
+
+def _timestep(o: Mapping[str, Any]) -> Waves:
+    layout = "cos_sin" if o["flip"] else "sin_cos"
+    return Waves(o["dim"], float(o.get("base", 1e4)), o["freq_shift"] == 1, layout, float(o["scale"]), 1.0)
+
+
+SINUSOIDS: dict[str, tuple[Callable[[Mapping[str, Any]], Waves], dict[str, Any]]] = {
+    # what a call asks for, and the options with which the operation gives the sine and the cosine of its positions
+    "sinusoidal": (_sinusoidal, {"layout": "sin_cos"}),
+    "timestep": (_timestep, {"flip": False, "freq_shift": 0, "scale": 1.0}),
+}
+
+
+# ---- positions ---------------------------------------------------------------------------------------------------------------
+def _arange(m: Integers) -> Integers:
+    return np.broadcast_to(np.arange(m.shape[-1]), m.shape)
+
+
+COUNTS: dict[str, Callable[[Integers], Integers]] = {
+    "the tokens up to its own": lambda m: np.cumsum(m, axis=-1), "all places up to its own": lambda m: _arange(m) + 1,
+    "its place less the number of padding tokens of the row": lambda m: _arange(m) + 1 - np.sum(1 - m, axis=-1, keepdims=True),
+    "its place less the first token's": lambda m: _arange(m) + 1 - np.argmax(m, axis=-1)[..., None],
+    "the padding tokens up to its own": lambda m: np.cumsum(1 - m, axis=-1),
+    "the tokens from its own on": lambda m: np.cumsum(m[..., ::-1], axis=-1)[..., ::-1],
+    "the tokens of all rows up to its own": lambda m: np.cumsum(m).reshape(m.shape),
+}  # fmt: skip
+LESS = {", less 1": 1, "": 0, ", plus 1": -1, ", less 2": 2}
+FILLS: dict[str, Callable[[Integers, Integers, int], Integers]] = {
+    "padding has what is asked": lambda p, m, padding: np.where(m, p, padding), "padding counts too": lambda p, m, padding: p,
+    "nothing is below 0": lambda p, m, padding: np.maximum(p, 0), "padding has 0": lambda p, m, padding: p * m,
+    "padding has 1": lambda p, m, padding: np.where(m, p, 1), "padding has -1": lambda p, m, padding: np.where(m, p, -1),
+    "all are multiplied by the mask before 1 is subtracted": lambda p, m, padding: (p + 1) * m - 1,
+    "padding is 0 and tokens are at least 1": lambda p, m, padding: np.maximum(p, 1) * m,
+}  # fmt: skip
+
+
+def _positions(count: Any, less: int, fill: Any) -> Any:
+    def made(mask: Any, /, *, padding: int, **rest: Any) -> Integers:
+        m = (np.asarray(mask) != 0).astype(np.int64)
+        return fill(count(m) - less, m, padding)
+
+    return lambda _: made
+
+
+# ---- windows -----------------------------------------------------------------------------------------------------------------
+NEAR = {
+    "0 <= ": lambda w: 0, "-window < ": lambda w: 1 - w, "-window <= ": lambda w: -w, "-(window // 2) <= ": lambda w: -(w // 2),
+    "0 < ": lambda w: 1, "-1 <= ": lambda w: -1, "any ": lambda w: -(2**62),
+}  # fmt: skip
+FAR = {
+    "< window": lambda w: w - 1, "<= window": lambda w: w, "<= window + 1": lambda w: w + 1, "< window - 1": lambda w: w - 2,
+    "<= window // 2": lambda w: w // 2, "< window // 2": lambda w: w // 2 - 1, "< 2 window": lambda w: 2 * w - 1,
+    "<= 2 window": lambda w: 2 * w, "is anything": lambda w: 2**62, "<= 0": lambda w: 0,
+}  # fmt: skip
+
+
+def _window(near: Any, far: Any) -> Any:
+    def made(q: Any, k: Any, /, *, window: int, **rest: Any) -> Any:
+        apart = np.asarray(q)[..., :, None] - np.asarray(k)[..., None, :]
+        return (near(window) <= apart) & (apart <= far(window))
+
+    return lambda _: made
+
+
+# ---- buckets -----------------------------------------------------------------------------------------------------------------
+ARGUMENTS = {  # of the distance n and the number e of exact buckets
+    "n/e": lambda n, e: n / e, "1 + n/e": lambda n, e: 1 + n / e, "n": lambda n, e: n, "n + 1": lambda n, e: n + 1,
+    "(n + 1)/e": lambda n, e: (n + 1) / e, "n - e + 1": lambda n, e: n - e + 1,
+}  # fmt: skip
+RANGES = {  # of the largest distance D, e and the number N of buckets of one side
+    "ln(D/e)": lambda d, e, n: np.log(d / e), "ln(D)": lambda d, e, n: np.log(d), "ln(N/e)": lambda d, e, n: np.log(n / e),
+    "ln(D/N)": lambda d, e, n: np.log(d / n), "ln((D - 1)/e)": lambda d, e, n: np.log((d - 1) / e),
+    "ln((D + 1)/e)": lambda d, e, n: np.log((d + 1) / e), "ln(D - e)": lambda d, e, n: np.log(d - e),
+    "ln(1 + D/e)": lambda d, e, n: np.log(1 + d / e),
+}  # fmt: skip
+TIMES = {"N - e": lambda n, e: n - e, "N - e - 1": lambda n, e: n - e - 1, "N": lambda n, e: n}
+ENDS = {"N - 1": lambda n, both: n - 1, "the last of both sides": lambda n, both: both - 1, "N - 2": lambda n, both: n - 2}
+
+
+def _buckets(argument: Any, span: Any, times: Any, end: Any) -> Any:
+    def made(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128, **rest: Any) -> Integers:
+        r, size = np.asarray(relative), num_buckets // 2 if bidirectional else num_buckets
+        n, exact = np.abs(r) if bidirectional else np.maximum(-r, 0), size // 2
+        share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size)
+        far = np.where(np.isfinite(share), exact + np.floor(share * times(size, exact) + 1e-12), 0).astype(np.int64)
+        found = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
+        return found + (size * (r > 0) if bidirectional else 0)
+
+    return lambda _: made
+
+
+# ---- distances ---------------------------------------------------------------------------------------------------------------
+DISTANCES = {
+    "n": lambda n: n, "ln(1 + n)": np.log1p, "log2(1 + n)": lambda n: np.log2(1 + n), "sqrt(n)": np.sqrt,
+    "n^2": lambda n: n * n,
+    "n + 1": lambda n: n + 1, "n - 1": lambda n: n - 1, "2 n": lambda n: 2 * n, "n/2": lambda n: n / 2,
+    "1": lambda n: np.where(n > 0, 1.0, 0.0),
+}  # fmt: skip
+SIGNS = {"-": -1.0, "": 1.0}
+
+
+def _distance(sign: float, of: Any) -> Any:
+    def changed(out: Any, q: Any, k: Any, /, *, heads: int, **options: Any) -> Any:
+        given = {name: options[name] for name in ("max_bias", "first", "count") if name in options}
+        slopes = alibi_slopes(heads, **given)[:, None, None]
+        return sign * slopes * of(np.abs(np.asarray(out) / slopes))
+
+    return after(changed)
+
+
+KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
+    "positions_from_mask": ("a token's position counts {0}{1}, and {2}", _positions, (COUNTS, LESS, FILLS)),
+    "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
+    "t5_buckets": (
+        "the bucket of distance n is e + floor(ln({0})/{1} ({2})), at most {3}, from e on, the number of exact buckets, with N "
+        "buckets for a side and D the largest distance",
+        _buckets,
+        (ARGUMENTS, RANGES, TIMES, ENDS),
+    ),
+    "alibi": ("the bias is {0}m {1}, of distance n", _distance, (SIGNS, DISTANCES)),
+}
