@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from ..accuracy import UNIT
 from ..calls import held_to
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
@@ -181,6 +182,10 @@ def _check(
     if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
     finish(operations)
+    if any(o.dtype in UNIT for o, _ in operations):
+        from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
+
+        notes[:0] = [remark for o, answers in operations if (remark := better_fit(o, answers))]
     if complete:
         report_failure_causes(operations, trials)
     report_scope(operations, stated)

@@ -1,0 +1,130 @@
+"""
+A remark on half precision: a known mistake fits values that pass better than the definition does.
+
+Class "low" allows a rounding at every operation, and so some real mistakes. Where code is right, its roundings push a row of
+values towards what a mistake gives as often as away from it. So a mistake is named if the rows nearer to it than to the
+definition are too many for chance: more than half of n rows by a share whose chance is at most exp(-18) (Hoeffding). `judge`
+holds systematic errors to the same chance.
+
+A row is a slice along one axis, that with the fewest: what its values share, such as a norm or the rounding of a weight, counts
+once. Only values count that a mistake moves by more than two roundings of the result and of scalars: one rounding cannot bring
+a right one nearer to it. Mistakes that are roundings themselves, by the dtype in their name, are left out: "low" allows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..accuracy import FLOOR, ROUNDING, UNIT
+from ..calls import makes_constants, returns_reals
+from ..diagnosis.hypotheses import Budget, Hypothesis, Question, quiet
+from ..evidence.index import deviations_touching
+from ..evidence.tools.deviation import Deviation
+from ..model import Answer, Arrays, Operation
+from ..proof.evaluation import of_scalars
+from .scope_result import caught
+
+WORK = 2_500_000  # values that are computed for one operation in one dtype: about 0.2 seconds of CPU
+CHANCE = 18.0  # minus the logarithm of the chance that right code gets a remark
+LOST = 8  # one row of so many, and two besides, may be nearer to the definition
+NARROW = (*ROUNDING, "tf32")
+
+
+@dataclass
+class _Fit:
+    """How well a mistake fits: rows in which it shows, and of these nearer to it; the largest errors over their bounds."""
+
+    mistake: Deviation
+    rows: int = 0
+    nearer: int = 0
+    off: float = 0.0  # from the definition
+    left: float = 0.0  # from the mistake
+
+    @property
+    def lost(self) -> bool:
+        """Whether so many rows are nearer to the definition that nothing can be said."""
+        return self.rows - self.nearer > 2 + self.rows // LOST
+
+    @property
+    def clear(self) -> bool:
+        """Whether chance does not explain that so many rows are nearer to the mistake, and none is far from it."""
+        share = self.nearer / self.rows - 0.5 if self.rows else 0.0
+        return share > 0 and 2 * self.rows * share**2 >= CHANCE and self.left <= 1
+
+
+def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
+    """Return the known mistake that fits an operation's values in half precision clearly better than the definition, if any."""
+    op, dtype, passed = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict == "pass"}
+    if dtype not in UNIT or makes_constants(op) or not returns_reals(op) or operation.counts["fail"]:
+        return ""
+    budget = Budget(WORK)
+    questions = list(_distinct(op, [a for a in answers if a.case.id in passed and a.part is None], operation.claim, budget))
+    known = caught(op)
+    fits = []
+    with quiet():
+        for mistake in budget.within(deviations_touching(op)):
+            if mistake.name.rsplit("-", 1)[-1] not in NARROW and not mistake.stateful:
+                shown = known.get(mistake.name, frozenset())
+                own = [q for q in questions if q.id in shown]
+                fit = _fit(mistake, own, budget)
+                fit = _fit(mistake, own, budget, scalars=True) if fit.clear else fit
+                fits += [fit] if fit.clear else []
+    if not fits:
+        return ""
+    best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
+    return (
+        f"{op} {dtype} passes, but fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
+        f"error is {best.left:.2g} of its bound, not {best.off:.2g}, and {best.nearer} of {best.rows} rows are nearer"
+    )
+
+
+def _distinct(op: str, answers: Sequence[Answer], claim: str, budget: Budget) -> Iterator[Question]:
+    """Yield the small answers first, as questions; of several with the same values one: their roundings are the same."""
+    seen: set[bytes] = set()
+    kept = [a for a in answers if a.case.kind in ("value", "sequence") and len(a.outputs) == len(a.case.calls)]
+    for question in sorted((Question(op, a, budget.meter, failed=True, claim=claim) for a in kept), key=lambda q: q.size):
+        values = b"".join(value.tobytes() for value in question.calls[0].expected.values())
+        if question.size and values not in seen:
+            seen.add(values)
+            yield question
+
+
+def _fit(mistake: Deviation, questions: Sequence[Question], budget: Budget, *, scalars: bool = False) -> _Fit:
+    """Return how well a mistake fits, as far as it is worth asking; roundings of `scalars` take long to find."""
+    fit, hypothesis = _Fit(mistake), Hypothesis(mistake, questions)
+    for n in budget.within(range(len(questions))):
+        _add(fit, questions[n], hypothesis.predicted(n)(0.0), scalars=scalars)
+        if fit.lost or not fit.left <= 1:
+            break
+    return fit
+
+
+def _add(fit: _Fit, question: Question, predicted: list[Arrays], *, scalars: bool) -> None:
+    """Count the rows of one answer."""
+    for observation in question.observations:
+        value = predicted[observation.call].get(observation.name)
+        expected, width = observation.expected, observation.width
+        if value is None or np.shape(value) != expected.shape:
+            fit.left = np.inf
+            return
+        error, shift = observation.observed - expected, value - expected
+        single = UNIT[question.dtype] * np.abs(expected) + FLOOR[question.dtype]
+        if scalars:
+            single += of_scalars(question.op, question.calls[observation.call], question.dtype)[observation.name]
+        shows = (np.abs(shift) > 2 * single) & (width > 0) & np.isfinite(shift) & np.isfinite(width)
+        if not np.any(shows):
+            continue
+        e, s = np.where(shows, error / width, 0.0), np.where(shows, shift / width, 0.0)
+        fit.off, fit.left = max(fit.off, float(np.max(np.abs(e)))), max(fit.left, float(np.max(np.abs(e - s))))
+        rows = [_counted(np.moveaxis(e * s - s * s / 2, axis, 0), np.moveaxis(shows, axis, 0)) for axis in range(e.ndim)]
+        count, nearer = min(rows, default=(1, int(np.sum(e * s - s * s / 2) > 0)))
+        fit.rows, fit.nearer = fit.rows + count, fit.nearer + nearer
+
+
+def _counted(gain: np.ndarray, shows: np.ndarray) -> tuple[int, int]:
+    """Return in how many slices along the first axis a mistake shows, and how many of these are nearer to it."""
+    there = shows.reshape(len(shows), -1).any(axis=1)
+    return int(np.sum(there)), int(np.sum(gain.reshape(len(gain), -1).sum(axis=1)[there] > 0))
