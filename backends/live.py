@@ -12,6 +12,7 @@ import numpy as np
 
 from .bounds import Bounds, Sensitivity, odd, waives
 from .fused import Fused, Scalars
+from .mixed import Mixed
 from .numbers import Array, Label, Part
 from .roundoffs import CLASSES, ROUNDOFFS
 
@@ -101,6 +102,12 @@ class LiveFused(Fused, FromNumPy):
     __name__ = "posref.backends.live"
 
 
+class LiveMixed(Mixed, FromNumPy):
+    """The namespace of class mixed, computed by NumPy."""
+
+    __name__ = "posref.backends.live"
+
+
 class LiveScalars(Scalars, FromNumPy):
     """The namespace of (value, how far it moves with the roundings of scalars), computed by NumPy."""
 
@@ -110,7 +117,8 @@ class LiveScalars(Scalars, FromNumPy):
 def live(name: str) -> FromNumPy:
     """Return the live namespace of the accuracy class called `name`. For fused kernels the name ends in the dtype."""
     kind, _, dtype = name.partition("-")
-    return LiveFused(dtype) if kind == "fused" else Live(CLASSES[name])
+    of_half = {"fused": LiveFused, "mixed": LiveMixed}
+    return of_half[kind](dtype) if kind in of_half else Live(CLASSES[name])
 
 
 def _counted(present: Part) -> Part:

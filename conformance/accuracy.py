@@ -5,9 +5,11 @@ The bits of every class, "low" among them, are rows of CLASSES in `posref.backen
 when a value is proved, and stored.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,13 @@ import numpy.typing as npt
 
 BASE = ("float64", "angle64", "angle32", "low-bfloat16", "low-float16")  # those with stored tolerances
 OF_FREQUENCIES = ("frequency32", "product32")  # only where there are frequencies
-COMPUTED = (*OF_FREQUENCIES, "fused")  # their tolerances are not stored: they are computed when they are asked for
-OF_HALF = ("fused", "low")  # each is two classes, one for each dtype of half precision
+COMPUTED = (*OF_FREQUENCIES, "fused", "mixed")  # their tolerances are not stored: they are computed when they are asked for
+OF_HALF = ("fused", "mixed", "low")  # each is two classes, one for each dtype of half precision
 WIDE = ("float64", "angle64", *OF_FREQUENCIES, "angle32")
 OF_DTYPE = {"float64": WIDE, "float32": WIDE[1:], "bfloat16": (*WIDE, *OF_HALF), "float16": (*WIDE, *OF_HALF)}  # tightest first
-DEFAULT_CLAIM = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
+DEFAULT_CLAIM = {"float64": "float64", "float32": "angle32", "bfloat16": "mixed", "float16": "mixed"}
+STORED_CLAIM = DEFAULT_CLAIM | {"bfloat16": "low", "float16": "low"}  # the class of files, which have no tolerances for "mixed"
+HALF_PRECISION = Path(__file__).parent / "evidence" / "half_precision.json"  # which have "mixed": tests/half_classes.py
 UNIT = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 ROUNDING = {**UNIT, "float32": 2.0**-24, "float64": 2.0**-53}
 FLOOR = {"bfloat16": 2.0**-134, "float16": 2.0**-25}
@@ -44,6 +48,13 @@ def declared_in(accuracy: str) -> float | None:
 def without_trig(accuracy: str) -> str:
     """Return the name of a class without the error of sines and cosines that it declares."""
     return TRIG.sub("", accuracy)
+
+
+@cache
+def of_mixed() -> frozenset[str]:
+    """Return the operations that have class "mixed": what is measured of right code is in the table."""
+    rows = json.loads(HALF_PRECISION.read_bytes())
+    return frozenset(op for op, row in rows.items() if row["default"] == "mixed")
 
 
 def class_in(accuracy: str, dtype: str) -> str:

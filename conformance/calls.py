@@ -10,7 +10,7 @@ from posref import scaling
 from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
-from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, UNIT, declared_in, with_trig, without_trig
+from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, UNIT, declared_in, of_mixed, with_trig, without_trig
 from .errors import BuildError
 
 HALF = ("bfloat16", "float16")
@@ -91,16 +91,19 @@ def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
     """
     Return the accuracy classes that an operation has in a dtype, tightest first.
 
-    A claim with its own trigonometry comes after the class it widens. Two classes are only where there are frequencies.
+    A claim with its own trigonometry comes after the class it widens. Two classes are only where there are frequencies, and
+    mixed only where sums are long or positions make a table.
     """
-    base, frequencies = without_trig(claim), has_frequencies(op)
-    classes = [c for c in OF_DTYPE[dtype] if frequencies or c not in OF_FREQUENCIES]
+    base = without_trig(claim)
+    classes = [c for c in OF_DTYPE[dtype] if held_to(op, c) == c]
     return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
 
 
 def held_to(op: str, claim: str) -> str:
-    """Return the class to which an operation is held: angle32 in place of a claim of frequencies where there are none."""
+    """Return the class to which an operation is held: angle32 or low in place of a claim of a class that it does not have."""
     base = without_trig(claim)
+    if base == "mixed" and op not in of_mixed():
+        return claim.replace(base, "low", 1)
     return claim if has_frequencies(op) or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
 
 
@@ -112,7 +115,7 @@ def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[s
     claimed: libraries add up the gradient of an input in its own dtype, rounding each part.
     """
     if makes_constants(op) and dtype in UNIT:
-        return DEFAULT_CLAIM["float32"] if accuracy.startswith("low") else accuracy, "float32"
+        return DEFAULT_CLAIM["float32"] if accuracy.startswith(("low", "mixed")) else accuracy, "float32"
     if gradients and dtype in UNIT:
         return with_trig("low", declared_in(accuracy)), dtype
     return held_to(op, accuracy), dtype

@@ -64,6 +64,7 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
+        from .calls import held_to
         from .checks import case_run, expected_failures, scope_result
         from .checks.choice import Choice
         from .model import Operation
@@ -86,7 +87,7 @@ class Suite(pytest.Collector):
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in case_run.asked_dtypes(self.target, op):
                 own = [case for case in everything if case.op == op]
-                self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
+                self.operations[op, dtype] = (Operation(op, dtype, held_to(op, self.target.claims[dtype]), []), [])
                 self.cases[op, dtype] = list(case_run.cases_in(self.target, own, dtype))
         path = given["expected-failures"]
         ids = [f"{case.id}[{dtype}]" for (_, dtype), cases in self.cases.items() for case in cases]

@@ -14,7 +14,7 @@ from posref.backends import load, names
 from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
-from ..calls import PLACED, array_names, parameters_of
+from ..calls import PLACED, array_names, held_to, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
@@ -53,7 +53,7 @@ def fault_in(
         dtype, outputs = _accepted(op, call, found)
     except Failure as failure:
         return f"{op}: {failure}."
-    accuracy = DEFAULT_CLAIM[dtype] if claim is None else claim
+    accuracy = held_to(op, DEFAULT_CLAIM[dtype]) if claim is None else claim
     if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
         msg = f"{who}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
         raise TargetError(msg)

@@ -150,7 +150,7 @@ def notes_on_unjudged(operation: Operation) -> Iterator[str]:
     reasons = Counter(result.message for result in operation.unjudged)
     for reason, count in reasons.items():
         cases = f"{count} kernel {'case' if count == 1 else 'cases'}"
-        judges = " (--claim fused judges them)" if operation.claim.startswith("low") else ""
+        judges = " (--claim fused judges them)" if operation.claim.startswith(("low", "mixed")) else ""
         yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}{judges}"
 
 

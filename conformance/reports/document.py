@@ -162,11 +162,12 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
     )
     lines = [] if worst is None else [f"{worst['op']} {worst['dtype']}: {worst['meaning']['text']}"]
     for dtype in dict.fromkeys(op["dtype"] for op in conforming):
-        low = [op for op in conforming if op["dtype"] == dtype and op["achieved"] == "low" and op.get("missed")]
-        by = [op["op"] + _beyond(float(op["missed"]["ratio"])) for op in low[:NAMED]]
-        more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
-        if low:
-            lines.append(f"{dtype}: class {low[0]['missed']['class']} is not reached by {', '.join(by)}{more}")
+        loose = [op for op in conforming if op["dtype"] == dtype and op["achieved"] in ("mixed", "low") and op.get("missed")]
+        for missed in dict.fromkeys(op["missed"]["class"] for op in loose):
+            low = [op for op in loose if op["missed"]["class"] == missed]
+            by = [op["op"] + _beyond(float(op["missed"]["ratio"])) for op in low[:NAMED]]
+            more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
+            lines.append(f"{dtype}: class {missed} is not reached by {', '.join(by)}{more}")
     for op in document["operations"]:
         off = op.get("systematic")
         if off and op["claim"].startswith("fused") and abs(float(off["slope"])) > float(off["slope_bound"]):
