@@ -152,7 +152,7 @@ def test_misuse_is_refused(arguments: tuple[Any, ...], options: dict[str, Any], 
 
 def test_what_nothing_can_be_said_of_is_no_pass() -> None:
     zeros = np.zeros((1, 2, 8), dtype=np.float16)
-    with pytest.raises(PosrefError, match="attention_logits in float16 cannot be judged by low"):
+    with pytest.raises(PosrefError, match="attention_logits in float16 cannot be judged by mixed"):
         assert_conforms(
             "attention_logits", np.zeros((1, 2, 2), dtype=np.float16), zeros + np.float16(2**-13), zeros + np.float16(2**-13)
         )
