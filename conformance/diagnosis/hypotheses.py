@@ -278,7 +278,7 @@ def plausible(question: Question, predict: Predict) -> bool:
     near, count = 0, 0
     for observation in question.observations:
         wrong = observation.wrong
-        ratios = _ratios(question, observation, [predict(0.0)[observation.call].get(observation.name)])
+        ratios = distances(question, observation, [predict(0.0)[observation.call].get(observation.name)])
         near, count = near + int(np.sum(ratios[wrong] <= 1)), count + int(np.sum(wrong))
     return 2 * near >= count
 
@@ -300,14 +300,14 @@ def _distance(question: Question, observations: list[Observation], predicted: li
     """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
     found = 0.0
     for observation in observations:
-        ratios = _ratios(question, observation, [p[observation.call].get(observation.name) for p in predicted])
+        ratios = distances(question, observation, [p[observation.call].get(observation.name) for p in predicted])
         found = max(found, float(np.max(ratios, initial=0.0)))
         if found == np.inf:
             break
     return found
 
 
-def _ratios(question: Question, observation: Observation, predicted: list[Any]) -> Array:
+def distances(question: Question, observation: Observation, predicted: list[Any]) -> Array:
     """Return every value's distance from a prediction; infinite where they cannot be compared."""
     hopeless = np.full(observation.expected.shape, np.inf)
     if any(value is None for value in predicted):

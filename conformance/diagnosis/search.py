@@ -18,6 +18,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
 from .hypotheses import Budget, Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
+from .side_by_side import side_by_side
 
 PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
@@ -152,7 +153,10 @@ def combined(
     pairs = [pair for pair in pairs if not contradict(pair)]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
-    return _fitting(likely, questions, budget) or ([] if near else _fitting(others, questions, budget))
+    found = _fitting(likely, questions, budget)
+    if found or near:
+        return found
+    return list(side_by_side(questions, deviations_touching(questions[0].op), budget)) or _fitting(others, questions, budget)
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
