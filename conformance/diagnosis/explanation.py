@@ -24,7 +24,21 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from ..targets.replies import CHANGED
-from . import combinations, extensions, extent, features, frequencies, numbers, partners, places, search, sides, slopes, waves
+from . import (
+    combinations,
+    extensions,
+    extent,
+    features,
+    frequencies,
+    numbers,
+    partners,
+    placed_mistakes,
+    places,
+    search,
+    sides,
+    slopes,
+    waves,
+)
 from .hypotheses import Budget, Hypothesis, Question, quiet
 from .rotations import as_rotation, is_of_copy
 from .search import Group
@@ -205,15 +219,19 @@ def _explained(
 
 def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
+    placed = _in_one_place(questions, deviations_touching(op), known.budget)
+    if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
+        return placed
     found = _by_reading(questions, [reader.candidates for reader in READERS])
     if found:
         return found
     with_trait = _with_trait(questions, deviations_touching(op), known.budget)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
-    found = with_trait if with_trait and not (found and found.whole) else found
+    found = found if found and found.whole else placed or with_trait or found
     solved = [] if found else numbers.solved(questions, known.budget)
     found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
+    found = found or (_in_one_place(questions, tried, known.budget) if _are_many_reals(questions) else None)
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
@@ -315,6 +333,13 @@ def _of_a_part(questions: Sequence[Question], found: Sequence[Sequence[Deviation
     wrong, judged = extent.counts_of_wrong(questions)
     where = (places.place(questions) + places.common(questions)).strip() or f"{wrong} of {judged} values are wrong."
     return Explanation(_matches(ties, f"{where} There your output matches"), ties)
+
+
+def _in_one_place(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Explanation | None:
+    """Return mistakes that explain all cases where they act in one place alone, such as the last query."""
+    where, ties = placed_mistakes.in_one_place(questions, deviations, budget)
+    several = [(d,) for d in ties]
+    return Explanation(_matches(several, f"{where.strip()} There your output matches"), several) if ties else None
 
 
 def _without_name(

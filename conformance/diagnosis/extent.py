@@ -44,7 +44,7 @@ def _holds(several: Sequence[Deviation], question: Question) -> bool:
     if any(d.stateful for d in several):  # what it gives depends on the calls before
         return True
     whole = question.whole
-    return any(score(whole, whole.observations, _predicted(one, whole)) <= 1 for one in orders(several))
+    return any(score(whole, whole.observations, predicted(one, whole)) <= 1 for one in orders(several))
 
 
 def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> bool:
@@ -54,7 +54,7 @@ def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> boo
         replace(o, expected=o.expected[m], observed=o.observed[m], width=o.width[m])
         for o, m in zip(whole.observations, masks, strict=True)
     ]
-    return any(score(whole, wrong, _masked(_predicted(one, whole), whole, masks)) <= 1 for one in orders(several))
+    return any(score(whole, wrong, _masked(predicted(one, whole), whole, masks)) <= 1 for one in orders(several))
 
 
 def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predict:
@@ -72,7 +72,7 @@ def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predi
     return cache(masked)
 
 
-def _predicted(deviation: Deviation, whole: Question) -> Predict:
+def predicted(deviation: Deviation, whole: Question) -> Predict:
     """Return what a deviation gives for the judged rows: of the whole call, where it is not too large to be computed."""
     full = whole.of(Answer(whole.case, whole.dtype))
     if not whole.answer.lies or full.size > WHOLE_CALL:

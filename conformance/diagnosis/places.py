@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ NARROWER = ("bfloat16", "float16")
 INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32": 2**32, "uint32": 2**32}
 LARGE = 2**22  # values of an output that are looked at one by one
 Array = npt.NDArray[Any]
+Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class UnitCounts:
     size: int
     wrong: Array
     mask: bool = False  # whether the output has True and False
+    names: tuple[str, ...] = ()  # of units that have names: outputs
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class WrongPlace:
     wrong: int
     units: int
     outside: int
+    as_well: tuple[str, ...] = ()  # other sizes of blocks that hold just these units
 
     @property
     def share(self) -> float:
@@ -83,13 +86,13 @@ class WrongPlace:
 def place(questions: Sequence[Question]) -> str:
     """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
     lines = by_kind(questions)
-    everywhere = _best(lines, questions)
+    everywhere = best(lines, questions)
     failing = {kind: [line for line in found if line.failed] for kind, found in lines.items()}
-    within = _best(failing, [q for q in questions if q.failed])
+    within = best(failing, [q for q in questions if q.failed])
     if everywhere and (everywhere[0].share == 1 or not within or within[0].share < 1):
-        return f" Only {_said(everywhere)}."
+        return f" Only {said(everywhere)}."
     if within:
-        return f" In the failing cases, only {_said(within)}."
+        return f" In the failing cases, only {said(within)}."
     return _counted(failing, _with_places(questions))
 
 
@@ -99,13 +102,18 @@ def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
         few = [line for line in lines.get(kind, []) if np.any(line.wrong)]
         if few and cases <= {line.case for line in few} and all(np.sum(line.wrong) <= FEW < line.size for line in few):
             line = min(few, key=lambda line: line.size)
-            numbers = [f"{v:g}" for v in line.values[line.wrong]]
+            numbers = [f"{v + _first(kind):g}" for v in line.values[line.wrong]]
             verb = "is" if len(numbers) == 1 else "are"
             others = len({line.case for line in few}) - 1
             more = f", and one or two in {'the' if others == 1 else 'each'} other failing case" if others else ""
             count = f"{len(numbers)} of {line.size} {_plural(kind)} {verb} wrong"
             return f" In {line.case}, {count}: {' and '.join(numbers)}{more}."
     return ""
+
+
+def _first(kind: str) -> int:
+    """Return the number of the first unit: calls are counted from 1, as in the lines of failures."""
+    return int(kind == "call")
 
 
 def _plural(kind: str) -> str:
@@ -190,23 +198,35 @@ def _rounded(values: Array, dtype: str) -> Array:
     return np.asarray(round_to(values, dtype), dtype=np.float64)
 
 
-def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
+def wrong_and_telling(question: Question, observation: Observation) -> tuple[Array, Array]:
+    """Return which values of an output are wrong, and which say something."""
+    wrong = observation.wrong & np.full(observation.expected.shape, question.failed)
+    return wrong, wrong | ~_trivial(question.calls[observation.call], observation)
+
+
+def by_kind(questions: Sequence[Question], masks: Masks = wrong_and_telling) -> dict[str, list[UnitCounts]]:
     """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
     found: dict[str, list[UnitCounts]] = {}
     for question in (q.whole for q in questions):
-        wrong_calls = np.zeros(len(question.calls), dtype=bool)
+        names = REGISTRY[question.op].outputs
+        both_of = np.zeros((2, len(question.calls), len(names)), dtype=bool)  # wrong and telling, by call and output
         for observation in question.observations:
-            wrong = observation.wrong & np.full(observation.expected.shape, question.failed)
-            call = question.calls[observation.call]
-            told, mask = wrong | ~_trivial(call, observation), REGISTRY[question.op].returns == "mask"
+            wrong, told = masks(question, observation)
+            call, mask = question.calls[observation.call], REGISTRY[question.op].returns == "mask"
             for kind, values, size, bad in _units(question, call, observation.name, wrong, told):
                 found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad, mask))
-            wrong_calls[observation.call] |= np.any(wrong)
-        if len(wrong_calls) > 1:  # they are counted from 1, as in the lines of failures
-            numbers = np.arange(1, len(wrong_calls) + 1)
-            line = UnitCounts(question.id, question.failed, numbers, len(wrong_calls), wrong_calls)
-            found.setdefault("call", []).append(line)
+            both_of[:, observation.call, names.index(observation.name)] = np.any(wrong), np.any(told)
+        if len(question.calls) > 1:
+            _append(found.setdefault("call", []), question, np.any(both_of, axis=2))
+        for both in np.moveaxis(both_of, 1, 0) if len(names) > 1 else ():
+            _append(found.setdefault("output", []), question, both, names)
     return found
+
+
+def _append(lines: list[UnitCounts], question: Question, both: Array, names: tuple[str, ...] = ()) -> None:
+    """Append the calls or outputs of a question that tell something, and which of them are wrong."""
+    wrong, told = both
+    lines.append(UnitCounts(question.id, question.failed, np.flatnonzero(told), len(told), wrong[told], names=names))
 
 
 def _trivial(call: Call, observation: Observation) -> Array:
@@ -304,25 +324,32 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
         return None
 
 
-def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> list[WrongPlace]:
-    """Return the places that hold all wrong values and little else, the fullest first."""
+def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, sure: bool = False) -> list[WrongPlace]:
+    """Return the places that hold all wrong values and little else, the fullest first; nothing else if it is `sure`."""
     failing = _with_places(questions)
     found = []
     named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
-    ranks = {kind: named.get(kind, 10 if "axis" in kind else 11 if "axes" in kind else 9) for kind in lines}
+    ranks = {kind: named.get(kind, 11 if "axis" in kind else 12 if "axes" in kind else 10) for kind in lines}
     for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
-        best: tuple[tuple[float, int], WrongPlace] | None = None
+        fullest: tuple[tuple[float, int], WrongPlace] | None = None
         units = _Units.of(own)
         for place in _places(kind, own):
-            judged = _judged(place, units, len(failing))
+            judged = _judged(place, units, len(failing), sure=sure)
             key = (judged.share, judged.outside) if judged else (0.0, 0)
-            if judged and (best is None or key > best[0]):
-                best = key, judged
-        if best:
-            found.append((-best[1].share, order, best[1]))
+            if judged and fullest is not None and key == fullest[0] and _alike(judged) == _alike(fullest[1]):
+                fullest = key, replace(fullest[1], as_well=(*fullest[1].as_well, *re.findall(r"block of (\d+)", judged.words)))
+            elif judged and (fullest is None or key > fullest[0]):
+                fullest = key, judged
+        if fullest:
+            found.append((-fullest[1].share, order, fullest[1]))
     return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
+
+
+def _alike(place: WrongPlace) -> str:
+    """Return the words of a place without their numbers."""
+    return re.sub(r"\d+", "", place.words)
 
 
 def _with_places(questions: Sequence[Question]) -> set[str]:
@@ -332,7 +359,7 @@ def _with_places(questions: Sequence[Question]) -> set[str]:
 
 
 COUNTED = ("call", "batch row", "token", "query", "key", "head", "row", "column", "value")
-NAMED = ("call", "token", "query", "key", "head", "position", "distance", "batch row")
+NAMED = ("output", "call", "token", "query", "key", "head", "position", "distance", "batch row", "pair")
 
 
 @dataclass(frozen=True)
@@ -353,21 +380,26 @@ class _Units:
         return cls(values, sizes, wrong.astype(bool), np.repeat(np.arange(len(lines)), counts))
 
 
-def _judged(place: UnitPlace, units: _Units, cases: int) -> WrongPlace | None:
-    """Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside."""
+def _judged(place: UnitPlace, units: _Units, cases: int, *, sure: bool = False) -> WrongPlace | None:
+    """
+    Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside.
+
+    Where the mistake is known, it is `sure`: all of the place must be wrong, and right units of any output tell.
+    """
     inside = np.asarray(place.holds(units.values, units.sizes))
     if np.any(units.wrong & ~inside):
         return None
     bad = np.bincount(units.lines, units.wrong) > 0  # by output
     without = np.bincount(units.lines, ~inside)
-    wrong, outside, telling = int(np.sum(units.wrong)), int(np.sum(without[bad])), int(np.sum(without[bad] > 0))
-    enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * int(np.sum(bad))
-    count = int(np.sum(inside))
+    wrong, count, outside = int(np.sum(units.wrong)), int(np.sum(inside)), int(np.sum(without if sure else without[bad]))
+    telling = sure or int(np.sum(without[bad] > 0)) >= TELLING * int(np.sum(bad))
+    enough = (cases >= 2 or wrong >= LEAST) and telling
     if place.rest and wrong < count:  # the bits of saying which units are wrong, of outputs in which some are
         counts = zip(np.bincount(units.lines), np.bincount(units.lines, units.wrong), strict=True)
         if sum(math.log2(math.comb(int(n), int(k))) for n, k in counts) < SURPRISE:
             return None
-    return WrongPlace(place.words, wrong, count, outside) if enough and outside and wrong >= place.least * count else None
+    least = 1.0 if sure else place.least
+    return WrongPlace(place.words, wrong, count, outside) if enough and outside and wrong >= least * count else None
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
@@ -378,16 +410,26 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     if kind in ("position", "distance"):
         yield from _of_numbers(kind, lines, good, bad)
         return
-    many = _plural(kind)
+    if kind == "output":
+        yield from (UnitPlace(f"the output {name}", lambda v, n, k=k: v == k) for k, name in enumerate(lines[0].names))
+        return
+    many, shown = _plural(kind), _first(kind)
     yield UnitPlace(f"the first {kind}", lambda v, n: v == 0)
     yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1, rest=True)
     yield UnitPlace(f"the last {kind}", lambda v, n: v == n - 1)
     yield UnitPlace(f"{many} before the last", lambda v, n: v < n - 1, rest=True)
-    yield UnitPlace(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
+    yield UnitPlace(f"{many} from {_from(first, good, shown)}", lambda v, n: v >= first)
     if kind not in ("channel", "pair"):
-        yield UnitPlace(f"{many} up to {last:g}", lambda v, n: v <= last)
+        yield UnitPlace(f"{many} up to {last + shown:g}", lambda v, n: v <= last)
     noun, of, rest = kind.partition(" of axis ")
-    yield UnitPlace(f"{noun} {first:g}{of}{rest}", lambda v, n: v == first)
+    yield UnitPlace(f"{noun} {first + shown:g}{of}{rest}", lambda v, n: v == first)
+    yield from _of_blocks(kind, many, good, bad)
+    if last > first:
+        yield UnitPlace(f"{many} {first + shown:g} to {last + shown:g}", lambda v, n: (v >= first) & (v <= last))
+
+
+def _of_blocks(kind: str, many: str, good: Array, bad: Array) -> Iterator[UnitPlace]:
+    """Yield the places that the wrong units of a kind may be in blocks."""
     yield UnitPlace(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
     yield UnitPlace(f"even-numbered {many}", lambda v, n: v % 2 == 0)
     if kind == "channel":
@@ -397,10 +439,23 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     for m in BLOCKS:
         if m > 2:
             yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
+            yield UnitPlace(f"{many} in full blocks of {m}", lambda v, n, m=m: v < n - n % m, rest=True)
         yield UnitPlace(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
         if m > 3:
             yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
             yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
+            yield UnitPlace(f"{many} up to {m - 1}", lambda v, n, m=m: v < m)
+        yield from _of_residues(many, m, {*(good % m)}, {*(bad % m)}) if m > 2 else ()
+
+
+def _of_residues(many: str, m: int, good: set[float], bad: set[float]) -> Iterator[UnitPlace]:
+    """Yield the places of one number in each block, and of all others."""
+    if len(bad) == 1:
+        (k,) = bad
+        yield UnitPlace(f"number {k:g} in each block of {m} {many}", lambda v, n: v % m == k)
+    if len(good) == 1:
+        (k,) = good
+        yield UnitPlace(f"{m - 1} of every {m} {many}, all but number {k:g} of a block,", lambda v, n: v % m != k, rest=True)
 
 
 def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array) -> Iterator[UnitPlace]:
@@ -426,18 +481,20 @@ def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array)
     yield UnitPlace(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
 
 
-def _from(first: float, good: Array) -> str:
+def _from(first: float, good: Array, shown: int = 0) -> str:
     """Return from where on units are wrong, and the last right one before where others are between."""
     below = float(np.max(good[good < first], initial=-1.0))
     power = f" (2^{np.log2(first):.0f})" if first > 512 and np.log2(first) == int(np.log2(first)) else ""
-    return f"{first:.9g} on{power}" + (f" ({below:.9g} is right)" if 0 <= below < first - 1 else "")
+    right = f" ({below + shown:.9g} is right)" if 0 <= below < first - 1 else ""
+    return f"{first + shown:.9g} on{power}{right}"
 
 
-def _said(places: Sequence[WrongPlace]) -> str:
+def said(places: Sequence[WrongPlace]) -> str:
     """Return the fullest place, and one more that is as full, in words."""
     best = places[0]
+    as_well = f" (a block of {' or '.join(best.as_well)} fits as well)" if best.as_well else ""
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
     also = f", and only {same[0].words}" if same else ""
     one = best.words.startswith("the ") or re.match(r"(?!.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
-    return f"{best.words}{count} {'is' if one else 'are'} wrong{also}"
+    return f"{best.words}{count}{as_well} {'is' if one else 'are'} wrong{also}"

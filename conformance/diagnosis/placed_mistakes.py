@@ -1,0 +1,62 @@
+"""
+Finds known mistakes that act in one place: in the last n mod 8 pairs, in odd-numbered heads, in one of two outputs.
+
+A mistake acts in a place if it gives every wrong value, if all values that it would change there are wrong, and if all that it
+would change elsewhere are right. So a mistake and a place together say the values of every case, as a mistake alone does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..evidence.tools.deviation import Deviation
+from . import extent, places
+from .hypotheses import UNITS, Budget, Observation, Question
+from .side_by_side import moves
+
+PLAIN = 4.0  # tolerances that a mistake must move a value by, before a right one speaks against it
+Array = npt.NDArray[np.bool_]
+
+
+def in_one_place(
+    questions: Sequence[Question], deviations: Iterable[Deviation], budget: Budget
+) -> tuple[str, list[Deviation]]:  # fmt: skip
+    """Return the place of mistakes in a sentence, and the mistakes (ties) that act there and nowhere else; none without one."""
+    failing = [q for q in questions if q.failed]
+    found: dict[str, list[Deviation]] = {}
+    for deviation in budget.within(deviations):
+        if deviation.stateful or not extent.of_wrong_values([(deviation,)], failing):
+            continue
+        place = _place(deviation, questions)
+        if place:
+            found.setdefault(place, []).append(deviation)
+    return max(found.items(), key=lambda item: len(item[1]), default=("", []))
+
+
+def _place(deviation: Deviation, questions: Sequence[Question]) -> str:
+    """Return the place where a mistake acts that gives every wrong value, in a sentence."""
+    moved = {id(o): _moved(deviation, q, o) for q in questions for o in q.whole.observations}
+
+    def wrong(question: Question, observation: Observation) -> tuple[Array, Array]:
+        bad, _ = places.wrong_and_telling(question, observation)
+        return bad, bad | moved[id(observation)]
+
+    def right(question: Question, observation: Observation) -> tuple[Array, Array]:
+        bad, told = wrong(question, observation)
+        return told & ~bad, told
+
+    lines, others = places.by_kind(questions, wrong), places.by_kind(questions, right)
+    both = {kind: zip(own, others[kind], strict=True) for kind, own in lines.items()}
+    whole = {kind: lines[kind] for kind, pairs in both.items() if not any(np.any(a.wrong & b.wrong) for a, b in pairs)}
+    best = places.best(whole, questions, sure=True)
+    return f" Only {places.said(best)}." if best else ""
+
+
+def _moved(deviation: Deviation, question: Question, observation: Observation) -> Array:
+    """Return which values of an output a mistake changes by more than rounding may do."""
+    value = extent.predicted(deviation, question.whole)(0.0)[observation.call].get(observation.name)
+    rounding = UNITS[question.dtype] * np.abs(observation.expected)
+    return moves(value, observation.expected, PLAIN * observation.width + rounding)
