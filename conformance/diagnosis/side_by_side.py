@@ -84,8 +84,8 @@ def _predicted(pair: Pair, question: Question) -> Predict:
         nested = [outputs(together(*way), jitter) for way in (pair, pair[::-1])]
         found: Outputs = [{} for _ in question.calls]
         for o in question.observations:
-            ways = [w[o.call].get(o.name) for w in (first, second, *nested)]
-            ways = [w for w in ways if w is not None and np.shape(w) == o.expected.shape]
+            given = (w[o.call].get(o.name) for w in (first, second, *nested))
+            ways: list[Array] = [w for w in given if w is not None and np.shape(w) == o.expected.shape]
             if len(ways) < 2:
                 continue
             moved = [moves(w, o.expected, o.width) for w in ways[:2]]
