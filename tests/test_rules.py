@@ -1,16 +1,19 @@
-"""The four rules: every word, size, magnitude and number that the registry allows is asked, and nothing that it does not."""
+"""The five rules: every word, size, magnitude and number that the registry allows is asked, and nothing that it does not."""
 
+from itertools import islice, permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from posref.conformance.checks.fresh_calls import fresh
 from posref.conformance.evidence.every import kernel_cases, rules
-from posref.conformance.evidence.every.facts import facts_of
-from posref.conformance.evidence.every.made_calls import has_coordinates, is_bounded
-from posref.conformance.model import Call, Case
+from posref.conformance.evidence.every.facts import Options, facts_of
+from posref.conformance.evidence.every.made_calls import answers, has_coordinates, is_bounded
+from posref.conformance.model import Call, Case, LoadedCase
 from posref.conformance.suite.axes import holds
-from posref.conformance.traits import are_lengths
+from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.traits import are_lengths, defaults
 from posref.spec import REGISTRY, Flag, Integer, OneOf, Real
 
 
@@ -47,6 +50,40 @@ def test_every_word_is_asked_of_code_that_takes_lengths(stored: dict[str, list[C
                 if isinstance(domain, OneOf | Flag):
                     asked = {params.get(name, rules._usual(op, name)) for params in some}
                     assert asked == {*(domain.words if isinstance(domain, OneOf) else (False, True))}, (op, name)
+
+
+WORDED = [op for op, record in REGISTRY.items() if any(isinstance(d, OneOf | Flag) for d in record.domains.values())]
+
+
+PLAIN = ("axial_table", "sliding_window")  # of which a plain run asks
+
+
+@pytest.mark.parametrize("op", [op if op in PLAIN else pytest.param(op, marks=pytest.mark.thorough) for op in WORDED])
+def test_every_two_words_of_an_option_differ_in_a_stored_and_a_fresh_call(op: str) -> None:
+    """Unless they are one function, as two layouts are of logits: then no call of any rule tells them apart."""
+    cases = [c for group in load_groups(INSTALLED, ops={op}) for c in group.cases if c.kind == "value" and len(c.calls) == 1]
+    small = sorted(cases, key=lambda case: sum(x.size for x in case.calls[0].inputs.values()))
+    for name, domain in REGISTRY[op].domains.items():
+        words = domain.words if isinstance(domain, OneOf) else (False, True) if isinstance(domain, Flag) else ()
+        for word, other in permutations(words, 2):
+            asked = [case for case in small if {**defaults(op), **case.calls[0].params}.get(name) == word]
+            rng = np.random.default_rng(0)
+            if not any(differ(op, case.calls[0], {name: other}) and is_new(case, {name: other}, rng) for case in asked):
+                every = (Call(dict(c.params), dict(c.inputs)) for c in (*rules.kernel(op), *rules.cases(op)))
+                alike = (call for call in every if {**defaults(op), **call.params}.get(name) == word)
+                assert not any(differ(op, call, {name: other}) for call in islice(alike, 64)), (name, word, other)
+
+
+def differ(op: str, call: Call, change: Options) -> bool:
+    """Return whether a call that is answered is answered otherwise, or refused, with another word."""
+    here, there = (answers(op, call.inputs, {**call.params, **more}) for more in ({}, change))
+    return bool(here) and not (len(here) == len(there) and all(map(np.array_equal, here, there)))
+
+
+def is_new(case: LoadedCase, change: Options, rng: np.random.Generator) -> bool:
+    """Return whether a fresh call made of a case has other answers with another word too, if one can be made of it."""
+    call = fresh(case, "float32", rng)
+    return call is None or differ(case.op, call, change)
 
 
 def test_every_optional_array_is_left_out_and_is_there(stored: dict[str, list[Case]]) -> None:

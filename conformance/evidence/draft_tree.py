@@ -24,9 +24,9 @@ def _given(verified: Any, parents: Any) -> dict[str, Any]:
     return {"verified": np.asarray(verified, dtype=np.int64), "parents": np.asarray(parents, dtype=np.int64)}
 
 
-def _long() -> tuple[int, ...]:
-    """Return the parents of 63 nodes, as Medusa's tree has them."""
-    return (-1, *(max(0, (node * 7) % (node // 2 + 1)) for node in range(62)))
+def _long(count: int) -> tuple[int, ...]:
+    """Return the parents of nodes, in a tree of few branches: Medusa's has 63."""
+    return (-1, *((node * 7) % (node // 2 + 1) for node in range(count - 1)))
 
 
 def cases() -> tuple[Case, ...]:
@@ -35,7 +35,9 @@ def cases() -> tuple[Case, ...]:
     return (
         _case("tree/small", {}, _given((10, 3), BRANCHED), tier="smoke"),
         _case("tree/top-k", {}, _given((12,), TOP_K)),
-        _case("tree/medusa", {}, _given((129, 2047), _long()), "63 nodes"),
+        _case("tree/medusa", {}, _given((129, 2047), _long(63)), "63 nodes"),
+        _case("tree/65-nodes", {}, _given((5,), _long(65)), "one more than the bits of a word"),
+        _case("tree/131-nodes", {}, _given((40, 3), _long(131)), "more than two words hold"),
         _case("rows/shared-tree", {}, _given(((4, 20, 11), (0, 3, 8)), BRANCHED)),
         _case("far/small", {}, _given((131071, 1048575), BRANCHED)),
         _case("empty/nodes", {}, _given((4, 2), ())),

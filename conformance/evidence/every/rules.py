@@ -1,10 +1,11 @@
 """
-Calls of any operation, by four rules. No operation is named: axes, domains and requirements of the registry decide.
+Calls of any operation, by five rules. No operation is named: axes, domains and requirements of the registry decide.
 
 - word: each word of each option, in several forms, and without each array that may be left out;
 - size: each axis alone just beyond what a tile holds, and odd;
 - value: ties, huge and tiny numbers, 24 bits, positions that float32 lacks;
-- number: each number of an option at its ends, odd, small and large.
+- number: each number of an option at its ends, odd, small and large;
+- pair: two words on which the usual call agrees, with lists of numbers in an order on which they differ.
 
 The suite stores the first of them, where they are small. The kernel tier asks all, judged live.
 """
@@ -13,13 +14,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY, Flag, Integer, OneOf, Real
+from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real
 
 from ...calls import parameters_of
 from ...model import Case
@@ -338,7 +339,38 @@ def _reals(domain: Real, usual: float | None) -> list[float]:
     return [value for value in dict.fromkeys(values) if value > domain.low]
 
 
-RULES = (_word_calls, _size_calls, _value_calls, _number_calls)
+# ---- two words of an option ------------------------------------------------------------------------------------------------
+def _pair_calls(op: str) -> Iterator[Asked]:
+    """Yield for every two words of an option on which the usual call agrees one on which they differ, with other lists."""
+    for word in (word for word in words(op) if word.stored):
+        chosen = {name: word.params.get(name, _usual(op, name)) for name in REGISTRY[op].domains}
+        lists = {name: value for name, value in chosen.items() if isinstance(REGISTRY[op].domains[name], Integers)}
+        orders = [dict(zip(lists, several, strict=True)) for several in product(*map(_orders, lists.values()))] if lists else []
+        for name, domain in REGISTRY[op].domains.items():
+            for other in domain.words if isinstance(domain, OneOf) and orders else ():
+                if other == chosen[name] or not (word.name == "usual" or chosen[name] != _usual(op, name)):
+                    continue
+                trials = (Asked("pair", f"{word.name}-not-{other}", {**word.params, **order}, {}, True) for order in orders)
+                differing = next((asked for asked in trials if _tells(op, asked, {name: other})), None)
+                if differing is not None and differing.params != word.params:
+                    yield differing
+
+
+def _orders(numbers: list[int]) -> list[list[int]]:
+    """Return a list of an option, and the orders of as many different numbers."""
+    return [numbers, *map(list, permutations(range(1, len(numbers) + 1)))]
+
+
+def _tells(op: str, asked: Asked, other: Options) -> bool:
+    """Return whether a call and the one with another word are both answered, and otherwise."""
+    arrays = _arrays(op, asked, asked.how)
+    if arrays is None or not all(holds(text, {**asked.params, **other}) for text in REGISTRY[op].requires):
+        return False
+    both = [answers(op, arrays, {**asked.params, **more}) for more in ({}, other)]
+    return bool(both[0] and both[1]) and not all(map(np.array_equal, *both))
+
+
+RULES = (_word_calls, _size_calls, _value_calls, _number_calls, _pair_calls)
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------------
