@@ -102,3 +102,9 @@ def test_calls_are_counted_from_1_and_the_last_is_the_last() -> None:
     holding = [p.words for p in places._places("call", [second]) if p.holds(np.asarray([1]), np.asarray([3]))[0]]
     assert "call 2" in holding
     assert "the last call" not in holding
+
+
+def test_places_leave_work_for_numbers_in_a_large_call() -> None:
+    x = np.random.default_rng(0).standard_normal((8, 300, 128)).astype(np.float32)
+    with pytest.raises(AssertionError, match="positions are offset by 5"):
+        assert_conforms("rope", posref.rope(x, np.arange(300) + 5, **ROTATION), x, np.arange(300), **ROTATION)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..evidence.tools.deviation import Deviation
 from . import extent, places
-from .hypotheses import UNITS, Budget, Observation, Question
+from .hypotheses import UNITS, Budget, Hypothesis, Observation, Question, plausible
 from .side_by_side import moves
 
 PLAIN = 4.0  # tolerances that a mistake must move a value by, before a right one speaks against it
@@ -28,7 +28,9 @@ def in_one_place(
     failing = [q for q in questions if q.failed]
     found: dict[str, list[Deviation]] = {}
     for deviation in budget.within(deviations):
-        if deviation.stateful or not extent.of_wrong_values([(deviation,)], failing):
+        if deviation.stateful or not plausible(failing[0], Hypothesis(deviation, failing[:1]).predicted(0)):
+            continue  # few rows of a large call say so soon
+        if not extent.of_wrong_values([(deviation,)], failing):
             continue
         place = _place(deviation, questions)
         if place:
