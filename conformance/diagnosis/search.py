@@ -109,7 +109,7 @@ def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], b
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
     """Return the failing cases, two at least, that a deviation explains, it leaving all others as they must be; else none."""
-    mine = []
+    mine: list[str] = []
     for n, question in enumerate(hypothesis.questions):
         if not question.failed and len(mine) < LEAST:  # failing cases come first
             return frozenset()

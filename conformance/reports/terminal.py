@@ -122,9 +122,9 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console,
         console.print(f"  [red]{case['verdict']}[/red] {case['id']}{message}{more}")
         if case is bad[0] and case["call"]:
             console.print(f"    asked: {plain(case['call'])}")
-    for case in operation.cases if len(operation.cases) <= SHOWN else ():
-        if case.verdict == "unsupported":
-            console.print(f"  outside {case.id}: {plain(case.message)}")
+    for outside in operation.cases if len(operation.cases) <= SHOWN else ():
+        if outside.verdict == "unsupported":
+            console.print(f"  outside {outside.id}: {plain(outside.message)}")
     if left:
         console.print(f"  and {left} more")
     if bad:
