@@ -24,7 +24,7 @@ def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
 
     def cut(name: str, keys: int, queries: int) -> Any:
         first = keys - queries if name == "q" else 0
-        return whole[name][..., first:keys] if name == "beta" else whole[name][..., first:keys, :]
+        return whole[name][..., first:keys] if name == "betas" else whole[name][..., first:keys, :]
 
     return tuple(Step({}, {name: cut(name, keys, queries) for name in whole}) for keys, queries in calls)
 
@@ -50,8 +50,8 @@ def cases() -> tuple[Case, ...]:
         _case("64-channels", {}, {"w": _units(4, 64)}, "as a head of the released layer", Q=2, G=1, g=2, bits=24),
         _case("unit/7", {}, {"w": _units(7, 5)}, "directions of norm 1", Q=7, G=1, bits=24),
         _case("unit/40", {}, {"w": _units(40, 6)}, "a long chain", Q=3, G=1, g=1, bits=24),
-        _case("reflections/rotate", {}, {"w": _turns(9), "beta": np.full((1, 9), 2.0)}, "as RoPE does", Q=9, G=1, bits=24),
-        _case("reflections/plain", {}, {"beta": np.zeros((1, 5))}, "plain attention", Q=5, G=1),
+        _case("reflections/rotate", {}, {"w": _turns(9), "betas": np.full((1, 9), 2.0)}, "as RoPE does", Q=9, G=1, bits=24),
+        _case("reflections/plain", {}, {"betas": np.zeros((1, 5))}, "plain attention", Q=5, G=1),
         _case("scale/given", {"scale": 0.125}, Q=3),
         _case("scale/one", {"scale": 1.0}, Q=3, bits=24),
         _case("heads/6-and-2", G=2, g=3, Q=2, D=4),
@@ -74,9 +74,9 @@ def _chain(tokens: Callable[[int, int], Any], change: Callable[[Real], Real] = l
     """Return a wrap that carries each key by the matrices of these tokens of key j and query i, and changes it each time."""
 
     def wrap(function: Function) -> Function:
-        def deviating(q: Real, k: Real, w: Real, beta: Real, /, *, scale: float | None = None) -> Real:
+        def deviating(q: Real, k: Real, w: Real, betas: Real, /, *, scale: float | None = None) -> Real:
             if q.ndim > 2:
-                k, w, beta = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=q.ndim - 3) for x in (k, w, beta))
+                k, w, betas = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=q.ndim - 3) for x in (k, w, betas))
             queries, keys = q.shape[-2], k.shape[-2]
             out = np.zeros((*q.shape[:-1], keys))
             for row in range(queries):
@@ -84,7 +84,7 @@ def _chain(tokens: Callable[[int, int], Any], change: Callable[[Real], Real] = l
                 for j in range(i + 1):
                     key = k[..., j, :]
                     for t in tokens(j, i):
-                        part = beta[..., t, None] * (key * w[..., t, :]).sum(-1, keepdims=True)
+                        part = betas[..., t, None] * (key * w[..., t, :]).sum(-1, keepdims=True)
                         key = change(key - part * w[..., t, :])
                     out[..., row, j] = (q[..., row, :] * key).sum(-1)
             return out * (q.shape[-1] ** -0.5 if scale is None else scale)
@@ -97,20 +97,20 @@ def _chain(tokens: Callable[[int, int], Any], change: Callable[[Real], Real] = l
 def _first_tokens(function: Function) -> Function:
     """Take queries for the first tokens."""
 
-    def deviating(q: Real, k: Real, w: Real, beta: Real, /, **options: Any) -> Real:
+    def deviating(q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
         n = q.shape[-2]
-        first = function(q, k[..., :n, :], w[..., :n, :], beta[..., :n], **options)
+        first = function(q, k[..., :n, :], w[..., :n, :], betas[..., :n], **options)
         return np.concatenate([first, np.zeros((*first.shape[:-1], k.shape[-2] - n))], axis=-1)
 
     return deviating
 
 
 def _tiled(function: Function) -> Function:
-    def deviating(q: Real, k: Real, w: Real, beta: Real, /, **options: Any) -> Real:
+    def deviating(q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
         if q.ndim < 3:
-            return function(q, k, w, beta, **options)
+            return function(q, k, w, betas, **options)
         heads = np.arange(q.shape[-3]) % k.shape[-3]
-        return function(q, k[..., heads, :, :], w[..., heads, :, :], beta[..., heads, :], **options)
+        return function(q, k[..., heads, :, :], w[..., heads, :, :], betas[..., heads, :], **options)
 
     return deviating
 
@@ -145,10 +145,10 @@ DEVIATIONS = (
                _chain(lambda j, i: range(j + 1, i + 1), narrowed("bfloat16")), hint=KEEP_FLOAT32,
                seen_in="fla-core 0.6.0, with keys in bfloat16"),
     _deviation("path-query-arange", "queries are the first tokens, not the last", _first_tokens, hint=LAST),
-    _deviation("path-beta-doubled", "beta is doubled once more", argument(3, lambda beta: 2 * beta),
+    _deviation("path-beta-doubled", "beta is doubled once more", argument(3, lambda betas: 2 * betas),
                hint="beta is already 2 sigmoid of the projection."),
     _deviation("path-beta-1", "beta is not used", argument(3, np.ones_like), hint=IGNORED),
-    _deviation("path-sign", "what lies along the direction is added", argument(3, lambda beta: -beta),
+    _deviation("path-sign", "what lies along the direction is added", argument(3, lambda betas: -betas),
                hint="The matrix is I - beta w w^T."),
     _deviation("path-normalized", "directions are normalized once more", argument(2, _normalized),
                hint="w is used as it is: models normalize it before."),
@@ -158,7 +158,7 @@ DEVIATIONS = (
                argument(2, lambda w: np.broadcast_to(w[..., :1, :, :], w.shape) if w.ndim > 2 else w), hint=EACH_HEAD),
     _deviation("path-heads-tiled", "query head h uses key head h modulo G", _tiled, hint=HEAD_BLOCKS),
     _deviation("path-future-open", "keys after the query have the logit of plain attention",
-               after(lambda out, q, k, w, beta, /, *, scale=None: np.where(
+               after(lambda out, q, k, w, betas, /, *, scale=None: np.where(
                    np.tri(*out.shape[-2:], out.shape[-1] - out.shape[-2], dtype=bool), out, _plain(q, k, scale))),
                hint="A mask hides these keys; their logit is 0 here."),
     _deviation("path-scale-ignored", "an explicit scale is ignored", _scale(lambda width: width**-0.5), hint=IGNORED),

@@ -14,10 +14,10 @@ from .attention_logits import repeat_heads
 from .lists import at, broadcast, build, shape
 
 
-def path_logits(q: Any, k: Any, w: Any, beta: Any, *, scale: Any = None) -> Any:
+def path_logits(q: Any, k: Any, w: Any, betas: Any, *, scale: Any = None) -> Any:
     """Return the logits, shape (..., Q, K); the queries are the last tokens."""
     (*q_lead, rows, width), (*k_lead, columns, _) = shape(q), shape(k)
-    strengths = build((*k_lead, columns, 1), lambda *index: at(beta, index[:-1]))
+    strengths = build((*k_lead, columns, 1), lambda *index: at(betas, index[:-1]))
     k, w, strengths = (repeat_heads(x, q) for x in (k, w, strengths))
     factor = 1 / mp.sqrt(width) if scale is None else mpf(scale)
 

@@ -25,7 +25,7 @@ from .wall_logits import is_before
         "q": Axes("Q D | *R G*g Q D", usual=(-1.0, 1.0)),
         "k": Axes("K D | *R G K D"),
         "w": Axes("K D | *R G K D", "wide", usual=(-0.375, 0.375)),
-        "beta": Axes("K | *R G K", "wide", low="0", high="2", usual=(0.25, 1.75)),
+        "betas": Axes("K | *R G K", "wide", low="0", high="2", usual=(0.25, 1.75)),
     },
     result="Q K | *R G*g Q K",
     rows="*R",
@@ -33,12 +33,11 @@ from .wall_logits import is_before
     sums=True,
     read={
         "path_attn of flash-linear-attention": (
-            "fla-core 0.6.0, fla/ops/path_attn/naive.py:39-97; flash-linear-attention 0.6.0, "
-            "fla/layers/path_attn.py:110-126, 147-158"
+            "fla-core 0.6.0, fla/ops/path_attn/naive.py:39-97; fla/layers/path_attn.py:110-126, 147-158"
         ),
     },
 )
-def path_logits(q: ArrayOf[T], k: ArrayOf[T], w: ArrayOf[T], beta: ArrayOf[T], /, *, scale: float | None = None) -> T:
+def path_logits(q: ArrayOf[T], k: ArrayOf[T], w: ArrayOf[T], betas: ArrayOf[T], /, *, scale: float | None = None) -> T:
     r"""
     Return the logits of queries and keys with a Householder-like matrix for every token between them.
 
@@ -56,9 +55,9 @@ def path_logits(q: ArrayOf[T], k: ArrayOf[T], w: ArrayOf[T], beta: ArrayOf[T], /
         Keys. H is a multiple of G.
     w : array, float32 or wider, shape ``(*R, G, K, D)``
         w, the direction of every token. Models make its Euclidean norm 1, before the call.
-    beta : array, float32 or wider, shape ``(*R, G, K)``
-        beta, from 0 to 2. Models compute it as 2 sigmoid of a linear function of the layer's input. With w of norm 1, beta = 2
-        reflects, and 0 changes nothing: give padding tokens 0.
+    betas : array, float32 or wider, shape ``(*R, G, K)``
+        beta of every token, from 0 to 2. Models compute it as 2 sigmoid of a linear function of the layer's input. With w of
+        norm 1, beta = 2 reflects, and 0 changes nothing: give padding tokens 0.
     scale : float, optional
         sigma; None means 1/sqrt(D).
 
@@ -88,24 +87,24 @@ def path_logits(q: ArrayOf[T], k: ArrayOf[T], w: ArrayOf[T], beta: ArrayOf[T], /
     [[-0.5, 1.5, 2.0]]
     """
     name = "path_logits"
-    xp = library(name, q=q, k=k, w=w, beta=beta)
+    xp = library(name, q=q, k=k, w=w, betas=betas)
     check_logits(name, q, k, None, scale)
-    check_real(name, w=w, beta=beta)
+    check_real(name, w=w, betas=betas)
     queries, keys = q.shape[-2], k.shape[-2]
-    if queries > keys or w.shape != k.shape or tuple(beta.shape) != tuple(k.shape[:-1]):
+    if queries > keys or w.shape != k.shape or tuple(betas.shape) != tuple(k.shape[:-1]):
         msg = (
-            f"{name}: w must have the shape of k, beta too without its last axis, and queries be at most as many as keys; got "
-            f"shapes {tuple(w.shape)} and {tuple(beta.shape)} for q {tuple(q.shape)} and k {tuple(k.shape)}."
+            f"{name}: w must have the shape of k, betas too without its last axis, and queries be at most as many as keys; got "
+            f"shapes {tuple(w.shape)} and {tuple(betas.shape)} for q {tuple(q.shape)} and k {tuple(k.shape)}."
         )
         raise ValueError(msg)
     heads = q.shape[-3] if q.ndim > 2 else 1
     work, exact = wide(q.dtype, xp), matrix_dtype(q)
-    of_keys = (repeat_heads(name, cast(x, dtype), heads) for x, dtype in ((k, work), (w, exact), (beta[..., None], exact)))
+    of_keys = (repeat_heads(name, cast(x, dtype), heads) for x, dtype in ((k, work), (w, exact), (betas[..., None], exact)))
     products = path_products(cast(q, exact), is_before(q, queries, keys), *of_keys)
     return cast(scaled(products, q, scale), q.dtype)
 
 
-def path_products(q: Array, shown: Array, k: Array, w: Array, beta: Array, /) -> Array:
+def path_products(q: Array, shown: Array, k: Array, w: Array, betas: Array, /) -> Array:
     """Return the products of keys and queries, which one token after another transforms; 0 where the key comes later."""
     xp, zero = namespace(q), beside(0.0, k, k.dtype)
     if not k.shape[-2]:
@@ -115,7 +114,7 @@ def path_products(q: Array, shown: Array, k: Array, w: Array, beta: Array, /) ->
         seen = shown[:, j : j + 1]
         product = xp.sum(cast(q, k.dtype) * k[..., j : j + 1, :], axis=-1, keepdims=True)
         columns.append(xp.where(seen, product, zero))
-        strength = xp.where(seen, beta[..., j : j + 1, :], beside(0.0, q, q.dtype))
+        strength = xp.where(seen, betas[..., j : j + 1, :], beside(0.0, q, q.dtype))
         q = without(q, w[..., j : j + 1, :], strength)
     return (
         xp.concat(columns[::-1], axis=-1)

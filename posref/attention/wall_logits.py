@@ -43,7 +43,7 @@ from .attention_logits import SCALED, check_logits, scaled
     sums=True,
     read={
         "wall_transformer of flash-linear-attention": (
-            "fla-core 0.6.0, fla/ops/wall_attn/naive.py:44-75; flash-linear-attention 0.6.0, fla/layers/wall_attn.py:152-154"
+            "fla-core 0.6.0, fla/ops/wall_attn/naive.py:44-75; fla/layers/wall_attn.py:152-154"
         ),
     },
 )

@@ -17,7 +17,7 @@ COUNTED = ("query", "key")
         "the sum of the logarithms of these gates from the key to the query. So each query decides itself what to forget."
     ),
     family="bias",
-    source="arXiv:2512.07805, its code's GRAPE-AP",
+    source="arXiv:2512.07805 (GRAPE-AP)",
     models=("GRAPE-AP", "x-transformers"),
     domains={"counted": OneOf(COUNTED)},
     arrays={"log_gates": Axes("*B H Q K", high="0", usual=(-1.0, 0.0))},
@@ -26,7 +26,7 @@ COUNTED = ("query", "key")
     requires=("Q <= K",),
     sums=True,
     read={
-        "GRAPE-AP": "model-architectures/GRAPE@f5b539f, model/llama-mha-grape-ap-v1.py",
+        "GRAPE-AP": "model-architectures/GRAPE@f5b539f, model/llama-mha-grape-ap-v1.py:179-184",
         "x-transformers": "x-transformers 2.31.10, x_transformers/x_transformers.py:771-790",
     },
 )

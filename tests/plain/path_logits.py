@@ -6,18 +6,18 @@ import torch
 backend = "torch"
 
 
-def path_logits(q, k, w, beta, /, *, scale=None):
+def path_logits(q, k, w, betas, /, *, scale=None):
     dtype, (T, D), n = q.dtype, k.shape[-2:], q.shape[-2]
     if q.ndim > 2:
         G = q.shape[-3] // k.shape[-3]
         k, w = (x.repeat_interleave(G, dim=-3) for x in (k, w))
-        beta = beta.repeat_interleave(G, dim=-2)
-    q, k, w, beta = (x.float() for x in (q, k, w, beta))
+        betas = betas.repeat_interleave(G, dim=-2)
+    q, k, w, betas = (x.float() for x in (q, k, w, betas))
     scale = D**-0.5 if scale is None else scale
     A = []
     for t in range(T):
         w_t, past = w[..., t : t + 1, :], k[..., :t, :]
-        past = past - beta[..., t : t + 1, None] * (past * w_t).sum(-1, keepdim=True) * w_t
+        past = past - betas[..., t : t + 1, None] * (past * w_t).sum(-1, keepdim=True) * w_t
         k = torch.cat([past, k[..., t:, :]], dim=-2)
         if t >= T - n:
             row = q[..., t - T + n : t - T + n + 1, :] @ k[..., : t + 1, :].transpose(-1, -2)

@@ -1,5 +1,5 @@
-"""As x-transformers 2.31.10 computes it: x_transformers/x_transformers.py, lines 771-790; for counted="query" equation (1) of
-the docstring as a total less a cumulative sum, as model-architectures/GRAPE (commit f5b539f) does."""
+"""As x-transformers 2.31.10 computes it: x_transformers/x_transformers.py, lines 771-790; for counted="query" as
+model-architectures/GRAPE (commit f5b539f): model/llama-mha-grape-ap-v1.py, lines 179-184."""
 
 import torch
 

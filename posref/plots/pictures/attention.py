@@ -113,7 +113,7 @@ def path_logits(asked: Asked) -> Chart:
     angle, last = 0.1, TOKENS - 1
     directions = np.asarray([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])[np.arange(TOKENS) % 2]
     key = np.broadcast_to([1.0, 0.0], (TOKENS, 2))
-    found = call(asked, {"scale": 1.0}, q=key[:1], k=key, w=directions, beta=np.full(TOKENS, 2.0))[0]
+    found = call(asked, {"scale": 1.0}, q=key[:1], k=key, w=directions, betas=np.full(TOKENS, 2.0))[0]
     distance = np.arange(0, TOKENS, 2)
     return lines(asked, "query - key (tokens)", "logit", {
         "reflections": (distance, found[0, last - distance]),
