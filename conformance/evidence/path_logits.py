@@ -38,7 +38,7 @@ def _units(count: int, width: int) -> Any:
 def _turns(count: int) -> Any:
     """Return directions that alternate between two in a plane: two reflections rotate."""
     two = np.asarray([[1.0, 0.0], [0.8125, 0.58301]])
-    return np.float64(np.float32(two[np.arange(count) % 2]))[None]
+    return two[np.arange(count) % 2].astype(np.float32).astype(np.float64)[None]
 
 
 def cases() -> tuple[Case, ...]:

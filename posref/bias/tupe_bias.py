@@ -88,7 +88,7 @@ def tupe_bias(p_q: ArrayOf[T], p_k: ArrayOf[T], /, *, cls: bool) -> T:
 def reset(products: Array, /) -> Array:
     """Return the products of tokens, with those of row 0 for the class token's row and those of row 1 for its column."""
     xp = namespace(products)
-    *lead, tokens = (*products.shape[:-2], products.shape[-1] - 1)
+    lead, tokens = tuple(products.shape[:-2]), products.shape[-1] - 1
     row = xp.broadcast_to(products[..., :1, :1], (*lead, 1, tokens))
     column = xp.broadcast_to(products[..., 1:2, 1:2], (*lead, tokens - 1, 1))
     return xp.concat([row, xp.concat([column, products[..., 2:, 2:]], axis=-1)], axis=-2)
