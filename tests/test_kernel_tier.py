@@ -145,7 +145,7 @@ def test_defects_of_attention_are_found(case: str, wrong: Callable[..., Array]) 
 
 
 def test_what_a_class_says_nothing_of_is_told_and_counts_nowhere() -> None:
-    half = SimpleNamespace(attention=attention, dtypes=("float16",))
+    half = SimpleNamespace(attention=attention, dtypes=("float16",), claims={"float16": "low"})
     report = check(half, case="attention/kernel/keys-31")
     assert not report.counts
     assert not report.conformant

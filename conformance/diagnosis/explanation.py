@@ -219,12 +219,12 @@ def _explained(
 
 def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
+    found = _of_sides(op, questions) or _by_reading(questions, [reader.candidates for reader in READERS])
+    if found:
+        return found
     placed = _in_one_place(questions, deviations_touching(op), known.budget)
     if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
         return placed
-    found = _by_reading(questions, [reader.candidates for reader in READERS])
-    if found:
-        return found
     with_trait = _with_trait(questions, deviations_touching(op), known.budget)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
@@ -240,7 +240,6 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
         or _by_reading(questions, [extensions.of_several])
         or _with_trait(questions, solved, known.budget, anything=True)
         or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
-        or _of_sides(op, questions)
         or _several(questions, known)
         or _without_name(op, questions, parts, tried, known.budget)
     )

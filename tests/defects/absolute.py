@@ -334,7 +334,7 @@ def timestep_in_bfloat16():
     return timestep
 
 
-@planted("the exponent has the channel's number, not the pair's", names=(("sinusoid-cos-exponent", "exponent-doubled"),))
+@planted("the exponent has the channel's number, not the pair's", names=(), said="the sine of p base^(-4i/d)")
 def sinusoidal_exponent_of_channel():
     """pos / base ** (2 j / d) with j the channel."""
 

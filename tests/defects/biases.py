@@ -312,7 +312,7 @@ def shaw_clip_symmetric():
     return shaw_scores
 
 
-@planted("each row is rolled, without the column of padding", names=(), said="Wrong at queries of 2 or more")
+@planted("each row is rolled, without the column of padding", names=(), said="Wrong at 2 queries or more")
 def relative_shift_by_roll():
     """np.roll of each row, without the padding's column."""
 
