@@ -9,7 +9,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, held
 from .tools.forms import form_case
-from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32, SIGN
+from .tools.hints import BATCH_OF_SUMS, CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
 from .tools.numbers import floats, reals
 
 OP = "forgetting_bias"
@@ -90,7 +90,6 @@ def _from_zero(function: Function) -> Function:
 _deviation = deviations_of(OP)
 _sums = deviations_of("gate_sums")
 GATES = "The gates of the tokens after the key count, the query's own included, the key's not."
-LAST = "The queries are the last tokens: with a cache their indices begin at K - Q."
 
 DEVIATIONS = (
     _deviation("forgetting-sign", "the bias has the wrong sign", after(lambda out, *args, **options: -out), hint=SIGN),
@@ -99,7 +98,7 @@ DEVIATIONS = (
     _deviation("forgetting-exclusive", "the key's own gate counts, and the query's does not", after(_exclusive), hint=GATES),
     _deviation("forgetting-future-zero", "keys after the query have the bias 0", after(_future),
                hint="Mask these keys in the attention: a bias of 0 shows them to the query."),
-    _deviation("forgetting-query-arange", "queries are the first tokens, not the last", _from_zero, hint=LAST),
+    _deviation("forgetting-query-arange", "queries are the first tokens, not the last", _from_zero, hint=LAST_TOKENS),
     _deviation("forgetting-first-head", "every head has the gates of the first",
                argument(0, lambda g: np.broadcast_to(g[..., :1, :], g.shape)), hint=EACH_HEAD),
     _deviation("forgetting-first-row", "every row of the batch has the gates of the first",
@@ -107,7 +106,7 @@ DEVIATIONS = (
                hint=BATCH_OF_SUMS),
     _deviation("forgetting-gates-bfloat16", "gates are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _sums("forgetting-sums-bfloat16", "cumulative sums are held in bfloat16", held("bfloat16"),
-          hint="Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."),
+          hint=CUMULATIVE_SUMS),
     _sums("forgetting-not-summed", "the gates are not summed", lambda f: lambda g, /: g, hint=GATES),
     _sums("forgetting-from-the-end", "gates are summed from the last token on",
           lambda f: lambda g, /: np.flip(np.cumsum(np.flip(g, -1), -1), -1), hint="Sum from the first token on."),

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..model import Case, Step
 from .every.drawn_cases import drawn_cases_of
 from .every.made_calls import call
 from .tools import after, argument, deviations_of, floats, narrowed
 from .tools.deviation import Function, Real, Wrap
-from .tools.hints import EACH_HEAD, HEAD_BLOCKS, IGNORED, KEEP_FLOAT32, ROOT_OF_SIZE
+from .tools.hints import EACH_HEAD, HEAD_BLOCKS, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE
 
 OP = __name__.rpartition(".")[2]
 KERNEL: Any = ({},)
@@ -41,6 +42,11 @@ def _turns(count: int) -> Any:
     return two[np.arange(count) % 2].astype(np.float32).astype(np.float64)[None]
 
 
+def _even(count: int, value: float) -> npt.NDArray[np.float64]:
+    """Return equal gates, but for the first token, whose gate no logit has."""
+    return np.asarray([[0.5, *(value,) * (count - 1)]])
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -50,8 +56,8 @@ def cases() -> tuple[Case, ...]:
         _case("64-channels", {}, {"w": _units(4, 64)}, "as a head of the released layer", Q=2, G=1, g=2, bits=24),
         _case("unit/7", {}, {"w": _units(7, 5)}, "directions of norm 1", Q=7, G=1, bits=24),
         _case("unit/40", {}, {"w": _units(40, 6)}, "a long chain", Q=3, G=1, g=1, bits=24),
-        _case("reflections/rotate", {}, {"w": _turns(9), "betas": np.full((1, 9), 2.0)}, "as RoPE does", Q=9, G=1, bits=24),
-        _case("reflections/plain", {}, {"betas": np.zeros((1, 5))}, "plain attention", Q=5, G=1),
+        _case("reflections/rotate", {}, {"w": _turns(9), "betas": _even(9, 2.0)}, "as RoPE does", Q=9, G=1, bits=24),
+        _case("reflections/plain", {}, {"betas": _even(5, 0.0)}, "plain attention", Q=5, G=1),
         _case("scale/given", {"scale": 0.125}, Q=3),
         _case("scale/one", {"scale": 1.0}, Q=3, bits=24),
         _case("heads/6-and-2", G=2, g=3, Q=2, D=4),
@@ -64,7 +70,6 @@ def cases() -> tuple[Case, ...]:
         _case("small", kind="vjp", Q=2, K=3, D=3),
         _case("24-bits", kind="vjp", bits=24, Q=2, K=3, D=2, G=1, g=2),
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),
-        _case("one-key", kind="vjp", wrt="q k", Q=1, K=1, D=3, G=1),
         _case("refused/query-heads", {}, {"w": np.ones((4, 5, 6))}, "directions belong to key heads", G=2, g=2, kind="reject"),
         _case("refused/more-queries", G=1, Q=4, K=3, kind="reject", comment="a query without a token"),
     )  # fmt: skip
@@ -131,7 +136,6 @@ def _scale(value: Callable[[int], float]) -> Wrap:
 
 BETWEEN = "The matrices of the tokens after the key count, the query's own included, the key's not."
 REVERSED = "The key meets the matrix of the next token first: H_{j+1} stands next to k_j, and H_i next to q_i."
-LAST = "The queries are the last tokens: with a cache their indices begin at K - Q."
 
 DEVIATIONS = (
     _deviation("path-key-matrix", "the key's own matrix counts too", _chain(lambda j, i: range(j, i + 1)), hint=BETWEEN),
@@ -144,7 +148,7 @@ DEVIATIONS = (
     _deviation("path-keys-bfloat16", "cached keys are rounded to bfloat16 after each token",
                _chain(lambda j, i: range(j + 1, i + 1), narrowed("bfloat16")), hint=KEEP_FLOAT32,
                seen_in="fla-core 0.6.0, with keys in bfloat16"),
-    _deviation("path-query-arange", "queries are the first tokens, not the last", _first_tokens, hint=LAST),
+    _deviation("path-query-arange", "queries are the first tokens, not the last", _first_tokens, hint=LAST_TOKENS),
     _deviation("path-beta-doubled", "beta is doubled once more", argument(3, lambda betas: 2 * betas),
                hint="beta is already 2 sigmoid of the projection."),
     _deviation("path-beta-1", "beta is not used", argument(3, np.ones_like), hint=IGNORED),
@@ -159,7 +163,7 @@ DEVIATIONS = (
     _deviation("path-heads-tiled", "query head h uses key head h modulo G", _tiled, hint=HEAD_BLOCKS),
     _deviation("path-future-open", "keys after the query have the logit of plain attention",
                after(lambda out, q, k, w, betas, /, *, scale=None: np.where(
-                   np.tri(*out.shape[-2:], out.shape[-1] - out.shape[-2], dtype=bool), out, _plain(q, k, scale))),
+                   np.tri(out.shape[-2], out.shape[-1], out.shape[-1] - out.shape[-2], dtype=bool), out, _plain(q, k, scale))),
                hint="A mask hides these keys; their logit is 0 here."),
     _deviation("path-scale-ignored", "an explicit scale is ignored", _scale(lambda width: width**-0.5), hint=IGNORED),
     _deviation("path-scale-always-1", "logits are never scaled", _scale(lambda width: 1.0), hint=ROOT_OF_SIZE),

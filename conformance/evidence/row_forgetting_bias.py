@@ -9,7 +9,7 @@ from .every.drawn_cases import drawn_cases_of
 from .every.made_calls import call
 from .tools import after, argument, deviations_of, narrowed, option
 from .tools.deviation import Function, Real
-from .tools.hints import EACH_HEAD, KEEP_FLOAT32, SIGN
+from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
 
 OP = __name__.rpartition(".")[2]
 USUAL: dict[str, Any] = {"counted": "query"}
@@ -95,7 +95,7 @@ DEVIATIONS = (
     _deviation("row-gates-sign", "the bias has the wrong sign", after(lambda out, *args, **options: -out), hint=SIGN),
     _deviation("row-gates-future", "gates of tokens after the query count", _unmasked, hint=CAUSAL),
     _deviation("row-gates-query-arange", "queries are the first tokens, not the last", _query_first,
-               hint="The queries are the last tokens: with a cache their indices begin at K - Q."),
+               hint=LAST_TOKENS),
     _deviation("row-gates-of-last-query", "every query has the gates of the last one, as in forgetting attention",
                argument(0, lambda g: np.broadcast_to(g[..., -1:, :], g.shape)), hint="Each query has gates of its own."),
     _deviation("row-gates-transposed", "the gates of query and key are exchanged",
@@ -105,7 +105,7 @@ DEVIATIONS = (
                argument(0, lambda g: np.broadcast_to(g[..., :1, :, :], g.shape)), hint=EACH_HEAD),
     _deviation("row-gates-bfloat16", "gates are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
     _sums("row-sums-bfloat16", "cumulative sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
-          hint="Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."),
+          hint=CUMULATIVE_SUMS),
     _sums("row-gates-not-summed", "the gates are not summed", lambda f: lambda g, /: g, hint="Sum along the keys."),
     _sums("row-gates-from-first", "gates are summed from the first token on", lambda f: lambda g, /: np.cumsum(g, -1),
           hint="Flip, sum, and flip again: the sum begins at the query."),

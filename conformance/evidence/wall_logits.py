@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..model import Case, Step
 from .every.drawn_cases import drawn_cases_of
 from .every.made_calls import call
 from .tools import after, argument, deviations_of, floats, narrowed
 from .tools.deviation import Function, Real, Wrap
-from .tools.hints import EACH_HEAD, HEAD_BLOCKS, HIDDEN, IGNORED, KEEP_FLOAT32, ROOT_OF_SIZE, SIGN
+from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, HEAD_BLOCKS, HIDDEN, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE, SIGN
 
 OP = __name__.rpartition(".")[2]
 KERNEL: Any = ({},)
@@ -30,6 +31,13 @@ def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
     )
 
 
+def _even(shape: tuple[int, ...], value: float) -> npt.NDArray[np.float64]:
+    """Return equal decays, but for the first token, whose decay no logit has."""
+    found = np.full(shape, value)
+    found[:, 0] = -0.5
+    return found
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     strong = STRONG - np.abs(floats(1, 40, 3, seed=8)) / 16
@@ -38,8 +46,8 @@ def cases() -> tuple[Case, ...]:
         _case("24-bits", bits=24, G=2, g=2),
         _case("whole", Q=5, K=5, comment="a first token sees itself alone"),
         _case("64-channels", Q=2, K=6, D=64, g=3, comment="as a head of the released layer"),
-        _case("near-one", {}, {"log_decay": np.full((2, 7, 6), -11 * 2.0**-15)}, "as they are initialized", Q=2, K=7, G=1),
-        _case("zero-decay", {}, {"log_decay": np.zeros((2, 5, 6))}, "plain attention", Q=2, K=5, G=1),
+        _case("near-one", {}, {"log_decay": _even((2, 7, 6), -11 * 2.0**-15)}, "as they are initialized", Q=2, K=7, G=1),
+        _case("zero-decay", {}, {"log_decay": _even((2, 5, 6), 0.0)}, "plain attention", Q=2, K=5, G=1),
         _case("strong/40-keys", {}, {"log_decay": strong}, "a chunk decays by more than float32 holds", Q=40, K=40, G=1, g=1),
         _case("strong/33-keys", {}, {"log_decay": strong[:, :33]}, "in a decode step too", Q=3, K=33, G=1, g=1),
         _case("scale/given", {"scale": 0.125}, Q=3),
@@ -54,7 +62,6 @@ def cases() -> tuple[Case, ...]:
         _case("small", kind="vjp", Q=2, K=3, D=3),
         _case("24-bits", kind="vjp", bits=24, Q=2, K=3, D=2, G=1, g=2),
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),
-        _case("one-key", kind="vjp", Q=1, K=1, D=3, G=1),
         _case("refused/key-heads", {}, {"log_decay": -np.ones((2, 5, 6))}, "decays belong to query heads", G=2, g=2,
               kind="reject"),
         _case("refused/more-queries", {}, {"log_decay": -np.ones((2, 3, 6))}, "a query without a token", G=1, Q=4, K=3,
@@ -130,7 +137,6 @@ def _scale(value: Callable[[int], float]) -> Wrap:
 
 
 BETWEEN = "The decays of the tokens after the key count, the query's own included, the key's not."
-LAST = "The queries are the last tokens: with a cache their indices begin at K - Q."
 NATURAL = "The decays are natural logarithms: use exp, or multiply them by 1/ln 2 for exp2."
 PAIRS = "Exponentiate the difference of the sums, or begin a new anchor before float32 ends."
 
@@ -141,7 +147,7 @@ DEVIATIONS = (
                _power(lambda query, sums, g: query - sums + g[..., None, :, :]), hint=BETWEEN),
     _deviation("wall-exclusive", "the key's own decay counts, and the query's does not", _power(_exclusive), hint=BETWEEN),
     _deviation("wall-query-arange", "queries are the first tokens, not the last",
-               _power(lambda query, sums, _: np.swapaxes(sums, -2, -3)[..., : query.shape[-3], :, :] - sums), hint=LAST),
+               _power(lambda query, sums, _: np.swapaxes(sums, -2, -3)[..., : query.shape[-3], :, :] - sums), hint=LAST_TOKENS),
     _deviation("wall-base-2", "natural logarithms are taken as powers of 2",
                _power(lambda query, sums, _: (query - sums) * np.log(2)), hint=NATURAL),
     _deviation("wall-channel-mean", "all channels have the mean of the decays",
@@ -161,6 +167,6 @@ DEVIATIONS = (
     _deviation("wall-scale-always-1", "logits are never scaled", _scale(lambda width: 1.0), hint=ROOT_OF_SIZE),
     _deviation("wall-decay-bfloat16", "decays are held in bfloat16", argument(2, narrowed("bfloat16")), hint=KEEP_FLOAT32),
     _sums("wall-sums-bfloat16", "cumulative sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
-          hint="Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."),
+          hint=CUMULATIVE_SUMS),
     _sums("wall-not-summed", "the decays are not summed", lambda f: lambda g, /: g, hint=BETWEEN),
 )  # fmt: skip
