@@ -51,6 +51,7 @@ def cases() -> tuple[Case, ...]:
         _bias("alike/one-lane", (4, 3, 1), (4, 3)),
         _bias("pooled/mvit", (28, 14, 2), (7, 7), comment="28 by 14 queries and 7 by 7 pooled keys"),
         _bias("pooled/uneven", (8, 5, 2), (6, 3), comment="float32 is a row off for 8 and 6"),
+        _bias("pooled/uneven-columns", (5, 8, 2), (3, 6), comment="the same for columns"),
         _bias("more-keys/mixed", (6, 2, 3), (3, 5), comment="fewer rows and more columns than queries"),
         _bias("more-keys/row-129", (1, 129, 2), (1, 3), comment="a row of 129 cells"),
         _bias("more-keys/column-257", (2, 1, 3), (257, 1), comment="a column of 257 cells"),

@@ -15,6 +15,7 @@ from .tools.numbers import floats, reals, seed_of
 OP = "norm_mrope"
 
 NORM: dict[str, Any] = {"eps": 1e-6, "weight_offset": 0, "precedence": "norm_first"}
+GAPS = ("fused-mean-before",)  # a rotation keeps the mean of squares
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0, **NORM, "eps": 2.0**-10}
 SIZES: dict[str, Any] = {"E": 1}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}

@@ -57,6 +57,7 @@ def cases() -> tuple[Case, ...]:
         _case("forms/strided", form="non-contiguous", R=(2,), rows=True),
         _case("forms/one-query", Q=1),
         _case("forms/one-key", Q=1, K=1),
+        _case("forms/one-key-in-rows", Q=1, K=1, R=(2,)),
         Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then one token after another",
              steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("small", kind="vjp", Q=2, K=3, D=3),
