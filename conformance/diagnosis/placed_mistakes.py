@@ -17,6 +17,7 @@ from . import extent, places
 from .hypotheses import UNITS, Budget, Hypothesis, Observation, Question, plausible
 from .side_by_side import moves
 
+TIES = 3  # mistakes that may act in one place alike: more of them fit few values by chance
 PLAIN = 4.0  # tolerances that a mistake must move a value by, before a right one speaks against it
 Array = npt.NDArray[np.bool_]
 
@@ -35,7 +36,8 @@ def in_one_place(
         place = _place(deviation, questions)
         if place:
             found.setdefault(place, []).append(deviation)
-    return max(found.items(), key=lambda item: len(item[1]), default=("", []))
+    place, ties = max(found.items(), key=lambda item: len(item[1]), default=("", []))
+    return (place, ties) if len(ties) <= TIES else ("", [])
 
 
 def _place(deviation: Deviation, questions: Sequence[Question]) -> str:
