@@ -73,7 +73,7 @@ def row_forgetting_bias(log_gates: ArrayOf[T], /, *, counted: Literal["query", "
     >>> gates = np.log(np.asarray([[[0.5, 0.25, 0.5, 1.0]]]))
     >>> (row_forgetting_bias(gates, counted="query").round(4) + 0.0).tolist()
     [[[-2.0794, -0.6931, 0.0, 0.0]]]
-    >>> row_forgetting_bias(gates, counted="key").round(4).tolist()
+    >>> (row_forgetting_bias(gates, counted="key").round(4) + 0.0).tolist()
     [[[-2.7726, -2.0794, -0.6931, 0.0]]]
     """
     name = "row_forgetting_bias"
