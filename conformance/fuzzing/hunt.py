@@ -113,7 +113,8 @@ class Asking:
 def _plain(trial: Experiment) -> Iterator[Features]:
     """Yield records that are usual in all but words, numbers that may be at their default, and the head size."""
     usual = {name: values[0] for name, values in trial.domains.items()}
-    choices = {f"option {name}": [usual[f"option {name}"], value] for name, value in defaults(trial.op).items()}
+    options = {f"option {name}": value for name, value in defaults(trial.op).items()}  # of arrays too
+    choices = {name: [usual[name], value] for name, value in options.items() if name in usual}
     words = [f"option {n}" for n, domain in REGISTRY[trial.op].domains.items() if isinstance(domain, OneOf | Flag)]
     choices |= {name: trial.domains[name] for name in words}
     choices |= {"size D": [usual["size D"], *HEADS]} if "size D" in usual else {}
