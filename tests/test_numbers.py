@@ -132,7 +132,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
     "base": ({"fixed": {"base": 123456.0}}, "base is 123456 (asked: 10000, "),
     "base of Llama 3": ({"fixed": {"base": 5e5}}, "base is 500000 (asked: 10000, "),
     "gain": ({"gain": 0.9}, "the gain is 0.9 times what it should be"),
-    "scale": ({"scale": 2.0}, "positions are multiplied by 2"),
+    "scale": ({"scale": 2.0}, "frequency i is 2 base^(-2i/d)."),
     "divided": ({"scale": 1 / 3}, "positions are divided by 3"),
     "offset": ({"offset": 7.0}, "positions are offset by 7"),
     "far offset": ({"offset": -1000.0}, "positions are offset by -1000"),
@@ -207,7 +207,7 @@ def test_nothing_is_said_of_what_no_number_gives(function: Rope) -> None:
 @pytest.mark.thorough
 def test_frequencies_may_grow() -> None:
     """The minus of the exponent is lost: the base is one over that asked for."""
-    assert "base is one over what is asked (asked: 10000, " in told(
+    assert "frequency i is base^(2i/d)." in told(
         lambda x, positions, /, *, layout, base: turned(x, positions, layout=layout, base=1 / base).astype(x.dtype), "rope"
     )
 

@@ -167,7 +167,7 @@ def mean_of_absolute_values():
     return with_steps(scale=lambda x, eps: F(1) / (np.abs(x).mean(-1, keepdims=True, dtype=F) + F(eps)))
 
 
-@planted("weights are multiplied after the rotation", names=())
+@planted("weights are multiplied after the rotation", names=(("fused-mean-before", "fused-norm-after"),))
 def weights_after_rotation():
     """Normalized, rotated, and only then multiplied by the weights."""
 
