@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "targets" / "distributed.py"
-CUT = {"circulant_string True": "redistribute"}  # the coefficients are cut where they are folded: PyTorch asks to gather them
+CUT = dict.fromkeys(("circulant_string True", "path_logits True"), "redistribute")  # PyTorch asks to gather what is folded
 
 
 def test_every_operation_takes_dtensors() -> None:
