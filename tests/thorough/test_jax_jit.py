@@ -11,7 +11,10 @@ from posref.spec import REGISTRY
 pytestmark = pytest.mark.usefixtures("compiled_code_is_forgotten")
 
 
-@pytest.mark.parametrize("op", share(OF_ARRAYS, part=0.5))
+LONG = "path_logits"  # its chain is unrolled: XLA takes minutes for each shape
+
+
+@pytest.mark.parametrize("op", share([op for op in OF_ARRAYS if op != LONG], part=0.5))
 def test_every_call_may_be_compiled(op: str) -> None:
     weights = REGISTRY[op].arrays.get("weight")
     traced = weights is not None and weights.kind == "wide"  # frequencies whose products are in float32 there
