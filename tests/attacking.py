@@ -628,7 +628,7 @@ SURROUNDINGS: dict[str, Attack] = {
             ("PYTHONOPTIMIZE", "2", KEEP),
             ("PYTHONHASHSEED", "1", KEEP),
             ("PYTHONDEVMODE", "1", KEEP),
-            ("PYTHONTRACEMALLOC", "5", KEEP),
+            ("PYTHONTRACEMALLOC", "1", KEEP),
             ("PYTHONINSPECT", "1", KEEP),
             ("PYTHONBREAKPOINT", "os.abort", KEEP),
             ("PYTHONNOUSERSITE", "1", KEEP),

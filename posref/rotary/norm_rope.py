@@ -38,7 +38,7 @@ PRECEDENCES: tuple[Precedence, ...] = get_args(Precedence)
     },
     result="=x",
     rows="*R B H T",
-    requires=("H > 1",),
+    requires=("2*n+tail > 0", "H > 1"),
     sums=True,
     read={
         "Qwen3": "transformers 5.23.0, models/qwen3/modeling_qwen3.py:244-249",
