@@ -6,6 +6,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+import numpy as np
+import numpy.typing as npt
+
 from posref import scaling
 from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
@@ -162,3 +165,9 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, list) and all(_fits(item, get_args(hint)[0]) for item in value)
     kinds = get_args(hint) or (hint,)
     return type(value) in kinds or (type(value) is int and float in kinds)
+
+
+def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
+    """Return the axes but the last along which values do not change, so that a view of one row may stand for all."""
+    axes = range(value.ndim - 1)
+    return tuple(a for a in axes if value.shape[a] > 1 and np.all(value == np.take(value, [0], axis=a)))

@@ -28,7 +28,7 @@ from .errors import NotJudged
 from .model import Arrays, Call, number
 from .proof.evaluation import half_widths, hollow_results, of_scalars
 from .proof.live_truth import Sample, Truth, choose, screened
-from .suite.axes import Budget, Rows, Selection, rows_of, signed_places
+from .vocabulary.axes import Budget, Rows, Selection, rows_of, signed_places
 
 Reals = npt.NDArray[np.float64]
 Output = tuple[Call, str, npt.NDArray[Any]]  # a call, the name of one of its outputs, and what was returned

@@ -141,11 +141,11 @@ class Suite(pytest.Collector):
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
-        from .checks import summary
+        from .checks.conclusion import summarise_and_diagnose
         from .errors import printable
         from .reports import terminal
 
-        summary.finish(list(self.operations.values()))
+        summarise_and_diagnose(list(self.operations.values()))
         lines = [
             f"{operation.op} {operation.dtype}: {operation.diagnosis['text']}"
             for operation, _ in self.operations.values()

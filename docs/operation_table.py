@@ -4,7 +4,7 @@ import inspect
 import json
 from typing import Any
 
-from posref.conformance.suite.axes import alternatives, is_star
+from posref.conformance.vocabulary.axes import alternatives, is_star
 from posref.spec import REGISTRY, Axes, Encoding
 
 BEGIN, END = "<!-- table of operations: python docs/generate.py -->\n", "<!-- end of the table -->\n"

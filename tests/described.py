@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from posref.conformance.fuzzing import strategies
-from posref.conformance.suite.axes import alternatives, names_in, value_of
+from posref.conformance.vocabulary.axes import alternatives, names_in, value_of
 from posref.spec import REGISTRY
 
 Sizes = dict[str, Any]

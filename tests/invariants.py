@@ -11,7 +11,7 @@ from sample import sample
 from posref.backends.bounds import bounds
 from posref.conformance.calls import bind, positions_of
 from posref.conformance.model import Call
-from posref.conformance.suite.axes import alternatives, names_in, value_of
+from posref.conformance.vocabulary.axes import alternatives, names_in, value_of
 from posref.spec import REGISTRY
 
 Arrays = dict[str, np.ndarray]

@@ -1,7 +1,7 @@
 """What the axes of an operation say of the sizes of its calls, for tests of all operations."""
 
 from posref.conformance.evidence.every.made_calls import has_one_position
-from posref.conformance.suite.axes import alternatives
+from posref.conformance.vocabulary.axes import alternatives
 from posref.spec import REGISTRY
 
 

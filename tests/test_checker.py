@@ -14,7 +14,7 @@ from sampling import few
 import posref
 from posref import conformance
 from posref.conformance import Unsupported
-from posref.conformance.checks import summary
+from posref.conformance.checks import conclusion
 from posref.conformance.checks.learned_scope import CALLS
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
@@ -143,14 +143,14 @@ NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict o
 def experiments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many calls may find why failures fail, which takes longer than all the rest; verdicts do not depend on it."""
     if not request.param:
-        monkeypatch.setattr(summary, "_explain", lambda operations: None)
+        monkeypatch.setattr(conclusion, "_diagnose", lambda operations: None)
     return int(request.param)
 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures are judged and not diagnosed."""
-    monkeypatch.setattr(summary, "_explain", lambda operations: None)
+    monkeypatch.setattr(conclusion, "_diagnose", lambda operations: None)
 
 
 @few(6, "name", NEVER_RIGHT)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from posref.conformance.evidence.every import edge_cases, rules, scaled_cases
 from posref.conformance.fuzzing.strategies import calls
 from posref.conformance.model import Case
-from posref.conformance.suite.axes import limits, within
+from posref.conformance.vocabulary.axes import limits, within
 from posref.spec import REGISTRY, Axes, encoding
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")

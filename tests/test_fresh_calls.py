@@ -17,7 +17,7 @@ from posref.conformance.experiments import asker as experiments
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.targets.python import load_python
-from posref.conformance.traits import defaults
+from posref.conformance.vocabulary.traits import defaults
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]

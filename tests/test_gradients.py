@@ -24,6 +24,7 @@ from posref.bias.bias_gate import sigmoid
 from posref.bias.continuous_position_bias import bounded_bias
 from posref.bias.dynamic_position_bias import silu
 from posref.conformance import Unsupported, check, golden
+from posref.conformance.calls import broadcast_axes
 from posref.conformance.errors import BuildError
 from posref.conformance.evidence.catalogue import cases_of
 from posref.conformance.model import Case, LoadedCase
@@ -32,7 +33,6 @@ from posref.conformance.proof.build import build_group, verify
 from posref.conformance.proof.evaluation import Pullback
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import load_groups
-from posref.conformance.targets import invocation
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
 from posref.rotary.pope import softplus
@@ -443,7 +443,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
 
     report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op, experiments=0)
     views = [case for case in of_values(op) if case.form == "broadcast-view"]
-    expanded = {case.id for case in views if invocation.broadcast_axes(case.calls[0].inputs["x"])}
+    expanded = {case.id for case in views if broadcast_axes(case.calls[0].inputs["x"])}
     failing = {case.id for case in report.failures if case.verdict != "selective"}  # a gradient that torch refuses
     assert failing == formed(op, "non-contiguous") | expanded
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}

@@ -13,8 +13,8 @@ from sampling import few, share
 import posref
 from posref.bias.t5_buckets import one_sided
 from posref.conformance.calls import bind, takes_dtype
-from posref.conformance.suite.axes import alternatives, arranged, limits, names_in
-from posref.conformance.traits import defaults
+from posref.conformance.vocabulary.axes import alternatives, arranged, limits, names_in
+from posref.conformance.vocabulary.traits import defaults
 from posref.spec import REGISTRY, Axes, Encoding, Integer
 
 DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")

@@ -10,7 +10,7 @@ from test_fuzz import matches
 
 from posref.conformance.model import Call
 from posref.conformance.suite import INSTALLED, load_groups
-from posref.conformance.suite.axes import places
+from posref.conformance.vocabulary.axes import places
 from posref.spec import REGISTRY, Axes, Real, encoding
 
 

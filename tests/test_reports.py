@@ -27,15 +27,15 @@ from sampling import few
 import posref
 from posref.conformance import check, judge
 from posref.conformance.accuracy import OF_DTYPE
-from posref.conformance.checks import summary
 from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, Operation
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
-from posref.conformance.suite import axes
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
+from posref.conformance.summary import curves
 from posref.conformance.targets.base import PROCESSES
+from posref.conformance.vocabulary import axes
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rop
     for k, call in enumerate(calls):
         entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", "", ("float32",), (call,))
         answers.append(Answer(entry, "float32", [{"out": values(call)}]))
-    summary.draw(result, answers)
+    curves.draw(result, answers)
     return result
 
 
@@ -145,12 +145,12 @@ def test_figures_are_bounded_and_reduce_by_the_maximum() -> None:
     errors = np.full((3000, 500), 1e-8)
     errors[1234, 321] = 4.5e-7
     result = fill(lambda call: errors, [made(positions, 500)])
-    assert len(result.curve) <= summary.POINTS
+    assert len(result.curve) <= curves.POINTS
     assert [p["position"] for p in result.curve if p["ratio"] > 1] == [1234.0**2]
     heat = result.heat
     assert heat is not None
     labels = (len(heat["row_labels"]), len(heat["column_labels"]))
-    assert np.asarray(heat["values"]).shape == (summary.ROWS, summary.COLUMNS) == labels
+    assert np.asarray(heat["values"]).shape == (curves.ROWS, curves.COLUMNS) == labels
     (row, column), *others = np.argwhere(np.asarray(heat["values"]) > 1).tolist()
     assert not others
     for label, place in ((heat["row_labels"][row], 1234**2), (heat["column_labels"][column], 321)):
@@ -180,7 +180,7 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
 def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
     result = Operation("rope", "float32", "angle32", [])
     entry = LoadedCase("rope/made/0", "rope", "sequence", "core", "", ("float32",), (made(np.asarray([1]), 2),) * 2)
-    summary.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
+    curves.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
     assert (result.curve, result.heat) == ([], None)
 
 

@@ -11,9 +11,9 @@ from posref.conformance.evidence.every import kernel_cases, rules
 from posref.conformance.evidence.every.facts import Options, facts_of
 from posref.conformance.evidence.every.made_calls import answers, has_coordinates, is_bounded
 from posref.conformance.model import Call, Case, LoadedCase
-from posref.conformance.suite.axes import holds
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.traits import are_lengths, defaults
+from posref.conformance.vocabulary.axes import holds
+from posref.conformance.vocabulary.traits import are_lengths, defaults
 from posref.spec import REGISTRY, Flag, Integer, OneOf, Real
 
 

@@ -25,7 +25,7 @@ from posref.conformance.errors import TargetError
 from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.traits import Traits
+from posref.conformance.vocabulary.traits import Traits
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 

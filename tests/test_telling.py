@@ -9,8 +9,8 @@ from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
-from posref.conformance.checks.summary import call_in_words
 from posref.conformance.model import Call, LoadedCase
+from posref.conformance.summary.call_words import call_in_words
 from posref.scaling import LongRoPE
 
 

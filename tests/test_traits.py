@@ -11,7 +11,7 @@ from posref.conformance import check_call
 from posref.conformance.judge import Verdict
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.reports.document import class_names, failing
-from posref.conformance.traits import HAS, HAVING, LACKS, traits_of
+from posref.conformance.vocabulary.traits import HAS, HAVING, LACKS, traits_of
 
 
 def told(function: Any, op: str) -> str:

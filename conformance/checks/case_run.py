@@ -16,9 +16,9 @@ from ..judge import compare, judge
 from ..model import TABLE_FORMS, Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.live_truth import Sample, choose
-from ..suite.axes import Budget, rows_of
 from ..targets.base import Target
 from ..targets.invocation import text_of
+from ..vocabulary.axes import Budget, rows_of
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
 FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses

@@ -21,12 +21,12 @@ from ..targets.loader import load
 from . import scope_statement
 from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
 from .choice import Choice
+from .conclusion import summarise_and_diagnose
 from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
 from .learned_scope import CALLS, Progress, Trials
 from .scope import ENOUGH
 from .scope_result import report_scope, settle, stated_scope
-from .summary import finish
 
 if TYPE_CHECKING:
     from ..evidence.every.for_model import Model
@@ -181,7 +181,7 @@ def _check(
         notes = [f"{judged} fresh calls besides (repeat them with --seed {seed})"] if judged else []
     if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
-    finish(operations)
+    summarise_and_diagnose(operations)
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 

@@ -26,8 +26,8 @@ from ..experiments.asker import ENDED, REFUSED, WRONG, Asker
 from ..experiments.records import quantities, read
 from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
-from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
-from ..traits import RELATIONS, are_lengths, defaults, letters, traits_of
+from ..vocabulary.axes import arranged, holds, limits, result_axes, value_of, within
+from ..vocabulary.traits import RELATIONS, are_lengths, defaults, letters, traits_of
 from . import scope_statement
 from .case_run import asked_in
 from .learned_scope import Trials

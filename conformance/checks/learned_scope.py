@@ -20,7 +20,7 @@ from ..experiments.number_rules import Numbers, Rule
 from ..experiments.records import Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
-from ..traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, vocabulary
+from ..vocabulary.traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins

@@ -19,7 +19,7 @@ from typing import Any
 from posref.spec import REGISTRY
 
 from ..model import LoadedCase
-from ..traits import DEFAULT, GIVEN, Traits, defaults, is_word
+from ..vocabulary.traits import DEFAULT, GIVEN, Traits, defaults, is_word
 
 BOUNDS = frozenset({"positions", "position", "tokens", "queries", "keys", "head_size", "rows"})  # from above alone
 FEW = 3  # sizes of a head that are told one by one

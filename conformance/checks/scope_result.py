@@ -26,13 +26,13 @@ from ..experiments.cause_search import Experiment
 from ..experiments.cause_wording import sentence
 from ..experiments.records import Features, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
+from ..summary.call_words import call_in_words
 from ..targets.base import Target
-from ..traits import Traits, are_lengths, defaults, in_dtype, main_array, traits_of
+from ..vocabulary.traits import Traits, are_lengths, defaults, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import LAST, Trials
 from .scope import BOUNDS, ENOUGH, TOKENS_FIRST, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
-from .summary import call_in_words
 
 LIMITED = {"position": "start", "tokens": "size T", "queries": "size Q", "keys": "size K", "head_size": "size D"}
 SIZES = frozenset({"tokens", "queries", "keys", "head_size"})

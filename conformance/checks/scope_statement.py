@@ -17,7 +17,7 @@ from ..suite import safe_files
 from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import settle_supports
-from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
+from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs

@@ -27,8 +27,8 @@ from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, Call, Case
 from ..proof.evaluation import plain, wide
 from ..proof.live_truth import choose
-from ..suite.axes import Budget, rows_of
 from ..targets.invocation import OVERWRITTEN, Collected, same_bits
+from ..vocabulary.axes import Budget, rows_of
 from .assertion import call_of, fault_in, on_host, results_on_host
 
 NAME = "watch"

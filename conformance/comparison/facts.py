@@ -21,7 +21,7 @@ from posref.spec import REGISTRY, Encoding, Flag, OneOf
 from ..calls import bind
 from ..evidence.every.facts import facts_of
 from ..evidence.every.made_calls import call, usual_way
-from ..suite.axes import alternative, limits
+from ..vocabulary.axes import alternative, limits
 
 Numbers = npt.NDArray[np.float64]
 Effect = Callable[[int, int], Numbers]

@@ -16,8 +16,8 @@ import numpy as np
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
-from .. import traits
 from ..model import VIEWS, Call, LoadedCase
+from ..vocabulary import traits
 from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases

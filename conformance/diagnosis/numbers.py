@@ -27,8 +27,8 @@ from posref.spec import REGISTRY, OneOf, Real
 
 from ..calls import TABLES, parameters_of, positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, option, together
-from ..suite.axes import signed_places
-from ..traits import defaults, has_coordinates
+from ..vocabulary.axes import signed_places
+from ..vocabulary.traits import defaults, has_coordinates
 from . import arguments, siblings
 from .hypotheses import JITTER, UNITS, Budget, Hypothesis, Question, plausible
 

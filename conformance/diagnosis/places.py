@@ -19,7 +19,7 @@ from posref.backends.rounding import round_to
 from posref.spec import REGISTRY
 
 from ..model import Call
-from ..suite.axes import places as positions_of_values
+from ..vocabulary.axes import places as positions_of_values
 from .hypotheses import Observation, Question
 from .shapes import axes_of, pairs_of, rows_of_table
 

@@ -13,8 +13,8 @@ from posref.spec import REGISTRY
 
 from ..evidence.shared.rotary import reads_writes
 from ..model import Call
-from ..suite.axes import alternative, alternatives, is_star, names_in, result_axes
-from ..traits import has_coordinates, which_alternative
+from ..vocabulary.axes import alternative, alternatives, is_star, names_in, result_axes
+from ..vocabulary.traits import has_coordinates, which_alternative
 from .hypotheses import predicted_by
 
 Array = npt.NDArray[Any]

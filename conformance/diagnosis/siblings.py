@@ -20,8 +20,8 @@ from posref.spec import REGISTRY, OneOf
 
 from ..calls import parameters_of, takes_dtype
 from ..evidence.tools.deviation import Deviation, argument, before
-from ..suite.axes import alternatives
-from ..traits import has_coordinates
+from ..vocabulary.axes import alternatives
+from ..vocabulary.traits import has_coordinates
 
 WAYS = 24  # ways to call one sibling that are tried
 NUMBERS = (int, float)

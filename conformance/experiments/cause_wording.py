@@ -9,7 +9,7 @@ from typing import Any
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
-from ..suite.axes import alternatives
+from ..vocabulary.axes import alternatives
 from .cause_search import Cause, kind_of
 from .records import is_number, word_of
 

@@ -25,8 +25,8 @@ from ..evidence.every.facts import facts_of
 from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usual_way
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
-from ..suite.axes import alternative, alternatives, meets, names_in, value_of
-from ..traits import LETTERS, defaults, letters, which_alternative
+from ..vocabulary.axes import alternative, alternatives, meets, names_in, value_of
+from ..vocabulary.traits import LETTERS, defaults, letters, which_alternative
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")

@@ -39,7 +39,7 @@ from ..proof.evaluation import askable
 from ..suite.reader import INSTALLED, load_groups
 from ..targets.base import Target
 from ..targets.loader import load
-from ..traits import defaults
+from ..vocabulary.traits import defaults
 from .strategies import calls
 
 Pair = tuple[str, str]  # operation, dtype

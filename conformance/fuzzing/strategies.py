@@ -23,8 +23,8 @@ from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integer
 
 from ..calls import given_dtype
 from ..model import Call
-from ..suite.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
-from ..traits import defaults
+from ..vocabulary.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
+from ..vocabulary.traits import defaults
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one

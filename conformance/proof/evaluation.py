@@ -23,7 +23,7 @@ from ..accuracy import OF_DTYPE, ROUNDING
 from ..calls import bind, given_dtype, is_wide, makes_constants, positions_of, takes_dtype
 from ..errors import BuildError, no_operation
 from ..model import Arrays, Call
-from ..suite.axes import LEAST, rows_of
+from ..vocabulary.axes import LEAST, rows_of
 
 R = TypeVar("R")
 

@@ -32,8 +32,8 @@ from ..errors import TargetError, shown
 from ..evidence.tools.numbers import floats
 from ..model import Arrays, Case
 from ..suite import tensors
-from ..suite.axes import size_options, within
 from ..suite.safe_files import NAMED_FILE, is_standard_output, loads, read_named, read_object, whole_file
+from ..vocabulary.axes import size_options, within
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
 

@@ -29,7 +29,7 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from ..suite.axes import LEAST, Budget, Key, Rows, Selection
+from ..vocabulary.axes import LEAST, Budget, Key, Rows, Selection
 from .evaluation import (
     Pullback,
     as_reals,

@@ -30,7 +30,7 @@ from ..accuracy import BASE
 from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
-from ..suite.axes import LEAST, Rows, Selection, rows_of
+from ..vocabulary.axes import LEAST, Rows, Selection, rows_of
 from .evaluation import Pullback, call_of, decided, encoding_of, errors_of, golden, hollow_results, sensitivity, widths_of
 
 WITNESS_BITS = (256, 4096)

@@ -18,8 +18,8 @@ from ..accuracy import BASE, UNIT
 from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import FORMS, STATES, Call, LoadedCase, LoadedGroup
+from ..vocabulary.axes import signed_places, size_options
 from . import safe_files, tensors
-from .axes import signed_places, size_options
 from .safe_files import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT, put_aside
 from .schemas import validate_once
 

@@ -22,16 +22,9 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ..accuracy import UNIT
-from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
+from ..calls import broadcast_axes, given_dtype, makes_constants, parameters_of, takes_dtype
 from ..errors import Failure, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-
-
-def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Return the axes but the last along which values do not change, so that a view of one row may stand for all."""
-    axes = range(value.ndim - 1)
-    return tuple(a for a in axes if value.shape[a] > 1 and np.all(value == np.take(value, [0], axis=a)))
-
 
 Result = tuple[npt.NDArray[Any], str | None]  # on the host, with the name of its dtype
 Collected = dict[str, Result]

@@ -64,7 +64,7 @@ def plot(
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
-    from posref.conformance.suite.axes import size_options
+    from posref.conformance.vocabulary.axes import size_options
 
     name, op, options = _asked(name, texts)
     large = [n for n in size_options(op) if isinstance(options.get(n), int) and options[n] > LARGEST]

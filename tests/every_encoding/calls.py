@@ -14,8 +14,8 @@ import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
 from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.model import Call
-from posref.conformance.suite.axes import holds, names_in, places
-from posref.conformance.traits import defaults, letters
+from posref.conformance.vocabulary.axes import holds, names_in, places
+from posref.conformance.vocabulary.traits import defaults, letters
 from posref.spec import REGISTRY, Integer, Integers, OneOf
 
 from .encoding import Encoding, part

@@ -14,7 +14,7 @@ from posref.conformance.checks.scope import is_fixed
 from posref.conformance.evidence.every.made_calls import has_one_position, is_bounded
 from posref.conformance.model import FORMS, STATES, LoadedCase
 from posref.conformance.targets.python import load_python
-from posref.conformance.traits import traits_of
+from posref.conformance.vocabulary.traits import traits_of
 from posref.spec import REGISTRY
 
 from .encoding import Encoding, part

@@ -16,7 +16,7 @@ from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
 from posref.conformance.proof import live_truth
 from posref.conformance.proof.evaluation import as_reals, hollow_results, moved_by_trigonometry, plain, pullback_of, results_of
-from posref.conformance.suite.axes import rows_of
+from posref.conformance.vocabulary.axes import rows_of
 from posref.spec import REGISTRY, Axes
 
 from .encoding import Encoding, part

@@ -12,7 +12,7 @@ import posref.conformance.witness
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import witnesses
-from posref.conformance.suite.axes import rows_of
+from posref.conformance.vocabulary.axes import rows_of
 
 from .composed import NOUNS
 from .encoding import Encoding, part

@@ -9,7 +9,7 @@ from posref.spec import REGISTRY
 
 from ...calls import parameters_of
 from ...model import Case
-from ...suite.axes import alternative, is_star, result_axes
+from ...vocabulary.axes import alternative, is_star, result_axes
 from ..tools.case import Options, cases_of
 from ..tools.cotangents import gradient
 from .facts import facts_of

@@ -10,7 +10,7 @@ from posref.core.composition import makes_frequencies
 from posref.spec import REGISTRY
 
 from ...model import Case, Step
-from ...suite.axes import alternatives, holds, is_star, names_in
+from ...vocabulary.axes import alternatives, holds, is_star, names_in
 from .facts import facts_of
 from .made_calls import answers, call, differ, has_one_position, is_bounded, letters, shifted, usual_way, way_by_rows
 

@@ -20,7 +20,7 @@ from posref.spec import REGISTRY
 
 from ...calls import positions_of
 from ...model import Case
-from ...suite.axes import alternatives, arranged, limits, within
+from ...vocabulary.axes import alternatives, arranged, limits, within
 from .facts import facts_of
 from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from posref.spec import REGISTRY, Axes
 
 from ...calls import bind, makes_constants
-from ...suite.axes import alternative, alternatives, arranged, folded, limits, value_of, within
+from ...vocabulary.axes import alternative, alternatives, arranged, folded, limits, value_of, within
 from ..tools.numbers import floats
 from .facts import facts_of
 

@@ -24,7 +24,7 @@ from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real
 
 from ...calls import parameters_of
 from ...model import Case
-from ...suite.axes import holds, is_star, names_in, result_axes, size_options, within
+from ...vocabulary.axes import holds, is_star, names_in, result_axes, size_options, within
 from .facts import Options, facts_of
 from .made_calls import (
     SIZES,

@@ -31,7 +31,7 @@ from posref.spec import Flag as Bool
 
 from ...calls import parameters_of
 from ...model import Case, Step
-from ...suite.axes import holds
+from ...vocabulary.axes import holds
 from .facts import Options, facts_of
 from .made_calls import SIZES, call, has_one_position, letters, results_of, shifted, triangular
 

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from posref.scaling import RECORDS, Llama3, Scaling
 from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
-from .calls import PLACED, array_names, parameters_of, positions_of
-from .model import TABLE_FORMS, Call, LoadedCase
-from .suite.axes import alternatives, is_star
-from .targets.invocation import broadcast_axes
+from ..calls import PLACED, array_names, broadcast_axes, parameters_of, positions_of
+from ..model import TABLE_FORMS, Call, LoadedCase
+from .axes import alternatives, is_star
 
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}

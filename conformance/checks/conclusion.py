@@ -1,0 +1,67 @@
+"""The last step of a check: the summary of every operation, then the diagnosis of those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from posref.core.composition import stages
+
+from ..model import Answer, Operation
+from ..summary.batches import Places
+from ..summary.operation_summary import summarise
+from .case_run import with_few
+
+
+def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]]) -> None:
+    """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
+    known: Places = {}  # the calls of an operation are the same in every dtype
+    for operation, answers in operations:
+        summarise(operation, answers, known)
+    _diagnose(operations)
+
+
+def _diagnose(operations: list[tuple[Operation, list[Answer]]]) -> None:
+    """Add diagnoses, those of stages first: a stage that fails explains what is composed of it."""
+    failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
+    if not failing:
+        return
+    from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.hypotheses import Budget
+
+    wrong = {o.op for o, _ in failing if any(c.kind in ("value", "sequence") and c.verdict == "fail" for c in o.cases)}
+    known: dict[str, Any] = {}
+    earlier: dict[str, list[Any]] = {}
+    budget = Budget()
+    ordered = sorted(failing, key=lambda pair: len(stages(pair[0].op)))
+    for count, (operation, answers) in enumerate(ordered, 1):
+        if count > 1 and budget.spent():
+            operation.diagnosis = untried(operation.op)
+            continue
+        below = [s for s in stages(operation.op) if s in wrong]
+        operation.diagnosis = diagnose(
+            operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
+            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
+            messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
+            budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
+        )  # fmt: skip
+        operation.diagnosis["text"] += _raised(operation)
+        if operation.diagnosis["names"]:
+            known.setdefault(operation.op, operation.diagnosis["explanations"])
+
+
+def _raised(operation: Operation) -> str:
+    """Return in words how many cases ended in an error, of which the diagnosis sees nothing, with the first one's."""
+    found = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
+    if not found:
+        return ""
+    many = f"{len(found)} other case{'s' * (len(found) > 1)}"
+    first = (found[0].message.splitlines() or ["without a message"])[0].rstrip(".")
+    return f" {many} ended in an error: {first} ({found[0].id})."
+
+
+def _compared(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
+    """Return the answers that passed or failed, each with whether it failed; of a large one, the rows to try hypotheses on."""
+    verdicts = {c.id: c.verdict for c in operation.cases}
+    judged = [a for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+    return [(with_few(a).few or a, verdicts[a.case.id] == "fail") for a in judged]
