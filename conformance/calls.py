@@ -98,11 +98,11 @@ def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
     mixed only where sums are long or positions make a table.
     """
     base = without_trig(claim)
-    classes = [c for c in OF_DTYPE[dtype] if held_to(op, c) == c]
+    classes = [c for c in OF_DTYPE[dtype] if class_of_claim(op, c) == c]
     return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
 
 
-def held_to(op: str, claim: str) -> str:
+def class_of_claim(op: str, claim: str) -> str:
     """Return the class to which an operation is held: angle32 or low in place of a claim of a class that it does not have."""
     base = without_trig(claim)
     if base == "mixed" and op not in of_mixed():
@@ -110,7 +110,7 @@ def held_to(op: str, claim: str) -> str:
     return claim if has_frequencies(op) or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
 
 
-def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[str, str]:
+def class_and_dtype(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[str, str]:
     """
     Return the class and the dtype by which results are judged.
 
@@ -121,7 +121,7 @@ def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[s
         return DEFAULT_CLAIM["float32"] if accuracy.startswith(("low", "mixed")) else accuracy, "float32"
     if gradients and dtype in UNIT:
         return with_trig("low", declared_in(accuracy)), dtype
-    return held_to(op, accuracy), dtype
+    return class_of_claim(op, accuracy), dtype
 
 
 def takes_dtype(op: str) -> bool:

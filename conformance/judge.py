@@ -23,10 +23,10 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from .accuracy import TRIG, base_of, declared_in, tolerance_of
-from .calls import judged_as, makes_constants
+from .calls import class_and_dtype, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
-from .proof.evaluation import half_widths, hollow_results, of_scalars
+from .proof.evaluation import half_widths, of_scalars, result_placeholders
 from .proof.live_truth import Sample, Truth, choose, screened
 from .vocabulary.axes import Budget, Rows, Selection, rows_of, signed_places
 
@@ -269,7 +269,7 @@ def _allowed_of_all(op: str, outputs: Sequence[Output], expected: Reals, accurac
     """Return the tolerances of outputs of one kind; a value that is infinite must be equal."""
     if not outputs or outputs[0][0].expected[outputs[0][1]].dtype.kind != "f":
         return np.zeros(expected.shape)
-    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(outputs[0][0].cotangents))
+    accuracy, dtype = class_and_dtype(op, accuracy, dtype, gradients=bool(outputs[0][0].cotangents))
     base = base_of(accuracy, dtype)
     stored = {base: joined([_stored(op, call, name, base) for call, name, _ in outputs])}
     if declared_in(accuracy) is not None:
@@ -320,9 +320,9 @@ def _live(
     op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, everything: bool, balls: int
 ) -> Sample:  # fmt: skip
     """Return the rows of a call that are judged, with their true values and tolerances; `NotJudged` if there are none."""
-    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
+    accuracy, dtype = class_and_dtype(op, accuracy, dtype, gradients=bool(call.cotangents))
     whole = call.expected or (call.inputs if call.cotangents else {})
-    whole = whole or hollow_results(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
+    whole = whole or result_placeholders(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
     outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
     proved = accuracy == "float64" and dtype == "float64" and REGISTRY[op].returns == "real"
     rows = Rows({}, {}, {})

@@ -64,7 +64,7 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from .calls import held_to
+        from .calls import class_of_claim
         from .checks import case_run, expected_failures, scope_result
         from .checks.choice import Choice
         from .model import Operation
@@ -87,7 +87,7 @@ class Suite(pytest.Collector):
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in case_run.asked_dtypes(self.target, op):
                 own = [case for case in everything if case.op == op]
-                self.operations[op, dtype] = (Operation(op, dtype, held_to(op, self.target.claims[dtype]), []), [])
+                self.operations[op, dtype] = (Operation(op, dtype, class_of_claim(op, self.target.claims[dtype]), []), [])
                 self.cases[op, dtype] = list(case_run.cases_in(self.target, own, dtype))
         path = given["expected-failures"]
         ids = [f"{case.id}[{dtype}]" for (_, dtype), cases in self.cases.items() for case in cases]
@@ -122,7 +122,7 @@ class Suite(pytest.Collector):
         return self.chosen.get(op, [])
 
     def _ask(self, op: str) -> None:
-        """Ask the chosen cases of an operation in all dtypes, and settle its scope."""
+        """Ask the chosen cases of an operation in all dtypes, and add its scope."""
         from .checks import case_run, scope_result
         from .checks.learned_scope import Trials
         from .model import NOT_JUDGED, Answer
@@ -137,7 +137,7 @@ class Suite(pytest.Collector):
                     operation.cases.append(result)
                     answers.append(answer)
         own = [pair for (name, _), pair in self.operations.items() if name == op]
-        scope_result.settle(own, self.target, self.stated, Trials(self.target), whole=self.whole(op))
+        scope_result.add_scopes(own, self.target, self.stated, Trials(self.target), whole=self.whole(op))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""

@@ -224,7 +224,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
 
 def seal(suite: Path) -> None:
     """Write the hashes of a suite whose page, or list of mistakes, has changed."""
-    writer.finish(suite, load_manifest(suite)["groups"])
+    writer.write_manifest(suite, load_manifest(suite)["groups"])
 
 
 if __name__ == "__main__":

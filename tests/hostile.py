@@ -30,7 +30,7 @@ from posref.conformance.proof.build import build_group, plain, write_group
 from posref.conformance.suite.reader import document, load_groups, withdrawn_cases
 from posref.conformance.suite.schemas import FOLDER, caches, validator
 from posref.conformance.suite.tensors import digest
-from posref.conformance.suite.writer import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from posref.conformance.suite.writer import SCHEMA, STATIC, SUITE, copy_static, write_json, write_manifest
 
 TENSORS = ("data.safetensors", "tolerance.safetensors")
 DOCUMENTS = ("smoke.json", "flags.json", "ERRATA.json")
@@ -63,7 +63,7 @@ def small(root: Path, op: str) -> Path:
     cases = [plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"]
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": cases})
     write_json(root / "flags.json", flags)
-    finish(root, [entry])
+    write_manifest(root, [entry])
     return root
 
 

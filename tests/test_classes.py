@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.conformance import check
 from posref.conformance.accuracy import OF_FREQUENCIES
-from posref.conformance.calls import held_to, ladder
+from posref.conformance.calls import class_of_claim, ladder
 from posref.conformance.reports.document import meanings
 from posref.core.composition import has_frequencies
 
@@ -53,9 +53,9 @@ def test_frequencies_are_told_from_those_in_float64() -> None:
 def test_classes_of_frequencies_are_where_frequencies_are() -> None:
     assert all(has_frequencies(op) for op in ("rope", "rope_frequencies", "rope_table", "pope", "sinusoidal", "dual_chunk"))
     assert not any(has_frequencies(op) for op in ("alibi", "attention", "apply_rope", "liere", "xpos_scales", "t5_buckets"))
-    assert held_to("alibi", "product32") == "angle32"
-    assert held_to("rope", "product32") == "product32"
-    assert held_to("alibi", "product32+trig(0.5)") == "angle32+trig(0.5)"
+    assert class_of_claim("alibi", "product32") == "angle32"
+    assert class_of_claim("rope", "product32") == "product32"
+    assert class_of_claim("alibi", "product32+trig(0.5)") == "angle32+trig(0.5)"
     assert not {*ladder("alibi", "float32", "angle32")} & {*OF_FREQUENCIES}
 
 

@@ -16,7 +16,7 @@ from posref.backends.live import live
 from posref.backends.numbers import storage
 from posref.conformance import check, judge
 from posref.conformance.accuracy import DEFAULT_CLAIM, HALF_PRECISION, of_mixed
-from posref.conformance.calls import held_to, ladder
+from posref.conformance.calls import class_of_claim, ladder
 from posref.conformance.targets.python import load_python
 
 TABLE = json.loads(HALF_PRECISION.read_text(encoding="utf-8"))
@@ -26,7 +26,7 @@ LONG = ("rms_norm", "attention_logits", "sinusoidal")
 
 def test_the_table_has_every_operation() -> None:
     assert list(TABLE) == operations()
-    assert of_mixed() == {op for op in TABLE if held_to(op, DEFAULT_CLAIM["bfloat16"]) == "mixed"}
+    assert of_mixed() == {op for op in TABLE if class_of_claim(op, DEFAULT_CLAIM["bfloat16"]) == "mixed"}
 
 
 @pytest.mark.thorough

@@ -22,7 +22,7 @@ from posref.conformance.proof import witnesses
 from posref.conformance.proof.build import build, build_group, verify
 from posref.conformance.suite import tensors
 from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
-from posref.conformance.suite.writer import copy, finish, write_json
+from posref.conformance.suite.writer import copy, write_json, write_manifest
 from posref.conformance.witness import alibi_slopes as transcription
 from posref.spec import REGISTRY, Axes, Real, encoding
 
@@ -65,7 +65,7 @@ def suite_of(root: Path, group: str) -> Path:
     smoke = json.loads((root / "smoke.json").read_text())
     smoke["cases"] = [case for case in smoke["cases"] if case["id"].rsplit("/", maxsplit=1)[0] == group]
     write_json(root / "smoke.json", smoke)
-    finish(root, kept)
+    write_manifest(root, kept)
     return root
 
 
@@ -80,7 +80,7 @@ def reseal(root: Path, group: str, data: tensors.Tensors | None = None, toleranc
             document["files"][name] = tensors.write(root / group / name, changed)
     write_json(root / group / "group.json", document)
     entry["files"] = {"group.json": tensors.digest((root / group / "group.json").read_bytes()), **document["files"]}
-    finish(root, manifest["groups"])
+    write_manifest(root, manifest["groups"])
 
 
 @pytest.mark.parametrize("role", ["in", "out", "mid", "tolerance"])
@@ -275,7 +275,7 @@ def test_an_ulp_in_the_plain_smoke_cases_is_found(tmp_path: Path) -> None:
     row = document["cases"][0]["expected"]["out"][0][0]
     row[1] = float(np.nextafter(row[1], 9.0))
     write_json(tmp_path / "s" / "smoke.json", document)
-    finish(tmp_path / "s", load_manifest(tmp_path / "s")["groups"])
+    write_manifest(tmp_path / "s", load_manifest(tmp_path / "s")["groups"])
     problems = verify(tmp_path / "s")
     assert len(problems) == 1
     assert "smoke.json: alibi/again/small" in problems[0]

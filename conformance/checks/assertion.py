@@ -14,11 +14,11 @@ from posref.backends import load, names
 from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
-from ..calls import PLACED, array_names, held_to, parameters_of
+from ..calls import PLACED, array_names, class_of_claim, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof.evaluation import hollow_results, wide
+from ..proof.evaluation import result_placeholders, wide
 from ..proof.live_truth import Sample
 from ..targets import invocation
 from .case_run import TIER, divide, with_few
@@ -53,7 +53,7 @@ def fault_in(
         dtype, outputs = _accepted(op, call, found)
     except Failure as failure:
         return f"{op}: {failure}."
-    accuracy = held_to(op, DEFAULT_CLAIM[dtype]) if claim is None else claim
+    accuracy = class_of_claim(op, DEFAULT_CLAIM[dtype]) if claim is None else claim
     if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
         msg = f"{who}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
         raise TargetError(msg)
@@ -139,7 +139,7 @@ def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.C
 
 def _accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
-    expected = hollow_results(op, call.inputs, call.params, {n: x.shape for n, (x, _) in found.items()})
+    expected = result_placeholders(op, call.inputs, call.params, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"

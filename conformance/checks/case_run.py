@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from posref.scaling import Scaling
 
 from ..accuracy import ROUNDING, UNIT
-from ..calls import held_to, ladder, makes_constants, returns_reals
+from ..calls import class_of_claim, ladder, makes_constants, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..evidence.every.kernel_cases import GROUP
 from ..judge import compare, judge
@@ -80,7 +80,7 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
         if stopped.verdict == "error" and case.form in TABLE_FORMS:
             return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
         return replace(result, verdict=stopped.verdict, message=text_of(stopped))
-    return _judged(answer, held_to(case.op, target.claims[dtype]), result)
+    return _judged(answer, class_of_claim(case.op, target.claims[dtype]), result)
 
 
 def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..accuracy import UNIT
-from ..calls import held_to
+from ..calls import class_of_claim
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
@@ -26,7 +26,7 @@ from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
 from .learned_scope import CALLS, Progress, Trials
 from .scope import ENOUGH
-from .scope_result import report_scope, settle, stated_scope
+from .scope_result import add_scopes, report_scope, stated_scope
 
 if TYPE_CHECKING:
     from ..evidence.every.for_model import Model
@@ -148,7 +148,7 @@ def _check(
     for case in cases:
         by_op.setdefault(case.op, []).append(case)
     operations = [
-        (Operation(name, width, held_to(name, target.claims[width]), []), list[Answer]())
+        (Operation(name, width, class_of_claim(name, target.claims[width]), []), list[Answer]())
         for name, own in by_op.items()
         for width in asked_dtypes(target, name)
         if any(asked_in(case, width) for case in own)
@@ -174,7 +174,7 @@ def _check(
         complete = False
     enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
     trials = Trials(target, experiments, seed or 0, progress)
-    settle(operations, target, stated, trials, whole=complete and choice.is_whole, enough=enough)
+    add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole, enough=enough)
     notes = []
     if seed is not None and complete and target.kind != "outputs":
         judged = ask_fresh_calls(operations, stated, seed, trials)

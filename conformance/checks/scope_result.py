@@ -73,7 +73,7 @@ def stated_scope(target: Target) -> Stated:
     return {op: scope_statement.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
 
 
-def settle(
+def add_scopes(
     operations: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool, enough: int = ENOUGH
 ) -> None:  # fmt: skip
     """

@@ -16,7 +16,7 @@ from ..reports.report import Report
 from ..suite import safe_files
 from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
-from ..targets.base import settle_supports
+from ..targets.base import checked_supports
 from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
@@ -337,7 +337,7 @@ def require(
     if case is not None or tier == "smoke":
         msg = "require: a scope is known only when all core cases of an operation are asked; drop --case and --tier smoke."
         raise TargetError(msg)
-    document = settle_supports("require", required if isinstance(required, Mapping) else _file(required) or _terms(required))
+    document = checked_supports("require", required if isinstance(required, Mapping) else _file(required) or _terms(required))
     named = tuple(op for op in document or () if op != "*")
     scope = read("require", document or {})
     held = {entry["op"] for entry in load_manifest(suite)["groups"]}

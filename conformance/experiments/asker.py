@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from posref.scaling import Scaling
 
 from .. import judge
-from ..calls import held_to, returns_reals
+from ..calls import class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
-from ..proof.evaluation import askable, hollow_results
+from ..proof.evaluation import askable, result_placeholders
 from ..targets.base import Target
 from ..targets.invocation import text_of
 from .records import LARGEST, Features, make
@@ -69,7 +69,7 @@ class Asker:
         if returns_reals(self.op) and self.dtype not in askable(self.op, call.inputs, {}):
             return None
         try:
-            expected = hollow_results(self.op, call.inputs, call.params)
+            expected = result_placeholders(self.op, call.inputs, call.params)
         except (ValueError, IndexError, ZeroDivisionError, OverflowError):  # the definition refuses it
             return None
         return replace(call, expected=expected) if sum(x.size for x in expected.values()) <= LARGEST else None
@@ -140,7 +140,7 @@ class Asker:
             return NO_VALUES
         if not judged:
             return ANSWERED
-        claim = held_to(self.op, self.target.claims[self.dtype])
+        claim = class_of_claim(self.op, self.target.claims[self.dtype])
         bare = replace(call, expected={})
         judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS)
         self.said = str(judgement.failures[0]) if judgement.failures else ""

@@ -26,7 +26,7 @@ from posref.backends.numbers import Undecided
 from posref.spec import REGISTRY, Flag, OneOf
 
 from ..accuracy import UNIT
-from ..calls import held_to
+from ..calls import class_of_claim
 from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
@@ -357,7 +357,7 @@ class Hunt:
             self._draw(index)
         judged = [(a, result.verdict) for a, result in (*self._evidence, self._last) if result.verdict in ("pass", "fail")]
         told = [(_of_draw(answer, n), verdict == "fail") for n, (answer, verdict) in enumerate(judged)]
-        return str(explanation.diagnose(self.op, told, held_to(self.op, self.asking.target.claims[self.dtype]))["text"])
+        return str(explanation.diagnose(self.op, told, class_of_claim(self.op, self.asking.target.claims[self.dtype]))["text"])
 
 
 def _of_draw(answer: Answer, number: int) -> Answer:

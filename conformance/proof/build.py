@@ -30,11 +30,11 @@ from ..suite.writer import (
     copy_groups,
     copy_static,
     expect_suite,
-    finish,
     json_bytes,
     listing,
     recorded_sums,
     write_json,
+    write_manifest,
 )  # fmt: skip
 from . import workers
 from .evaluation import Pullback, askable, golden, pullback_of, wide
@@ -439,7 +439,7 @@ def _finish(root: Path, entries: Sequence[Mapping[str, Any]], smoke: Sequence[An
     """Write what speaks of all groups of a suite."""
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
     write_json(root / "flags.json", flags)
-    finish(root, entries)
+    write_manifest(root, entries)
 
 
 # ---- verification: every stored value is proved again from its stored inputs, and inputs are compared with the sources ----

@@ -186,7 +186,7 @@ def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arra
     return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
 
 
-def hollow_results(
+def result_placeholders(
     op: str, inputs: Arrays, params: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]] | None = None
 ) -> Arrays:  # fmt: skip
     """

@@ -24,7 +24,7 @@ from posref.backends.rounding import bits_of, round_to
 from posref.spec import REGISTRY
 
 from ..accuracy import STORED_CLAIM
-from ..calls import given_dtype, judged_as, parameters_of
+from ..calls import class_and_dtype, given_dtype, parameters_of
 from ..errors import TargetError
 from ..model import Arrays, Case
 from ..suite import safe_files
@@ -38,7 +38,7 @@ Stored = dict[str, tuple[npt.NDArray[Any], str]]  # an array and its dtype, by n
 
 def _rounded(case: Case, expected: Arrays, allowed: Arrays, dtype: str) -> tuple[str, Arrays]:
     """Return the dtype of results, and how far a result may be off the true one rounded to it."""
-    kept = judged_as(case.op, STORED_CLAIM[dtype], dtype, gradients=False)[1]
+    kept = class_and_dtype(case.op, STORED_CLAIM[dtype], dtype, gradients=False)[1]
     return kept, {n: x + np.abs(round_to(expected[n], kept) - expected[n]) for n, x in allowed.items()}
 
 

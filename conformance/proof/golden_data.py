@@ -27,7 +27,7 @@ from posref.positions import multimodal
 from posref.spec import REGISTRY
 
 from ..accuracy import STORED_CLAIM, UNIT, tolerance_of
-from ..calls import PLACED, array_names, from_json, judged_as, parameters_of, positions_of, to_json
+from ..calls import PLACED, array_names, class_and_dtype, from_json, parameters_of, positions_of, to_json
 from ..errors import TargetError, shown
 from ..evidence.tools.numbers import floats
 from ..model import Arrays, Case
@@ -570,7 +570,7 @@ def _arrays(op: str, inputs: Arrays, expected: Arrays, mid: Arrays, widths: Mapp
     found |= {f"mid/{n}": x for n, x in mid.items()}
     found |= {f"tolerance/{c}/{n}": w for c, of_class in widths.items() for n, w in of_class.items()}
     for dtype in dtypes:
-        accuracy, kept = judged_as(op, STORED_CLAIM[dtype], dtype, gradients=False)
+        accuracy, kept = class_and_dtype(op, STORED_CLAIM[dtype], dtype, gradients=False)
         for name, value in expected.items():
             if value.dtype.kind == "f":
                 own = {c: w[name] for c, w in widths.items() if name in w}

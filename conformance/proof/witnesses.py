@@ -31,7 +31,7 @@ from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
 from ..vocabulary.axes import LEAST, Rows, Selection, rows_of
-from .evaluation import Pullback, call_of, decided, encoding_of, errors_of, golden, hollow_results, sensitivity, widths_of
+from .evaluation import Pullback, call_of, decided, encoding_of, errors_of, golden, result_placeholders, sensitivity, widths_of
 
 WITNESS_BITS = (256, 4096)
 DIFFERENCES = ((640, 120), (2600, 600))  # bits, and the step 2^-n: an error of 2^-2n; the second proves zeros too
@@ -345,7 +345,7 @@ def _of_part(op: str, inputs: Arrays, params: Mapping[str, Any], witnesses: int)
 
 def shapes_of(op: str, inputs: Arrays, params: Mapping[str, Any]) -> Shapes:
     """Return the shapes of a call's results."""
-    return {n: x.shape for n, x in hollow_results(op, inputs, params).items()}
+    return {n: x.shape for n, x in result_placeholders(op, inputs, params).items()}
 
 
 def _values(shapes: Shapes) -> int:

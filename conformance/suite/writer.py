@@ -84,7 +84,7 @@ def listing(root: Path) -> list[str]:
     return sorted(p.relative_to(root).as_posix() for p in paths if p.is_symlink() or not p.is_dir())
 
 
-def finish(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+def write_manifest(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
     """Write the suite's manifest and the hashes of all files."""
     total = sum(f["bytes"] for e in entries for f in e["files"].values())
     write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
@@ -123,5 +123,5 @@ def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
         smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]
         write_json(new / "smoke.json", smoke)
         write_json(new / "flags.json", document(source, "flags.json", "flags"))
-        finish(new, entries)
+        write_manifest(new, entries)
     return len(entries)

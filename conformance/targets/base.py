@@ -150,13 +150,13 @@ def expect_among(name: str, what: str, stated: Iterable[str], known: Iterable[st
         raise TargetError(msg)
 
 
-def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
+def checked_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
     """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
     expect_among(name, "scalings", stated, [kind.__name__ for kind in RECORDS])
     return tuple(stated)
 
 
-def settle_supports(name: str, stated: Any) -> dict[str, Any] | None:
+def checked_supports(name: str, stated: Any) -> dict[str, Any] | None:
     """Return a copy of the scope that an implementation states, or raise `TargetError` where it is not as its schema says."""
     if stated is None:
         return None
@@ -173,7 +173,7 @@ def settle_supports(name: str, stated: Any) -> dict[str, Any] | None:
     return document
 
 
-def settle_claims(
+def checked_claims(
     name: str, stated: Mapping[str, Any], dtypes: Iterable[str], claim: str | None, trig: float | None
 ) -> dict[str, str]:
     """Return the class claimed for every dtype (and float32, in which constants are asked): `claim` goes before `stated`."""
@@ -219,8 +219,8 @@ def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | Non
     own = {who["name"]: who["version"]} if "version" in who else {}
     return {
         "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
-        "claims": settle_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
-        "scalings": settle_scalings(name, stated.get("scalings", SCALINGS)),
-        "supports": settle_supports(name, stated.get("supports")),
+        "claims": checked_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
+        "scalings": checked_scalings(name, stated.get("scalings", SCALINGS)),
+        "supports": checked_supports(name, stated.get("supports")),
         "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
     }  # fmt: skip

@@ -13,7 +13,7 @@ from posref.spec import REGISTRY
 
 from .. import judge
 from ..accuracy import OF_DTYPE, UNIT
-from ..calls import held_to, makes_constants
+from ..calls import class_of_claim, makes_constants
 from ..errors import Failure, Stopped, TargetError, shown
 from ..model import LoadedCase
 from ..suite.reader import INSTALLED, load_groups, load_manifest
@@ -175,7 +175,7 @@ class Talk:
             return remarks.get(reply.status, "")
         if probe.wanted != "ok" or reply.status != "ok":
             return "" if probe.wanted == reply.status else f"; note: {reply.status}"
-        call, claim = probe.case.calls[-1], held_to(probe.case.op, self.program.claims[probe.dtype])
+        call, claim = probe.case.calls[-1], class_of_claim(probe.case.op, self.program.claims[probe.dtype])
         outputs = {name: reply.outputs[name][0] for name in call.expected}
         worst = judge.compare(probe.case.op, call, outputs, claim, probe.dtype)
         return "" if worst is None else f"; note: the values are not right within {claim}, see posref check"

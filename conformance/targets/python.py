@@ -30,7 +30,7 @@ from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, TargetError, Unsupported, shown
 from ..model import LoadedCase
 from . import invocation
-from .base import SCALINGS, expect_among, settle_claims, settle_scalings, settle_supports
+from .base import SCALINGS, checked_claims, checked_scalings, checked_supports, expect_among
 from .replies import CalledTarget, Reply
 
 FOLDER = Path(__file__).parents[1] / "adapters"
@@ -225,11 +225,11 @@ def _loaded(
         stated = {"float32": "angle64", "bfloat16": "angle64", "float16": "angle64"} | stated
     every_scaling = tuple(kind.__name__ for kind in RECORDS)
     return PythonTarget(
-        name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
+        name, library.name, dtypes, checked_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
         listed(implementation, "NOTES"), _versions(library, implementation),
-        every_scaling if name == "posref" else settle_scalings(name, listed(implementation, "scalings", SCALINGS)),
-        settle_supports(name, offered(implementation, "supports")),
+        every_scaling if name == "posref" else checked_scalings(name, listed(implementation, "scalings", SCALINGS)),
+        checked_supports(name, offered(implementation, "supports")),
         implementation, library, device, _in_place(name, implementation), unstated="" if backend else _unstated(implementation),
     )  # fmt: skip
 

@@ -10,12 +10,19 @@ from sizes import is_called_with_few
 
 from posref.backends.live import live
 from posref.conformance.accuracy import tolerance_of
-from posref.conformance.calls import judged_as
+from posref.conformance.calls import class_and_dtype
 from posref.conformance.judge import Verdict, compare
 from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
 from posref.conformance.proof import live_truth
-from posref.conformance.proof.evaluation import as_reals, hollow_results, moved_by_trigonometry, plain, pullback_of, results_of
+from posref.conformance.proof.evaluation import (
+    as_reals,
+    moved_by_trigonometry,
+    plain,
+    pullback_of,
+    result_placeholders,
+    results_of,
+)
 from posref.conformance.vocabulary.axes import rows_of
 from posref.spec import REGISTRY, Axes
 
@@ -122,7 +129,7 @@ def check_parts(case: LoadedCase) -> None:
     near = plain(op, call.inputs, call.params)
     shapes = {n: x.shape for n, x in near.items()}
     for told in (None, shapes, {n: (*shape, 3) for n, shape in shapes.items()}):
-        assert {n: x.shape for n, x in hollow_results(op, call.inputs, call.params, told).items()} == shapes
+        assert {n: x.shape for n, x in result_placeholders(op, call.inputs, call.params, told).items()} == shapes
     rows, rng = rows_of(op, call.inputs, call.params, shapes), np.random.default_rng(5)
     wrong = {n: x.astype(float) + 0.125 * rng.standard_normal(x.shape) for n, x in near.items()}
     whole, parts = live_truth.farthest(rows, live_truth.far_off(rows, wrong, near)), live_truth.screened(op, call, rows, wrong)
@@ -164,7 +171,7 @@ def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = 
     """Outputs a little within or beyond their stored tolerance are judged live as they are by it."""
     call, rng = case.calls[0], np.random.default_rng(crc32(case.id.encode()))
     for dtype in [d for d in case.dtypes if d in dtypes]:
-        accuracy, kept = judged_as(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
+        accuracy, kept = class_and_dtype(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
         outputs = {name: moved(call, name, accuracy, kept, shift, rng) for name in call.expected}
         wrong = compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
         found = judge(
