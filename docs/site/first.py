@@ -22,7 +22,7 @@ DIM, LAST, STEPS = 128, 32768, 90
 
 
 def chart() -> plots.Lines:
-    """Return the largest errors of tables of sines by position: of right code, of the broken example, and what is allowed."""
+    """Return the largest errors of sines by position: the allowed error, that of correct code, and that of the example."""
     positions = np.arange(1, LAST + 1)
     inv_freq, _ = posref.rope_frequencies(DIM, base=10000.0, xp=np)
     expected = posref.rope_table(positions, inv_freq, dtype=np.float64)
@@ -44,7 +44,7 @@ def chart() -> plots.Lines:
         title="posref check examples/broken_rope.py",
         x_label="position (tokens)",
         y_label="largest error of a sine",
-        seen="The errors of right code stay below what is allowed. Those of the example leave it at position 2049.",
+        seen="Correct code stays below the allowed error. The example exceeds it at position 2049.",
         series=series,
         marks={"": 2049.0},
         log_x=True,
