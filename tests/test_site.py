@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from sampling import share
 
@@ -161,6 +162,19 @@ def test_a_page_says_what_it_must(source: Path, page: str) -> None:
     assert [words for words in lacks if words in f"\n{text}"] == []
 
 
+def test_a_lesson_shows_which_additions_depend_on_the_offset_alone() -> None:
+    pages()
+    import lessons
+
+    constant = {
+        name: all(np.allclose(np.diff(np.diag(values, offset)), 0) for offset in range(-11, 12))
+        for name, values in lessons.additions().items()
+    }
+    assert [name for name, alone in constant.items() if alone] == ["T5", "ALiBi", "KERPLE"]
+    assert set(constant) == {"sinusoids", "Shaw", "Transformer-XL", "T5", "ALiBi", "KERPLE"}
+    assert lessons.chart().values.shape == (25, 38)
+
+
 @pytest.mark.thorough
 def test_the_notebooks_are_pages_with_what_they_print(source: Path) -> None:
     for name, printed in (("sinusoids", "times 22.6: a word is 22.7 long"), ("rope", "24 of 528 need both")):
@@ -186,6 +200,12 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
     merged = slim.picture(light, light.replace("#ffffff", "#131416").replace("m1", "m2"))
     assert ":root{--0:#ffffff;}@media(prefers-color-scheme:dark){:root{--0:#131416;}}" in merged
     assert '<path id="a0" style="fill:var(--0);stroke:#0072b2"/><use href="#a0"/>' in merged
+    letters = slim.picture(
+        *(f'<svg><style></style><g id="{name}_1">a</g><g id="patch_1">b</g></svg>' for name in ("text",) * 2)
+    )
+    assert letters == "<svg><style>:root{}@media(prefers-color-scheme:dark){:root{}}" + slim.SMALL + (
+        '</style><g class="t">a</g><g>b</g></svg>'
+    )
     with pytest.raises(ValueError, match="differ by colours only"):
         slim.picture(light, light.replace("</svg>", "<g/></svg>"))
     glyph = '<symbol id="m7"><path d="m0 0"/></symbol><use href="#m7"/>'

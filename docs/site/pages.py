@@ -16,6 +16,7 @@ from typing import Any
 import choose
 import families
 import first
+import lessons
 import mistakes
 import notebooks
 import ranking
@@ -206,12 +207,15 @@ def _members(family: str) -> list[str]:
 
 def _gallery() -> str:
     lines = [
+        "---",
+        "hide-toc: true",
+        "---",
         "# Gallery",
         "",
         "One picture of each encoding, with what it shows. `posref plot NAME --kind all` draws the others.",
         "",
     ]
-    lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
+    lines += ["::::{grid} 1 2 3 4", ":class-container: gallery"]
     for op in (op for family in FAMILIES for op in _members(family)):
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
         lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", _says(op), ":::"]
@@ -260,6 +264,7 @@ def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
     _both(first.chart(), folder / "first.svg")
+    _both(lessons.chart(), folder / "course-additions.svg")
     for function, kind in ((sinusoidal, "distance"), (rope, "bound"), (rope, "scaling")):
         _both(plots.chart(function.__name__, kind), folder / f"course-{kind}.svg")
     for notebook in notebooks.NAMES:

@@ -14,6 +14,8 @@ REFERENCE = re.compile(
     r'<span class="std std-(?:doc|ref)">([^<]*|<code[^>]*>(?:<span class="pre">[^<]*</span>\s*)*</code>)</span>'
 )
 WHOLE = re.compile(r'<span class="pre">([\w.=(),\[\]]+)</span>')  # a word that no line can break
+LETTERS = re.compile(r'<g id="(?:text|xtick|ytick|legend)_\d+">')
+SMALL = "@media(max-width:340px){.t{display:none}}"  # a picture this narrow, as in the gallery, has no letters and no ticks
 KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)  # where every space counts
 BOX = re.compile(r'viewBox="([^"]*)"')
 SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
@@ -30,13 +32,14 @@ def picture(light: str, dark: str) -> str:
     each = iter(pairs)
     merged = COLOUR.sub(lambda found: f"var({names[pair]})" if (pair := next(each)) in names else found[0], light)
     days, nights = ("".join(f"{name}:{pair[k]};" for pair, name in names.items()) for k in (0, 1))
-    rules = f":root{{{days}}}@media(prefers-color-scheme:dark){{:root{{{nights}}}}}"
+    rules = f":root{{{days}}}@media(prefers-color-scheme:dark){{:root{{{nights}}}}}{SMALL}"
     return merged.replace("</style>", f"{rules}</style>", 1)
 
 
 def _short(svg: str) -> str:
     """Return a picture with a tenth of a point for its lines, a 512th of an em for its letters, and short names."""
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<!DOCTYPE[^>]*>", "", svg, flags=re.DOTALL)
+    svg = LETTERS.sub('<g class="t">', svg)
     used = set(re.findall(r"#([\w-]+)", svg))
     names = {name: f"a{n}" for n, name in enumerate(name for name in re.findall(r' id="([^"]+)"', svg) if name in used)}
     svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)

@@ -233,7 +233,7 @@ def _name_ends(place: Any, chart: Lines) -> None:
     for (y, x, name), at in zip(ends, spread([y for y, _, _ in ends], (high - low) / 18, low, high), strict=True):
         place.annotate(
             name, (x, y), xytext=(18, (at - y) / (high - low) * place.bbox.height * 72 / place.figure.dpi),
-            textcoords="offset points", va="center", fontsize=8, annotation_clip=False,
+            textcoords="offset points", va="center", fontsize=9, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "lw": 0.6, "color": place.xaxis.label.get_color(), "shrinkA": 1, "shrinkB": 1},
         )  # fmt: skip
 
