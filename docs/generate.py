@@ -41,11 +41,11 @@ CAUGHT = ROOT / "conformance" / "evidence" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
-# Deviations
+# Mistakes that posref knows
 
-posref knows {count} mistakes. Each is a deviation: a named change that makes the reference wrong. When an operation fails,
-`posref check` tries them as explanations, one at a time and two at once. If none fits, the failure is reported as unexplained.
-The deviations also measure the suite: each must fail at least two cases (`posref vectors strength`).
+posref knows {count} mistakes. Each is a named change that makes the reference wrong. When an operation fails, `posref check` tries
+them as explanations, one at a time and two at once. If none fits, the report calls the failure unexplained. The mistakes also
+measure the suite: each must fail at least two cases (`posref vectors strength`).
 [diagnosis.md](diagnosis.md) shows how often the names are right.
 
 "Seen in" names an issue, pull request or commit where such a bug was found. `python docs/generate.py` writes this page from
@@ -57,59 +57,58 @@ QUALITY = """\
 
 `posref check` explains a failing operation with the first of these that fits:
 
-1. **One deviation** of the [registry](deviations.md), that is, one known mistake. It must reproduce your values in every
-   failing case, and the expected values in every passing case. If several do, all are named: no case that was asked tells them
-   apart.
-2. **One number**: an option that always has the same value, or a fixed relation to the value asked for; a field of a scaling; a
-   gain; an offset or a scale of positions, or where they wrap or are clamped. It must explain at least two failing cases. A
-   number that changes positions must also explain several positions.
-3. **Two or three deviations**, each in its own cases, and without effect on the cases of the others.
-4. **Two deviations at once**, in the same cases. If stages (operations that this one calls) failed too, the deviations found
-   there are tried first. One of them may be a number.
-5. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
-   cases of each. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
+1. **One known mistake** of the [registry](deviations.md). It must reproduce your values in every failing case, and the expected
+   values in every passing case. If several do, the report names all: no case of the check distinguishes them.
+2. **One number**: an option that always has the same value, or a fixed relation to the right one; a field of a scaling; a gain; an
+   offset or a scale of positions, or the position at which they wrap or stop. It must explain at least two failing cases. A number
+   that changes positions must also explain several positions.
+3. **Two or three mistakes**, each in its own cases, and without effect on the cases of the others.
+4. **Two mistakes at once**, in the same cases. If stages (operations that this one calls) failed too, posref tries the mistakes of
+   these stages first. One of them may be a number.
+5. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report lists
+   its cases. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
    begins with "unexplained (n of m failing cases)", and has no name and no hint.
 6. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
-Where exactly the failing cases share a trait, and one known mistake gives their values, the text says both before all this:
-"exactly the cases with one token fail. In these your output matches ...". If no mistake explains all that was answered, a
-target given by name is asked the smallest failing call once more, as the first call of a new process. If it passes there, the
-text begins with "failures depend on the calls before", and has no other name.
+If exactly the failing cases share a trait, and one known mistake gives their values, the text says both first: "exactly the cases
+with one token fail. In these your output matches ...". If no mistake explains all answers of a target that runs in a process of
+its own, posref makes the smallest failing call once more, as the first call of a new process. If it passes there, the text
+begins with "failures depend on the calls before", and has no other name.
 
-Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives
-all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output matches ...".
+In a large call posref tries mistakes on few rows. It names a mistake only if all judged rows agree. A mistake may give all wrong
+values, but not the right ones. The text then says: "only heads from 24 on are wrong. There your output matches ...".
 
-posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
+posref never names two mistakes together that contradict each other. It names the first wrong stage first, unless the
 operation that calls this stage has another diagnosis. If failing cases are right at positions nearer to 0, the text says where
 failures begin ("first failure at position 2049"). If that is a position that a dtype cannot hold (257, 2049), and all positions
 that it can hold are right, it says that too. If only the gradients of a rotation fail, posref explains them as a rotation too.
 
-posref computes a deviation in float64, and compares it with your values, which were rounded in another way. Four constants say
+posref computes a mistake in float64, and compares it with your values, which have other roundings. Four constants say
 how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not
-derived. They cannot make a case pass or fail: all cases are judged before, by the stored tolerances. They only decide what a
-failure is called. If they are too small, the failure stays unexplained. If they are too large, two deviations tie.
+derived. They cannot make a case pass or fail: the stored tolerances judged all cases before. They only decide the name of a
+failure. If they are too small, the failure stays unexplained. If they are too large, two mistakes tie.
 
-A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It is counted in values computed,
-not in seconds, so a slow or busy machine gives the same report. If more work is needed, the text says that not every mistake
-was tried. If many operations fail, the last ones are not explained: check them alone, with `--op`.
+A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It counts computed values,
+not seconds, so a slow or busy machine gives the same report. If the work does not suffice, the text says that posref did not try
+every mistake. If many operations fail, the last ones stay unexplained: check them alone, with `--op`.
 
 ## Measured
 
-The implementations are in `tests/defects`. They were written by hand, in float32, and do not import posref. Nearly all have
+The implementations are in `tests/defects`: code in float32, written by hand, that does not import posref. Nearly all have
 a defect that the registry lacks, or two registered mistakes at once. Tests also check the reference, and the code as people
 write it (`tests/plain`), with each registered mistake.
 
-"Named" means that the names are exactly the planted defects, or give the same values in every case. "Partly named" means that
-the names are a part of the planted defects, and nothing else. "Told" means that there is no name, but posref tells a number
-that explains the failure, the cases that fail, or the places that are wrong. "Outside" counts the told and unexplained defects
-that are not in the registry, so that no name would be right.
+"Named" means that the names are exactly the defects, or give the same values in every case. "Partly named" means that the names
+are some of the defects, and nothing else. "Told" means that there is no name, but posref gives a number that explains the
+failure, the cases that fail, or the places that are wrong. "Outside" counts the told and unexplained defects that are not in the
+registry, so that no name would be right.
 
 | defects | found | named | partly named | told | unexplained | of the last two, outside | wrong |
 |---|---|---|---|---|---|---|---|
 {totals}
 
-The registry's own mutants, each the definition with one deviation, are counted separately.
+The next line counts the definitions with one registered mistake each.
 {registry}
 
 `python docs/generate.py --measure` measures all this and writes this page.

@@ -1,4 +1,4 @@
-"""The pages of deviations: one for each family, with links to symptoms, and a first page on which older links lead on."""
+"""The pages of known mistakes: one for each family, with links to symptoms, and a first page that keeps older anchors."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ def places() -> dict[str, str]:
 
 
 def first() -> str:
-    """Return the first page: what deviations are, and the sections of each family under the anchors that they once had."""
+    """Return the first page: the text about mistakes, and the sections of each family under their older anchors."""
     lines = [PAGE.read_text(encoding="utf-8").split("\n## ")[0].strip(), ""]
     for family, texts in sections().items():
         lines += [f"## {family.capitalize()}", "", f"[All of this family](deviations/{family}.md):", ""]
@@ -44,7 +44,7 @@ def first() -> str:
 def page(family: str) -> str:
     """Return the page of one family. A mistake that is behind a symptom says so, with a link."""
     told = symptoms.of_mistakes()
-    lines = [f"# Deviations: {family}", ""]
+    lines = [f"# Mistakes: {family}", ""]
     for title, text in sections()[family].items():
         lines += [f"## {title}", ""]
         for line in text.splitlines():
