@@ -1,9 +1,14 @@
-"""Assertions for your tests: of one call (`assert_conforms`), of the calls that code makes (`watch`), of a loaded model."""
+"""
+For your tests: assertions on one call (`assert_conforms`), on the calls that code makes (`watch`) and on a loaded model, and
+random calls (`calls`).
+"""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
     from posref.conformance.checks.watch import Watch
     from posref.conformance.loaded.model_report import ModelReport
     from posref.models.arguments import Config
@@ -68,6 +73,53 @@ def assert_conforms(
     fault = fault_of(op, actual, arrays, options, claim, everything=rows is None)
     if fault is not None:
         raise AssertionError(fault)
+
+
+def calls(op: str, /, *, dtype: str = "float32") -> "SearchStrategy[tuple[tuple[Any, ...], dict[str, Any]]]":
+    """
+    Return a strategy of hypothesis that draws calls of an operation: arrays and options, for a property test of your code.
+
+    Every option, shape and position that the operation allows can come. Draws shrink to short calls.
+
+    Parameters
+    ----------
+    op : str
+        The operation: ``"rope"``, ``"alibi"``, ``"attention"``. ``posref list`` prints all of them.
+    dtype : {"float32", "float64", "float16", "bfloat16"}
+        The dtype of real arrays. Numbers for bfloat16 come in float32 arrays, and bfloat16 can represent them.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        It draws ``(arrays, options)``: NumPy arrays, and keyword arguments. ``posref.rope(*arrays, **options)`` is such a call.
+
+    Raises
+    ------
+    posref.conformance.PosrefError
+        If there is no such operation or dtype, or hypothesis is not installed.
+
+    Notes
+    -----
+    If your code lacks an option, filter: ``calls("rope").filter(lambda call: call[1]["layout"] == "half")``. In a few calls the
+    error bound allows any value, and `assert_conforms` raises PosrefError.
+
+    Examples
+    --------
+    >>> from hypothesis import given, settings
+    >>> import posref
+    >>> @settings(max_examples=5, database=None, deadline=None)
+    ... @given(calls("alibi_slopes"))
+    ... def test_slopes(call):
+    ...     arrays, options = call
+    ...     assert_conforms("alibi_slopes", posref.alibi_slopes(*arrays, **options), *arrays, **options)
+    >>> test_slopes()
+    """
+    from posref.conformance.commands.console import needs
+
+    needs("fuzz", hypothesis="hypothesis")
+    from posref.conformance.fuzzing.strategies import arguments
+
+    return arguments(op, dtype)
 
 
 def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable[int] | None = None) -> "ModelReport":

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
 from sampling import few
 
 import posref
 from posref import backends
 from posref.conformance import PosrefError
 from posref.scaling import Linear, YaRN
-from posref.testing import assert_conforms
+from posref.testing import assert_conforms, calls
 
 RNG = np.random.default_rng(11)
 X, POSITIONS = RNG.integers(-64, 64, (2, 5, 8)) / 32, np.asarray([0, 3, 40, 41, 9000])
@@ -156,3 +157,40 @@ def test_what_nothing_can_be_said_of_is_no_pass() -> None:
         assert_conforms(
             "attention_logits", np.zeros((1, 2, 2), dtype=np.float16), zeros + np.float16(2**-13), zeros + np.float16(2**-13)
         )
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"), [("rope", "float32"), ("t5_bias", "float64"), ("alibi_slopes", "float32"), ("attention", "bfloat16")]
+)
+def test_drawn_calls_are_calls_of_the_operation(op: str, dtype: str) -> None:
+    @settings(max_examples=10, database=None, deadline=None)
+    @given(calls(op, dtype=dtype))
+    def holds(call: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+        given_arrays, options = call
+        result = getattr(posref, op)(*given_arrays, **options)
+        assert_conforms(op, result, *given_arrays, **options)
+        reals = [x.dtype.name for x in given_arrays if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+        assert {*reals} <= {dtype.replace("bfloat16", "float32")}
+
+    holds()
+
+
+def test_drawn_calls_find_a_wrong_layout() -> None:
+    @settings(max_examples=50, database=None, deadline=None, phases=[Phase.generate])  # to shrink takes a minute
+    @given(calls("apply_rope"))
+    def fails(call: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+        given_arrays, options = call
+        assert_conforms(
+            "apply_rope", posref.apply_rope(*given_arrays, **options | {"layout": "half"}), *given_arrays, **options
+        )
+
+    with pytest.raises(AssertionError, match="layout"):
+        fails()
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "message"), [("ropes", "float32", "'ropes'"), ("rope", "int8", "dtype must be one of")]
+)
+def test_no_calls_of_what_there_is_not(op: str, dtype: str, message: str) -> None:
+    with pytest.raises(PosrefError, match=message):
+        calls(op, dtype=dtype)

@@ -21,7 +21,9 @@ from posref.backends.rounding import BITS, round_to
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
-from ..calls import given_dtype
+from ..accuracy import DEFAULT_CLAIM
+from ..calls import bind, given_dtype
+from ..errors import TargetError, no_operation
 from ..model import Call
 from ..vocabulary.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
 from ..vocabulary.traits import defaults
@@ -63,6 +65,23 @@ def calls(draw: st.DrawFn, op: str, dtype: str) -> Call:
         wide = given_dtype(op, name, dtype)
         inputs[name] = np.asarray(draw(numbers(arrays[name], shape, wide, fractional, known)))  # NumPy's 0-d sums are scalars
     return Call(frame.params, inputs)
+
+
+def arguments(op: str, dtype: str) -> st.SearchStrategy[tuple[tuple[Any, ...], Values]]:
+    """Return a strategy of the arrays and the options of NumPy calls in a dtype; bfloat16 comes in float32."""
+    if op not in REGISTRY:
+        raise TargetError(no_operation("op", op))
+    if dtype not in DEFAULT_CLAIM:
+        msg = f"dtype must be one of {', '.join(DEFAULT_CLAIM)}; got {dtype!r}."
+        raise TargetError(msg)
+
+    def bound(call: Call) -> tuple[tuple[Any, ...], Values]:
+        wide = {name: given_dtype(op, name, dtype).replace("bfloat16", "float32") for name in call.inputs}
+        inputs = {name: x.astype(wide[name]) if x.dtype.kind == "f" else x for name, x in call.inputs.items()}
+        arrays, options = bind(op, inputs, call.params)
+        return tuple(arrays), options
+
+    return calls(op, dtype).map(bound)
 
 
 @cache
