@@ -35,6 +35,7 @@ OPTIONS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("posref", "golden vectors for positional encodings")
+    group.addoption("--posref", action="store_true", help="take what is not given below from [tool.posref] in pyproject.toml")
     for name, text in OPTIONS.items():
         group.addoption(f"--posref-{name}", help=text)
 
@@ -43,10 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the tests of the implementation, if one was named."""
     given = {name: config.getoption(f"posref_{name.replace('-', '_')}") for name in OPTIONS}
+    if config.getoption("posref"):
+        given = _of_project(config) | {name: value for name, value in given.items() if value is not None}
     if given["target"] is None and given["command"] is None:
         stray = [f"--posref-{name}" for name, value in given.items() if value is not None]
         if stray:
             msg = f"{', '.join(stray)}: give --posref-target or --posref-command as well."
+            raise pytest.UsageError(msg)
+        if config.getoption("posref"):
+            msg = "--posref: [tool.posref] in pyproject.toml must have a target or a command."
             raise pytest.UsageError(msg)
         return
     from posref.backends import BackendMissing
@@ -56,6 +62,17 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     try:
         items += Suite.from_parent(session, name="posref", nodeid="posref", given=given).collect()
     except (PosrefError, BackendMissing) as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _of_project(config: pytest.Config) -> dict[str, Any]:
+    """Return the options in the project's pyproject.toml."""
+    from .checks.project_settings import settings
+    from .errors import PosrefError
+
+    try:
+        return dict.fromkeys(OPTIONS) | {name: value for name, value in settings(config.rootpath).items() if name in OPTIONS}
+    except PosrefError as error:
         raise pytest.UsageError(str(error)) from error
 
 
@@ -244,7 +261,7 @@ class CaseFailure(Exception):
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return a line that names the vectors."""
-    if config.getoption("posref_target") is None and config.getoption("posref_command") is None:
+    if not any(config.getoption(name) for name in ("posref", "posref_target", "posref_command")):
         return []
     from .suite.reader import INSTALLED, load_manifest
 

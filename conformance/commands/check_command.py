@@ -16,6 +16,7 @@ from ..suite.safe_files import OURS, REPORT, expect_writable, is_standard_output
 from ..targets import limits
 from ..targets.program_process import adopt, can_be_copied
 from .console import FILE, FOLDER, MEMORY, FiniteRange, Show, console, errors, here, needs, needs_vectors, progress
+from .project_command import ProjectCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +51,7 @@ def _adding(options: Iterable[Any]) -> Callable[[Any], Any]:
 target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("target", required=False)
 @click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
 @click.option("--outputs", metavar="DIR", type=FOLDER, help="Instead of TARGET: a folder of exported requests and results.")
@@ -79,6 +80,7 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings
+@click.option("--github", is_flag=True, help="Print failures as annotations for a workflow of GitHub.")
 def check(
     json_file: Path | None,
     suite: Path | None,
@@ -86,13 +88,15 @@ def check(
     *,
     trust_remote_code: bool,
     print_scope: bool,
+    github: bool,
     **options: Any,
 ) -> None:
     """
     Check an implementation against the golden vectors, or a loaded model against its file.
 
     TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
-    operations. Exit code 0: conformant; 1: not; 2: could not run, or was interrupted.
+    operations. Defaults of options are read from [tool.posref] in pyproject.toml. Exit code 0: conformant; 1: not; 2: could not
+    run, or was interrupted.
     """
     if folder is not None:
         _check_model(folder, json_file, remote_code=trust_remote_code)
@@ -104,6 +108,7 @@ def check(
             options["seed"] = randbits(32) if options["seed"] is None else options["seed"]
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
         from ..reports import terminal
+        from ..reports.summaries import annotations
 
         aside = any(path is not None and is_standard_output(path) for path in (json_file, *forms.values()))
         terminal.show(report, console(err=aside))
@@ -112,6 +117,8 @@ def check(
         _render(report.to_json(), **forms)
         if print_scope:
             click.echo(terminal.supports(report), err=aside)
+        if github:
+            click.echo(annotations(report.to_json()), nl=False, err=aside)
     sys.exit(report.exit_code)
 
 
@@ -169,7 +176,7 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
             session.close()
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("target", required=False)
 @click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
 @click.option("--seconds", metavar="N", type=FiniteRange(0, min_open=True),

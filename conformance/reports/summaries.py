@@ -100,6 +100,25 @@ def junit(document: Json) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
+def annotations(document: Json) -> str:
+    """Return commands that a workflow of GitHub shows as errors: one for each operation that does not conform."""
+    document = ordered(document)
+    wrong = {
+        f"{op['op']} {op['dtype']}": ". ".join((op["reason"], *([op["diagnosis"]["text"]] if op["diagnosis"] else [])))
+        for op in document["operations"]
+        if not op["conformant"]
+    }
+    unmet = [f"required: {text}" for text in document.get("unmet", ())]
+    unmet += [INCOMPLETE] if state(document) == "incomplete" else []
+    lines = [*wrong.items(), *((told(document), text) for text in unmet)]
+    return "".join(f"::error title=posref {_of_command(title, ':,')}::{_of_command(text)}\n" for title, text in lines)
+
+
+def _of_command(text: str, more: str = "") -> str:
+    """Return text for a command of a workflow, in which some characters have a meaning."""
+    return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in printable(text))
+
+
 def badge(document: Json) -> str:
     """
     Return a badge in SVG: the loosest class achieved, and cases passed. Its title also says in which process it was computed.

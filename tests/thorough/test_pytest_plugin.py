@@ -135,3 +135,12 @@ def test_an_operation_that_is_asked_by_name_and_missing_fails(pytester: pytest.P
     found, text = outcomes(pytester, "--posref-op", "alibi")
     assert found == {"failed": 1}
     assert "missing: the implementation has no alibi, which --posref-op asks for" in text
+
+
+def test_settings_of_the_project_are_enough(pytester: pytest.Pytester) -> None:
+    plain = pytester.runpytest_subprocess("--posref")
+    assert "--posref: [tool.posref] in pyproject.toml must have a target or a command." in plain.stderr.str()
+    pytester.makepyprojecttoml(f'[tool.posref]\ntarget = "{EXAMPLE}"\nop = "alibi_slopes"\n')
+    done = pytester.runpytest_subprocess("--posref", "--posref-op", "rope_table")
+    assert "7 failed" in done.stdout.str()
+    assert pytester.runpytest_subprocess().parseoutcomes() == {}

@@ -1,0 +1,33 @@
+"""The settings of a project: the table `[tool.posref]` in its pyproject.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..errors import TargetError
+from ..suite.safe_files import read_named
+
+KEYS = (
+    "target", "command", "op", "tier", "backend", "dtype", "claim", "trig", "device", "timeout", "memory", "for", "layer",
+    "layout", "require", "experiments", "expected-failures",
+)  # fmt: skip
+LIMIT = 1 << 20  # bytes of a pyproject.toml
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    """Return the table of the project in a folder, empty without one. A key is a flag of `posref check` without its dashes."""
+    path = folder / "pyproject.toml"
+    if not path.is_file():
+        return {}
+    try:
+        table = tomllib.loads(read_named(path, LIMIT).decode()).get("tool", {}).get("posref", {})
+    except ValueError as error:  # of TOML, or of UTF-8
+        msg = f"{path}: is no TOML: {error}"
+        raise TargetError(msg) from error
+    for key in table:
+        if key not in KEYS:
+            msg = f"{path}: [tool.posref] has no key {key!r}; its keys are {', '.join(KEYS)}."
+            raise TargetError(msg)
+    return {str(key): value for key, value in table.items()}
