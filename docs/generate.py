@@ -43,10 +43,10 @@ FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
 # Mistakes that posref knows
 
-posref knows {count} mistakes. Each is a named change that makes the reference wrong. When an operation fails, `posref check` tries
-them as explanations, one at a time and two at once. If none fits, the report calls the failure unexplained. The mistakes also
-measure the suite: each must fail at least two cases (`posref vectors strength`).
-[diagnosis.md](diagnosis.md) shows how often the names are right.
+posref knows {count} mistakes. Each is a named change that makes the reference wrong. When an operation fails, `posref check`
+tries them as explanations, one at a time and two at once. If none fits, the report calls the failure unexplained. The
+mistakes also measure the suite: each must fail at least two cases (`posref vectors strength`). [diagnosis.md](diagnosis.md)
+shows how often the names are right.
 
 "Seen in" names an issue, pull request or commit where such a bug was found. `python docs/generate.py` writes this page from
 `posref.conformance.evidence.deviations`.
@@ -59,25 +59,25 @@ QUALITY = """\
 
 1. **One known mistake** of the [registry](deviations.md). It must reproduce your values in every failing case, and the expected
    values in every passing case. If several do, the report names all: no case of the check distinguishes them.
-2. **One number**: an option that always has the same value, or a fixed relation to the right one; a field of a scaling; a gain; an
-   offset or a scale of positions, or the position at which they wrap or stop. It must explain at least two failing cases. A number
-   that changes positions must also explain several positions.
+2. **One number**: an option that always has the same value, or a fixed relation to the right one; a field of a scaling; a
+   gain; an offset or a scale of positions, or the position at which they wrap or stop. It must explain at least two failing
+   cases. A number that changes positions must also explain several positions.
 3. **Two or three mistakes**, each in its own cases, and without effect on the cases of the others.
-4. **Two mistakes at once**, in the same cases. If stages (operations that this one calls) failed too, posref tries the mistakes of
-   these stages first. One of them may be a number.
-5. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report lists
-   its cases. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
+4. **Two mistakes at once**, in the same cases. If stages (operations that this one calls) failed too, posref tries the
+   mistakes of these stages first. One of them may be a number.
+5. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report
+   lists its cases. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
    begins with "unexplained (n of m failing cases)", and has no name and no hint.
 6. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
-If exactly the failing cases share a trait, and one known mistake gives their values, the text says both first: "exactly the cases
-with one token fail. In these your output matches ...". If no mistake explains all answers of a target that runs in a process of
-its own, posref makes the smallest failing call once more, as the first call of a new process. If it passes there, the text
-begins with "failures depend on the calls before", and has no other name.
+If exactly the failing cases share a trait, and one known mistake gives their values, the text says both first: "exactly the
+cases with one token fail. In these your output matches ...". If no mistake explains all answers of a target that runs in a
+process of its own, posref makes the smallest failing call once more, as the first call of a new process. If it passes there,
+the text begins with "failures depend on the calls before", and has no other name.
 
-In a large call posref tries mistakes on few rows. It names a mistake only if all judged rows agree. A mistake may give all wrong
-values, but not the right ones. The text then says: "only heads from 24 on are wrong. There your output matches ...".
+In a large call posref tries mistakes on few rows. It names a mistake only if all judged rows agree. A mistake may give all
+wrong values, but not the right ones. The text then says: "only heads from 24 on are wrong. There your output matches ...".
 
 posref never names two mistakes together that contradict each other. It names the first wrong stage first, unless the
 operation that calls this stage has another diagnosis. If failing cases are right at positions nearer to 0, the text says where
@@ -89,8 +89,8 @@ how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance
 derived. They cannot make a case pass or fail: the stored tolerances judged all cases before. They only decide the name of a
 failure. If they are too small, the failure stays unexplained. If they are too large, two mistakes tie.
 
-A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It counts computed values,
-not seconds, so a slow or busy machine gives the same report. If the work does not suffice, the text says that posref did not try
+A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It counts computed values, not
+seconds, so a slow or busy machine gives the same report. If the work does not suffice, the text says that posref did not try
 every mistake. If many operations fail, the last ones stay unexplained: check them alone, with `--op`.
 
 ## Measured
@@ -101,14 +101,14 @@ write it (`tests/plain`), with each registered mistake.
 
 "Named" means that the names are exactly the defects, or give the same values in every case. "Partly named" means that the names
 are some of the defects, and nothing else. "Told" means that there is no name, but posref gives a number that explains the
-failure, the cases that fail, or the places that are wrong. "Outside" counts the told and unexplained defects that are not in the
-registry, so that no name would be right.
+failure, the cases that fail, or the places that are wrong. "Outside" counts the told and unexplained defects that are not in
+the registry, so that no name would be right.
 
 | defects | found | named | partly named | told | unexplained | of the last two, outside | wrong |
 |---|---|---|---|---|---|---|---|
 {totals}
 
-The next line counts the definitions with one registered mistake each.
+Definitions with one registered mistake each are counted separately.
 {registry}
 
 `python docs/generate.py --measure` measures all this and writes this page.
