@@ -4,8 +4,12 @@ Sessions in environments of their own.
 `nox -s everything` runs all tests, where `.ci/run` takes a share of those that cover all pairs.
 `nox -s lowest` runs the plain tests at the lowest versions that are allowed; `nox -s constraints` writes the constraints of CI.
 `nox -s cupy` writes what the stand-in for CuPy takes.
+`nox -s release` builds what would be published, installs it from a local index, and runs the tests of the sdist.
 `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
 """
+
+import shutil
+from pathlib import Path
 
 import nox
 
@@ -89,6 +93,26 @@ def cupy(session: nox.Session) -> None:
     """Write what CuPy's functions take, for the tests' stand-in: its wheel needs no GPU. With --check, only compare."""
     session.install(CUPY)
     session.run("python", "tests/gpu/signatures.py", *session.posargs)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build a wheel and an sdist, install from a local index of them, and run the tests that the sdist has."""
+    session.install("build", "twine")
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(folder / "index" / "posref"))
+    files = sorted((folder / "index" / "posref").iterdir())
+    session.run("twine", "check", "--strict", *map(str, files))
+    links = "".join(f'<a href="{file.name}">{file.name}</a>' for file in files)
+    (folder / "index" / "posref" / "index.html").write_text(links, encoding="utf-8")
+    session.install(TORCH)
+    session.install("--no-deps", "--index-url", (folder / "index").as_uri(), "posref")
+    session.install("posref[test]")
+    sdist = next(file for file in files if file.suffix == ".gz")
+    shutil.unpack_archive(sdist, folder, filter="data")
+    session.chdir(folder / sdist.name.removesuffix(".tar.gz"))
+    session.run("pytest", *session.posargs)
 
 
 @nox.session
