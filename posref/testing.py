@@ -79,7 +79,8 @@ def calls(op: str, /, *, dtype: str = "float32") -> "SearchStrategy[tuple[tuple[
     """
     Return a strategy of hypothesis that draws calls of an operation: arrays and options, for a property test of your code.
 
-    Every option, shape and position that the operation allows can come. Draws shrink to short calls.
+    Every option, shape and position that the operation allows can come, if `assert_conforms` can judge the result. Draws shrink
+    to short calls.
 
     Parameters
     ----------
@@ -100,8 +101,7 @@ def calls(op: str, /, *, dtype: str = "float32") -> "SearchStrategy[tuple[tuple[
 
     Notes
     -----
-    If your code lacks an option, filter: ``calls("rope").filter(lambda call: call[1]["layout"] == "half")``. In a few calls the
-    error bound allows any value, and `assert_conforms` raises PosrefError.
+    If your code lacks an option, filter: ``calls("rope").filter(lambda call: call[1]["layout"] == "half")``.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """`assert_conforms`: what is right passes in every library, what is wrong is told with place and name, misuse is refused."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sampling import few
 import posref
 from posref import backends
 from posref.conformance import PosrefError
+from posref.conformance.fuzzing.strategies import can_be_judged
+from posref.conformance.model import Call
 from posref.scaling import Linear, YaRN
 from posref.testing import assert_conforms, calls
 
@@ -173,6 +176,13 @@ def test_drawn_calls_are_calls_of_the_operation(op: str, dtype: str) -> None:
         assert {*reals} <= {dtype.replace("bfloat16", "float32")}
 
     holds()
+
+
+def test_calls_that_nothing_can_be_said_of_are_not_drawn() -> None:
+    zero, one, sink = np.zeros((1, 1)), np.ones((1, 1)), np.asarray([87.0])  # a weight of 1e-38, below what angle32 allows
+    asked = Call({}, {"q": zero, "k": zero, "v": one, "sinks": sink})
+    assert not can_be_judged("attention", asked, "float32")
+    assert can_be_judged("attention", replace(asked, inputs={**asked.inputs, "sinks": sink - 87.0}), "float32")
 
 
 def test_drawn_calls_find_a_wrong_layout() -> None:

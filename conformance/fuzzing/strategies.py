@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -22,9 +22,11 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..accuracy import DEFAULT_CLAIM
-from ..calls import bind, given_dtype
+from ..calls import bind, class_of_claim, given_dtype
 from ..errors import TargetError, no_operation
+from ..judge import judge
 from ..model import Call
+from ..proof.evaluation import result_placeholders
 from ..vocabulary.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
 from ..vocabulary.traits import defaults
 
@@ -68,7 +70,7 @@ def calls(draw: st.DrawFn, op: str, dtype: str) -> Call:
 
 
 def arguments(op: str, dtype: str) -> st.SearchStrategy[tuple[tuple[Any, ...], Values]]:
-    """Return a strategy of the arrays and the options of NumPy calls in a dtype; bfloat16 comes in float32."""
+    """Return a strategy of the arrays and the options of NumPy calls that can be judged; bfloat16 comes in float32."""
     if op not in REGISTRY:
         raise TargetError(no_operation("op", op))
     if dtype not in DEFAULT_CLAIM:
@@ -81,7 +83,15 @@ def arguments(op: str, dtype: str) -> st.SearchStrategy[tuple[tuple[Any, ...], V
         arrays, options = bind(op, inputs, call.params)
         return tuple(arrays), options
 
-    return calls(op, dtype).map(bound)
+    judged_in = {dtype, dtype.replace("bfloat16", "float32")}
+    return calls(op, dtype).filter(lambda call: all(can_be_judged(op, call, name) for name in judged_in)).map(bound)
+
+
+def can_be_judged(op: str, call: Call, dtype: str) -> bool:
+    """Return whether the default class of a dtype says something of every result of a call."""
+    zeros = result_placeholders(op, call.inputs, call.params)
+    judgement = judge(op, replace(call, expected=zeros), zeros, class_of_claim(op, DEFAULT_CLAIM[dtype]), dtype, truth="live")
+    return judgement.sample is not None and all(verdict.judged or not verdict.of for verdict in judgement.verdicts)
 
 
 @cache
