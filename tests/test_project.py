@@ -13,7 +13,7 @@ from reporting import document, operation
 from posref.cli import cli
 from posref.conformance.checks.project_settings import KEYS, settings
 from posref.conformance.commands.project_command import SECTIONS
-from posref.conformance.reports.summaries import annotations
+from posref.conformance.reports.summaries import workflow_commands
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = (ROOT / "examples" / "broken_rope.py").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_failures_are_annotations(project: Path) -> None:
 
 def test_annotations_are_one_line_whatever_a_report_says() -> None:
     wrong = operation("a,b:c", reason="50%\n::warning::x", conformant=False)
-    lines = annotations(document([wrong], [], unmet=["layout=half"], conformant=False)).splitlines()
+    lines = workflow_commands(document([wrong], [], unmet=["layout=half"], conformant=False)).splitlines()
     assert lines[0] == "::error title=posref a%2Cb%3Ac float32::50%25 ::warning::x"
     assert lines[1].endswith("::required: layout=half")
     assert len(lines) == 2

@@ -100,7 +100,7 @@ def junit(document: Json) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def annotations(document: Json) -> str:
+def workflow_commands(document: Json) -> str:
     """Return commands that a workflow of GitHub shows as errors: one for each operation that does not conform."""
     document = ordered(document)
     wrong = {
