@@ -10,9 +10,11 @@ In the formulas b is `base`, d is `dim`, and frequency i, from 0 to d/2 - 1, is 
 
 from dataclasses import dataclass, fields
 
+from posref import surroundings
+
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(metaclass=surroundings.Record):
     """The base class of the records. It converts NumPy scalars to Python numbers, so that products are in binary64."""
 
     def __post_init__(self) -> None:

@@ -5,8 +5,8 @@ NumPy can be set to raise an error where a number underflows, and JAX where dtyp
 definition that meets such an error is computed again without that setting, so its values are the same in every mode. Settings
 that change values without an error are those of products (`posref.core.products`).
 
-Sparse tensors, and others that are not plain, are refused in a sentence. Settings and arrays are looked at after an error
-alone: a call that meets none pays nothing.
+Sparse tensors, and others that are not plain, are refused in a sentence, and so are options with another library's name. All
+this happens after an error alone: a call that meets none pays nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,6 +20,18 @@ NEUTRAL = {  # of JAX: what each setting must be so that it raises no error, and
     "jax_numpy_rank_promotion": ("numpy_rank_promotion", "allow"),
     "jax_debug_nans": ("debug_nans", False),
     "jax_debug_infs": ("debug_infs", False),
+}
+
+ALSO_CALLED = {  # other libraries' names of options
+    "base": ("theta", "rope_theta", "freq_base"),
+    "dim": ("d_model", "embed_dim", "head_dim", "hidden_size"),
+    "heads": ("num_heads", "num_attention_heads", "n_heads", "n_head"),
+    "layout": ("interleaved", "is_neox_style", "rotary_interleaved", "traditional"),
+    "length": ("max_position_embeddings", "max_seq_len", "seq_len"),
+    "original_length": ("original_max_position_embeddings", "max_position_embeddings"),
+    "rotary_dim": ("dim", "rot_dim", "partial_rotary_factor"),
+    "scaling": ("rope_scaling", "rope_parameters", "scaling_factor"),
+    "window": ("sliding_window", "window_size"),
 }
 
 
@@ -37,6 +49,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
         except Exception as error:
             named = {**dict(zip(names, arrays, strict=False)), **{name: options[name] for name in names if name in options}}
             if not str(error).startswith(f"{function.__name__}: "):
+                check_names(function, options, error)
                 check_plain(function.__name__, named, error)
             settings = neutral(named.values(), error)
             if not settings:
@@ -47,6 +60,39 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
             return function(*arrays, **options)
 
     return computed  # type: ignore[return-value]  # it has the signature of what it wraps
+
+
+def check_names(function: Callable[..., Any], options: Iterable[str], error: Exception) -> None:
+    """Raise, from Python's error, if an option has a name that `function` does not know, with the name that it may mean."""
+    from difflib import get_close_matches
+    from inspect import signature
+
+    named = list(signature(function).parameters)
+    for name in options:
+        if isinstance(error, TypeError) and name not in named:
+            meant = [own for own in named if name.lower() in ALSO_CALLED.get(own, ())] or get_close_matches(name, named)
+            remedy = f"Did you mean {' or '.join(meant)}?" if meant else f"It takes {', '.join(named)}."
+            msg = f"{function.__name__}: {name} is not an argument of {function.__name__}. {remedy}"
+            raise TypeError(msg) from error
+
+
+class Record(type):
+    """The class of a class of records, whose fields are checked by `check_names`."""
+
+    def __call__(cls, *values: Any, **named: Any) -> Any:
+        """Return a record; the error for a wrong name says the right one."""
+        try:
+            return super().__call__(*values, **named)
+        except TypeError as error:
+            check_names(cls, named, error)
+            raise
+
+    @property
+    def __signature__(cls) -> Any:
+        from inspect import signature
+
+        whole = signature(cls.__init__)  # type: ignore[misc]  # of the class, not of an instance
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def neutral(arrays: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:

@@ -258,7 +258,7 @@ RULES: dict[type, Callable[[], Iterator[Rule]]] = {
     Linear: _fixed_rules, NTKAlpha: _fixed_rules, DynamicNTK: _length_rules, YaRN: _yarn_rules,
     Llama3: _llama3_rules,
 }  # fmt: skip
-LETTERS = {
+LETTERS: dict[type, str] = {
     DynamicNTK: " (s is its factor, L its original length, n the length)",
     YaRN: " (s is its factor, L its original length)",
 }
