@@ -140,7 +140,7 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     shift = int(rng.integers(1, 32))
     inputs: dict[str, npt.NDArray[Any]] = {}
     for name, x in call.inputs.items():
-        axes, narrow = record.arrays[name], given_dtype(case.op, name, dtype)
+        axes, narrow = record.arrays[name], given_dtype(case.op, name, dtype, case.form)
         if axes.kind in ("real", "wide"):
             inputs[name] = _reals(x, axes, known, narrow, rng)
         elif axes.kind == "mask":
@@ -164,7 +164,7 @@ def _of_lengths(
     """Return a call with the same positions and other reals; without reals, with one key less. None where it has no other."""
     axes = REGISTRY[case.op].arrays
     reals = [name for name in call.inputs if axes[name].kind in ("real", "wide")]
-    others = {n: _reals(call.inputs[n], axes[n], known, given_dtype(case.op, n, dtype), rng) for n in reals}
+    others = {n: _reals(call.inputs[n], axes[n], known, given_dtype(case.op, n, dtype, case.form), rng) for n in reals}
     if others:
         return replace(call, inputs={**call.inputs, **others})
     keys, queries = call.inputs["k_positions"][..., :-1], call.inputs["q_positions"] - 1
