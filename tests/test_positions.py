@@ -306,6 +306,22 @@ def test_images_and_text_of_qwen_image(library: Library) -> None:
     assert positions.qwen_image([], 2, origin="centre", layered=False)[1].tolist() == [[0, 1]] * 3
 
 
+def test_cells_on_a_circle(library: Library) -> None:
+    """Values of the authors' code; every cell is R from the origin, and at right angles to the positions of text."""
+    found = positions.circle((2, 3), radius=10.0, share=0.5, xp=library.xp)
+    host = library.host(found)
+    assert np.allclose(host[:, [0, 3]].T, [[0, 7.0710678, -7.0710678], [-8.1649658, 4.0824829, 4.0824829]], rtol=0, atol=1e-6)
+    for sizes, share in (((1, 1), 0.0), ((3, 2), 1.0), ((4, 5), 0.25)):
+        cells = positions.circle(sizes, radius=3.0, share=share)
+        assert np.allclose(np.sum(cells, axis=0), 0, atol=1e-14)
+        assert np.allclose(np.sum(cells * cells, axis=0), 9, rtol=1e-14)
+    for wrong in ({"radius": 0.0, "share": 0.5}, {"radius": 1.0, "share": 1.5}):
+        with pytest.raises(ValueError, match=r"circle: (radius|share) must be"):
+            positions.circle((2, 2), **wrong)
+    with pytest.raises(ValueError, match="circle: sizes must be two"):
+        positions.circle((1, 2, 2), radius=1.0, share=0.5)
+
+
 @pytest.mark.parametrize("xp", [np])
 def test_rotary_encodings_take_fractional_positions(xp: Any) -> None:
     import posref
@@ -328,6 +344,7 @@ def test_positions_made_of_numbers_are_placed_on_a_device() -> None:
         positions.grid(2, 3, **there),
         positions.centred((2, 3), **there),
         positions.scaled((2, 2), (4, 4), **there),
+        positions.circle((2, 2), radius=4.0, share=0.5, **there),
         positions.multimodal(segments, after="max", **there),
         positions.compressed(2, rate=4, first_position=0, **there),
         positions.zigzag(8, rank=0, ranks=2, **there),

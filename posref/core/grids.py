@@ -102,7 +102,7 @@ def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | No
         check_integer("centred", "sizes", n, 0)
     cells, c = grid(*sizes), constants(None)
     over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
-    return _real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, device)
+    return made_real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, device)
 
 
 def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
@@ -143,7 +143,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
         check_integer("scaled", "reference", n, 1)
     c = constants(None)
     over, under = (c.asarray([[float(n)] for n in lengths]) for lengths in (reference, sizes))
-    return _real(grid(*sizes) * over / under, xp, device)
+    return made_real(grid(*sizes) * over / under, xp, device)
 
 
 def with_origin(positions: ArrayOf[T], /, *, tokens_before: int = 0, tokens_after: int = 0) -> T:
@@ -248,7 +248,7 @@ def multimodal(
     return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp, device)
 
 
-def _real(values: Array, xp: Namespace | None, device: Any) -> Array:
+def made_real(values: Array, xp: Namespace | None, device: Any) -> Array:
     """Return host reals as a NumPy array in float64, or as an array of `xp` on `device`, in its default real dtype."""
     where = {} if device is None else {"device": device}
     return values if xp is None else xp.asarray(values, dtype=default_real(xp, device), **where)

@@ -2,8 +2,8 @@
 Position ids: from masks, tokens, draws, packed sequences, shards, caches, and grids of image and video.
 
 Most positions count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Positions on
-grids count cells, and `centred`, `scaled` and `tmrope` may return fractions. Functions without array arguments return NumPy
-arrays, or arrays of `xp` on `device`. In 32 bits, the difference of positions 2**31 or more apart wraps around.
+grids count cells, and `centred`, `circle`, `scaled` and `tmrope` may return fractions. Functions without array arguments
+return NumPy arrays, or arrays of `xp` on `device`. In 32 bits, the difference of positions 2**31 or more apart wraps around.
 
 Encodings never read array values, but some of these functions do. Code for ``jax.jit`` and ``torch.compile`` cannot. There,
 pass arrays only to `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or with
@@ -18,6 +18,7 @@ their check of values, `from_mask` (`posref.positions_from_mask`) and `tree` (`p
 
 from posref.core.grids import centred, grid, multimodal, scaled, with_origin
 from posref.positions.caches import compressed, decode, evicted
+from posref.positions.circles import circle
 from posref.positions.decode_delta import decode_delta
 from posref.positions.drafts import constant_drafts, tree
 from posref.positions.draws import randomised
@@ -34,8 +35,8 @@ from posref.positions.visible_windows import visible_windows
 from posref.positions.zigzag_shard import zigzag
 
 __all__ = [
-    "centred", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted", "from_mask",
-    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range",
+    "centred", "circle", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted",
+    "from_mask", "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range",
     "require_slots", "scaled", "striped", "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
 ]  # fmt: skip
 
