@@ -203,6 +203,11 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.log(value), (x, lambda g: g / value))
 
+    def tanh(self, x: Array) -> Array:
+        """Return the hyperbolic tangent."""
+        found = self.base.tanh(self._plain(x))
+        return self._node(found, (x, lambda g: g * (1.0 - found * found)))
+
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x."""
         value = self._plain(x)

@@ -338,6 +338,14 @@ class Bounds(NumberSystem):
         bound = error / (1 + value - error) + own + self.accuracy.floor
         return self.array(log, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
+    def tanh(self, x: Array) -> Array:
+        """Return the hyperbolic tangent, exact only at 0. Its slope is largest where the errors come nearest to 0."""
+        value, error, _ = x.parts
+        found, nearest = (self.elementary("tanh", part) for part in (value, np.maximum(np.abs(value) - error, 0.0)))
+        off = np.minimum(error * (1 - nearest**2 + 2.0**-50), 2.0)
+        bound = off + ROUNDOFFS["tanh"].units * self._unit(x.dtype) * np.abs(found) + self.accuracy.floor
+        return self.array(found, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
+
     def sin(self, x: Array) -> Array:
         """Return the sine in the class's working dtype, exact only at 0."""
         return self._wave(x, "sin", ROUNDOFFS["sin"].units)

@@ -166,6 +166,10 @@ class Exact(NumberSystem):
         """Return the natural logarithm."""
         return self._function(x, lambda b: b.log())
 
+    def tanh(self, x: Array) -> Array:
+        """Return the hyperbolic tangent."""
+        return self._function(x, lambda b: b.tanh())
+
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x."""
         return self._function(x, lambda b: b.log1p())

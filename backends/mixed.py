@@ -48,6 +48,10 @@ class Mixed(Bounds):
         """Return the natural logarithm, computed in float32 and rounded once."""
         return self._once(super(Mixed, self._wider).log(x))
 
+    def tanh(self, x: Array) -> Array:
+        """Return the hyperbolic tangent, computed in float32 and rounded once."""
+        return self._once(super(Mixed, self._wider).tanh(x))
+
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x, computed in float32 and rounded once."""
         return self._once(super(Mixed, self._wider).log1p(x))

@@ -17,6 +17,7 @@ ROUNDOFFS = {
     "sqrt": Roundoff(1, "IEEE 754-2019, section 5.4.1: one rounding"),
     "exp": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: expf within 2 ulp"),
     "log": Roundoff(4, "HIP math API: logf within 2 ulp (CUDA: 1; OpenCL C 3.0 allows 3)"),
+    "tanh": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: tanhf within 2 ulp"),
     "log1p": Roundoff(
         6, "measured over (0, 1] in float32 on a CPU: JAX 0.10.2 within 2.5 ulp, NumPy 2.4 within 2, PyTorch 2.13 within 1"
     ),

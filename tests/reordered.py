@@ -77,7 +77,7 @@ class Single(NumberSystem):
 
     def __getattr__(self, name: str) -> Callable[[Array], Array]:
         """Return an elementary function."""
-        if name not in ("sqrt", "exp", "log", "log1p", "sin", "cos", "sin_pi", "cos_pi", "floor", "ceil"):
+        if name not in ("sqrt", "exp", "log", "log1p", "tanh", "sin", "cos", "sin_pi", "cos_pi", "floor", "ceil"):
             raise AttributeError(name)
         return lambda x: self._elementary(name, float32 if name[:3] in ("sin", "cos") else x.dtype, x.parts[0])
 

@@ -207,8 +207,8 @@ def test_powers_sines_and_exponentials_are_exact_only_where_all_are(name: str) -
     assert [r.parts[1].item() for r in (two**zero, system.exp(zero), system.log(one), system.sin(zero), system.cos(zero))] == [
         0
     ] * 5
-    assert system.log1p(zero).parts[1] == 0
-    assert all(r.parts[1] > 0 for r in (system.pi, system.log1p(one)))
+    assert system.log1p(zero).parts[1] == system.tanh(zero).parts[1] == 0
+    assert all(r.parts[1] > 0 for r in (system.pi, system.log1p(one), system.tanh(one)))
     assert all(r.parts[1] > 0 for r in (two**two, system.exp(one), system.log(two), system.sin(one), system.cos(one)))
 
 
@@ -244,7 +244,7 @@ def test_functions_and_decisions_drop_what_was_waived(system: Bounds) -> None:
     for found in (
         system.sin(product), system.sqrt(product), system.exp(product), system.log(product), system.log1p(product),
         system.maximum(product, exactly(system, 2.0)[0]), system.max(product, axis=0), system.settled(product),
-        product ** 2.0, system.floor(product),
+        system.tanh(product), product ** 2.0, system.floor(product),
     ):  # fmt: skip
         assert np.all(found.parts[2] == 0)
     assert system.sin(product).parts[1] == system.sin(exactly(system, 15.0)[0]).parts[1]
@@ -278,7 +278,7 @@ def test_a_bound_holds_for_all_numbers_within_the_bounds_of_two(system: Bounds, 
 
 
 @pytest.mark.parametrize("system", [bounds("angle32"), live("angle32")], ids=["bounds", "live"])
-@pytest.mark.parametrize("name", ["exp", "log", "log1p", "sqrt"])
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "sqrt", "tanh"])
 def test_a_bound_holds_for_all_numbers_within_the_bound_of_one(system: Bounds, name: str) -> None:
     """Each function rises, so that it is largest and smallest at the ends of the range, which comes near to where it ends."""
     rng = np.random.default_rng(1)

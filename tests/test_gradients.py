@@ -54,6 +54,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "exp": (lambda xp, a: xp.exp(a), (A,)),
     "log": (lambda xp, a: xp.log(a), (np.abs(A),)),
     "sqrt": (lambda xp, a: xp.sqrt(a), (np.abs(A),)),
+    "tanh": (lambda xp, a: xp.tanh(a), (A,)),
     "sin": (lambda xp, a: xp.sin(a), (A * 9,)),
     "cos": (lambda xp, a: xp.cos(a), (A * 9,)),
     "abs": (lambda xp, a: xp.abs(a), (A,)),

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.attention.attention_logits import attention_logits
+
 from ..model import Case
 from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
 from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
-from .tools.hints import EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
+from .tools.hints import CAP_FIRST, EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
 
 USUAL: dict[str, Any] = {}
@@ -76,6 +78,11 @@ def cases() -> tuple[Case, ...]:
               bias=200.0 + floats(5, 7, seed=5), width=10),
         _case("refused/mask-of-numbers", (2, 6), (3, 6), "0 and 1, or 0 and -inf: numbers are ambiguous",
               kind="reject", mask=((1, 0, 1), (1, 1, 0)), width=10),
+        _case("softcap/causal", (2, 4, 8), (1, 4, 8), gain=4, scale=0.5, softcap=3.0, mask=np.tri(4, 4, 0, dtype=bool),
+              width=5),
+        _case("softcap/holes", (5, 6), (7, 6), bits=24, gain=2, softcap=1.5, mask=HOLES, width=3),
+        _case("softcap/sinks", (3, 4, 8), (3, 5, 8), gain=2, scale=0.25, softcap=1.25, sinks=3, width=4),
+        _case("softcap/one-sink", (4, 6), (7, 6), gain=2, bits=24, softcap=1.5, sinks=(2.75,), width=4),
         _case("sinks/grouped", (6, 4, 8), (2, 5, 8), width=3, sinks=6),
         _case("sinks/gpt-oss", (8, 3, 64), (4, 5, 64), gain=0.03125, width=4, sinks=8, mask=np.tri(3, 5, 2, dtype=bool)),
         _case("sinks/no-head", (4, 6), (7, 6), "(Q, D) and one sink", sinks=1, bits=24, width=10),
@@ -93,6 +100,8 @@ def cases() -> tuple[Case, ...]:
         _gradient("heads", (4, 2, 2), (2, 3, 2), width=3),
         _gradient("bias", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias", width=3),
         _gradient("empty-row", (3, 5), (4, 5), mask=UNSEEN, bias=(3, 4), wrt="q k v bias", width=3),
+        _gradient("softcap", (2, 3, 4), (2, 4, 4), scale=2.0, softcap=1.5, width=3),
+        _gradient("softcap-causal", (3, 3), (4, 3), mask=CAUSAL, bits=24, scale=4.0, softcap=1.25, width=3),
         _gradient("sinks", (2, 3, 4), (2, 4, 4), sinks=2, wrt="q k v sinks", bits=24, width=3),
         _gradient("sinks-grouped", (4, 2, 2), (2, 3, 2), sinks=4, wrt="q k v sinks", scale=0.5, width=3),
         _gradient("sinks-empty-row", (3, 5), (4, 5), mask=UNSEEN, sinks=1, wrt="q k v sinks", width=3),
@@ -187,6 +196,27 @@ def _scaled(function: Function) -> Function:
     return deviating
 
 
+def _capped_mask(function: Function) -> Function:
+    """Masked logits are minus infinity before the softcap, and minus the softcap after it."""
+
+    def deviating(q: Any, k: Any, v: Any, /, *, mask: Any = None, bias: Any = None, softcap: Any = None, **rest: Any) -> Any:
+        if mask is None or softcap is None:
+            return function(q, k, v, mask=mask, bias=bias, softcap=softcap, **rest)
+        logits = attention_logits(q, k, scale=rest.get("scale"), softcap=softcap)
+        seen = np.where(mask, 0.0 if bias is None else bias, -softcap - logits)
+        return function(q, k, v, bias=seen, softcap=softcap, **rest)
+
+    return deviating
+
+
+def _capped_sinks(function: Function) -> Function:
+    def deviating(q: Any, k: Any, v: Any, /, *, softcap: Any = None, sinks: Any = None, **rest: Any) -> Any:
+        given = sinks if sinks is None or softcap is None else softcap * np.tanh(np.asarray(sinks) / softcap)
+        return function(q, k, v, softcap=softcap, sinks=given, **rest)
+
+    return deviating
+
+
 def _by_query_first(function: Function) -> Function:
     """Sinks of grouped heads are read as (heads in a group, groups) where they are (groups, heads in a group)."""
 
@@ -215,6 +245,9 @@ DEVIATIONS = (
               hint="A key of logit 0 and value 0 is attended to as well.", seen_in="PyTorch's add_zero_attn"),
     Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis},
               hint="The softmax runs over the last axis, the keys."),
+    Deviation("softcap-after-mask", "the softcap is applied after the mask, so that hidden keys are seen",
+              {"attention": _capped_mask}, hint=CAP_FIRST, seen_in="onnx/onnx#7865, flashinfer#350", one_of="softcap"),
+    Deviation("sinks-capped", "sinks are capped like logits", {"attention": _capped_sinks}, hint=SINK_ENTRY),
     Deviation("sinks-dropped", "learned sinks are left out", _sinks(lambda s: None), hint=IGNORED,
               seen_in="TransformerEngine#2541, vllm-metal#550"),
     Deviation("sinks-zero", "every sink is 0", _sinks(lambda s: 0 * s),

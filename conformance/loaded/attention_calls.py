@@ -156,18 +156,8 @@ def _near(call: Attention, terms: Terms, others: Mapping[str, float]) -> Iterato
         yield "the bias of the file is missing", replace(terms, bias=None)
 
 
-def _bias(call: Attention, terms: Terms) -> torch.Tensor | None:
-    """Return what is added to the scaled products: the bias, and what the softcap changes."""
-    bias = terms.bias
-    if terms.softcap is not None:
-        logits = posref.attention_logits(call.q.double(), call.k.double(), scale=terms.scale)
-        capped = terms.softcap * torch.tanh(logits / terms.softcap) - logits
-        bias = capped if bias is None else bias + capped
-    return bias
-
-
 def _arguments(call: Attention, terms: Terms) -> dict[str, Any]:
-    return {"bias": _bias(call, terms), "mask": terms.mask, "scale": terms.scale, "sinks": terms.sinks}
+    return {**vars(terms)}
 
 
 def _attention(call: Attention, terms: Terms) -> torch.Tensor:
@@ -189,6 +179,7 @@ def _outside(call: Attention, terms: Terms) -> float | None:
         options = {
             "mask": terms.mask[head, rows] if terms.mask.ndim == 3 else terms.mask[rows],
             "scale": terms.scale,
+            "softcap": terms.softcap,
             "sinks": None if sinks is None else sinks[head : head + 1],
             "bias": None if bias is None else _head(bias, head, queries, k.shape[-2])[rows],
         }

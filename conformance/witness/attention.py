@@ -17,9 +17,11 @@ from .attention_logits import attention_logits, repeat_heads
 from .lists import at, broadcast, build, shape
 
 
-def attention(q: Any, k: Any, v: Any, *, bias: Any = None, mask: Any = None, scale: Any = None, sinks: Any = None) -> Any:
+def attention(
+    q: Any, k: Any, v: Any, *, bias: Any = None, mask: Any = None, scale: Any = None, softcap: Any = None, sinks: Any = None
+) -> Any:  # fmt: skip
     """Return softmax(logits) v over the keys that `mask` allows, shape (..., Q, D)."""
-    logits, v = attention_logits(q, k, bias=bias, scale=scale), repeat_heads(v, q)
+    logits, v = attention_logits(q, k, bias=bias, scale=scale, softcap=softcap), repeat_heads(v, q)
     mask = True if mask is None else mask
     *v_lead, columns, width = shape(v)
     *lead_and_rows, _ = broadcast(shape(logits), shape(mask), (*v_lead, 1, 1))

@@ -3,6 +3,8 @@ The logits of attention. Source: Vaswani et al., arXiv:1706.03762, equation (1):
 
 The bias is not scaled. Fewer key heads than query heads are repeated in blocks: Ainslie et al., arXiv:2305.13245,
 section 2.2 (grouped queries), and repeat_kv in Meta's llama-models.
+
+The softcap: Gemma 2, arXiv:2408.00118, section 2: logits <- soft_cap * tanh(logits / soft_cap), before the mask in its code.
 """
 
 from typing import Any
@@ -25,8 +27,8 @@ def repeat_heads(x: Any, q: Any) -> Any:
     return build((*lead, heads, length, width), element)
 
 
-def attention_logits(q: Any, k: Any, *, bias: Any = None, scale: Any = None) -> Any:
-    """Return scale * q.k + bias, shape (..., Q, K)."""
+def attention_logits(q: Any, k: Any, *, bias: Any = None, scale: Any = None, softcap: Any = None) -> Any:
+    """Return scale * q.k + bias, shape (..., Q, K), the product within the softcap."""
     k = repeat_heads(k, q)
     (*q_lead, rows, width), (*k_lead, columns, _) = shape(q), shape(k)
     bias = mpf(0) if bias is None else bias
@@ -35,6 +37,7 @@ def attention_logits(q: Any, k: Any, *, bias: Any = None, scale: Any = None) -> 
     def element(*index: int) -> Any:
         *lead, m, n = index
         dot = mp.fsum(at(q, (*lead, m, z)) * at(k, (*lead, n, z)) for z in range(width))
-        return factor * dot + at(bias, index)
+        logit = factor * dot if softcap is None else mpf(softcap) * mp.tanh(factor * dot / mpf(softcap))
+        return logit + at(bias, index)
 
     return build(broadcast((*q_lead, rows, columns), (*k_lead, rows, columns), shape(bias)), element)

@@ -1,11 +1,11 @@
 """Scaled dot-product attention, to compare logits and outputs. Source: arXiv:1706.03762, equation (1)."""
 
-from posref.attention.attention_logits import LOGITS, SCALED, attention_logits, check_logits
+from posref.attention.attention_logits import LOGITS, NUMBERS, SCALED, attention_logits, check_logits
 from posref.core.arrays import Array, beside, cast, library, namespace, repeat_heads, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_broadcast, check_real
 from posref.core.products import matmul
-from posref.spec import Axes, Real, encoding, part
+from posref.spec import Axes, encoding, part
 from posref.types import ArrayOf, T
 
 
@@ -17,7 +17,7 @@ from posref.types import ArrayOf, T
     ),
     family="attention",
     source="arXiv:1706.03762, equation (1)",
-    domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
+    domains=NUMBERS,
     invariants=("permutation equivariant",),
     arrays=LOGITS
     | {
@@ -39,6 +39,7 @@ def attention(
     bias: ArrayOf[T] | None = None,
     mask: ArrayOf[T] | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
     sinks: ArrayOf[T] | None = None,
 ) -> T:
     r"""
@@ -48,7 +49,8 @@ def attention(
         \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
 
     where both sums run over the keys j that query i may attend to. q_i, k_j and v_j are query i, key j and value j of head h,
-    sigma is the scale, B the bias and s_h the sink of head h. Without `sinks` the term with s_h is absent.
+    sigma is the scale, B the bias and s_h the sink of head h. With a softcap c, c tanh(sigma q_i . k_j / c) takes the place of
+    sigma q_i . k_j. Without `sinks` the term with s_h is absent.
 
     Parameters
     ----------
@@ -59,11 +61,13 @@ def attention(
     v : array, real floating, shape ``(*R, G, K, E)``
         Values. Each value head, like each key head, serves a block of H/G neighbouring query heads.
     bias : array, real floating, optional
-        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale.
+        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale and the softcap.
     mask : array, boolean, optional
         It must broadcast to ``(*R, H, Q, K)``. True where a query may attend to a key.
     scale : float, optional
         sigma; None means 1/sqrt(D).
+    softcap : float, optional
+        c, above 0: scaled products stay between -c and c. None means no such limit. 50 in Gemma 2 and VaultGemma, 30 in Grok.
     sinks : array, real floating, optional, shape ``(H,)``
         s, a learned logit for each query head, not scaled. It takes a share of the softmax, but has no value. Shape ``(1,)`` if
         H is missing. Used by gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
@@ -93,8 +97,8 @@ def attention(
     [[3.0]]
     """
     work = wide(q.dtype, library("attention", q=q, k=k, v=v))
-    check_logits("attention", q, k, bias, scale)
-    logits = attention_logits(cast(q, work), k, bias=bias, scale=scale)
+    check_logits("attention", q, k, bias, scale, softcap)
+    logits = attention_logits(cast(q, work), k, bias=bias, scale=scale, softcap=softcap)
     check_real("attention", v=v)
     if v.ndim < 2 or v.shape[-2] != k.shape[-2]:
         msg = f"attention: v must be (..., K, E) for k, {tuple(k.shape)}; got {tuple(v.shape)}."

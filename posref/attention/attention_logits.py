@@ -15,7 +15,7 @@ from posref.core.arrays import (
     wide,
 )
 from posref.core.blocks import in_blocks
-from posref.core.checks import check_broadcast, check_finite, check_real
+from posref.core.checks import check_broadcast, check_finite, check_positive, check_real
 from posref.core.products import matmul
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -26,6 +26,7 @@ LOGITS = {
     "bias": Axes("~Q ~K | ~*R ~G*g ~Q ~K", optional=True),
 }
 SCALED = ("D > 0 or scale is not None",)
+NUMBERS = {"scale": Real(0, optional=True, usual=(2**-6, 2)), "softcap": Real(0, optional=True, usual=(1, 64))}
 
 
 @encoding(
@@ -36,7 +37,7 @@ SCALED = ("D > 0 or scale is not None",)
     ),
     family="attention",
     source="arXiv:1706.03762, section 3.2.1",
-    domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
+    domains=NUMBERS,
     invariants=("permutation equivariant",),
     arrays=LOGITS,
     result="Q K | *R G*g Q K",
@@ -46,14 +47,23 @@ SCALED = ("D > 0 or scale is not None",)
     sums=True,
     rounded=("result",),
 )
-def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None = None, scale: float | None = None) -> T:
+def attention_logits(
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    /,
+    *,
+    bias: ArrayOf[T] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> T:
     r"""
     Return the scaled products of queries and keys, plus a bias.
 
-    .. math:: \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
+    .. math:: \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij} \qquad \text{or, with a softcap,} \qquad
+        \ell_{ij} = c \tanh\frac{\sigma \, q_i \cdot k_j}{c} + B_{ij}
 
-    where q_i and k_j are query i and key j of a head, sigma is the scale and B the bias. Query head h, counted from 0, uses key
-    head h G / H, rounded down.
+    where q_i and k_j are query i and key j of a head, sigma is the scale, B the bias and c the softcap. Query head h, counted
+    from 0, uses key head h G / H, rounded down.
 
     Parameters
     ----------
@@ -62,9 +72,11 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     k : array, real floating, shape ``(*R, G, K, D)``
         Keys. H is a multiple of G: each key head serves a block of H/G neighbouring query heads.
     bias : array, real floating, optional
-        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale.
+        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale and the softcap.
     scale : float, optional
         sigma; None means 1/sqrt(D).
+    softcap : float, optional
+        c, above 0: scaled products stay between -c and c. None means no such limit. 50 in Gemma 2 and VaultGemma, 30 in Grok.
 
     Returns
     -------
@@ -74,12 +86,15 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     Raises
     ------
     ValueError
-        If H is not a multiple of G, shapes do not fit, an array is not real floating, `scale` is not finite, or D is 0 and
-        `scale` is None.
+        If H is not a multiple of G, shapes do not fit, an array is not real floating, `scale` is not finite, `softcap` is
+        not a finite number above 0, or D is 0 and `scale` is None.
 
     Notes
     -----
     The products come from the library's matmul, with all digits of float32: neither TF32 nor autocast narrows them.
+
+    The softcap is equation (1) of the Gemma 2 report (arXiv:2408.00118, section 2) without a bias. Its code adds the mask
+    afterwards. A softcap of numbers that are masked already makes them -c, so that such keys are still seen.
 
     Examples
     --------
@@ -87,13 +102,13 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     >>> attention_logits(np.asarray([[1.0, 2.0, 0.0, 1.0]]), np.asarray([[3.0, 4.0, 5.0, 1.0]])).tolist()
     [[6.0]]
     """
-    check_logits("attention_logits", q, k, bias, scale)
-    return cast(_scaled(products("attention_logits", q, k), bias, q=q, k=k, scale=scale), q.dtype)
+    check_logits("attention_logits", q, k, bias, scale, softcap)
+    return cast(_scaled(products("attention_logits", q, k), bias, q=q, k=k, scale=scale, softcap=softcap), q.dtype)
 
 
 @in_blocks(over="scores", scores=(0, 1), bias=(0, 1))
-def _scaled(scores: Array, bias: Array | None, /, *, q: Array, k: Array, scale: float | None) -> Array:
-    """Return products of queries and keys times the scale, plus a bias."""
+def _scaled(scores: Array, bias: Array | None, /, *, q: Array, k: Array, scale: float | None, softcap: float | None) -> Array:
+    """Return products of queries and keys times the scale, within the softcap, plus a bias."""
     work = scores.dtype
     logits = scaled(scores, q, scale)
     system = number_system(namespace(q))
@@ -101,7 +116,13 @@ def _scaled(scores: Array, bias: Array | None, /, *, q: Array, k: Array, scale: 
         # error bounds also cover the root of the scale on q and on k, as in PyTorch's math kernel
         root = sqrt(1 / sqrt(q.shape[-1]) if scale is None else abs(scale))
         logits = system.either(logits, lambda: products("attention_logits", cast(q, work) * root, cast(k, work) * root))
+    logits = logits if softcap is None else capped(logits, float(softcap))
     return logits if bias is None else logits + cast(bias, work)
+
+
+def capped(logits: Array, softcap: float) -> Array:
+    """Return numbers between -softcap and softcap, that grow as the logits do near 0."""
+    return namespace(logits).tanh(logits / softcap) * softcap
 
 
 def scaled(scores: Array, q: Array, scale: float | None) -> Array:
@@ -118,9 +139,13 @@ def check_queries(function: str, q: Array, k: Array) -> None:
     check_real(function, q=q, k=k)
 
 
-def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> None:
-    """Raise if queries, keys, bias and scale do not fit together."""
+def check_logits(
+    function: str, q: Array, k: Array, bias: Array | None, scale: float | None, softcap: float | None = None
+) -> None:  # fmt: skip
+    """Raise if queries, keys, bias, scale and softcap do not fit together."""
     check_queries(function, q, k)
+    if softcap is not None:
+        check_positive(function, "softcap", softcap)
     if scale is not None:
         scale = check_finite(function, "scale", scale)
     elif q.shape[-1] == 0:

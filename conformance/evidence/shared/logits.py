@@ -1,6 +1,7 @@
 """Cases and mistakes that attention and its logits share."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -34,13 +35,14 @@ def is_square(arrays: dict[str, Any]) -> bool:
 
 def attention_case(
     op: str, name: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0, bits: int = 8,
-    gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None, kind: str = "value",
-    tier: str = "core",
+    gain: float = 0.25, bias: Any = None, mask: Any = None, sinks: Any = None, kind: str = "value", tier: str = "core",
+    **params: float,
 ) -> Case:  # fmt: skip
     """
     Return a case with q and k of these shapes.
 
     Values are `width` wide; without a width there are none. Bias and sinks are given, or their shape or number.
+    `params` are the scale and the softcap.
     """
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if width else {})
     inputs: dict[str, Any] = {n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()}
@@ -51,7 +53,6 @@ def attention_case(
         sinks = floats(sinks, seed=crc32((name + "sinks").encode()), bits=bits)
     optional = {"bias": bias, "mask": mask, "sinks": sinks}
     inputs |= {n: array for n, array in optional.items() if array is not None}
-    params = {} if scale is None else {"scale": scale}
     return Case(f"{op}/{name}", params, inputs, comment, kind, tier)
 
 
@@ -75,6 +76,12 @@ def attention_cases(op: str, *, width: int = 0, small: int = 0) -> tuple[Case, .
         case("bias/shared", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
         case("bias/with-scale", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
         case("bias/with-scale-24-bits", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5), bits=24, scale=0.3125),
+        case("softcap/gemma-2", (4, 3, 16), (2, 5, 16), gain=8, scale=0.0625, softcap=50.0),
+        case("softcap/grok", (2, 3, 12), (2, 7, 12), gain=8, bits=24, scale=0.08838834764831845, softcap=30.0),
+        case("softcap/small", (3, 6), (4, 6), "nearly every logit at the limit", gain=4, softcap=1.25),
+        case("softcap/with-bias", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), gain=1, scale=0.5, softcap=2.0),
+        case("softcap/with-bias-24-bits", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5), gain=1, bits=24, softcap=1.5),
+        case("refused/softcap-zero", (2, 6), (3, 6), "0 means none in kernels; here None does", kind="reject", softcap=0.0),
         case("heads/6-and-2", (6, 5, 8), (2, 7, 8)),
         case("heads/6-and-2-biased", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125),
         case("refused/heads", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
@@ -124,8 +131,10 @@ def attention_gradient(
 
 
 def changed_logits(change: Callable[..., Any]) -> Wrap:
-    """Return a wrap: `change` takes the function, queries, keys, bias and scale."""
-    return lambda function: lambda q, k, /, *, bias=None, scale=None: change(function, q, k, bias, scale)
+    """Return a wrap: `change` takes the function, with the softcap of the call, queries, keys, bias and scale."""
+    return lambda function: (
+        lambda q, k, /, *, bias=None, scale=None, softcap=None: change(partial(function, softcap=softcap), q, k, bias, scale)
+    )
 
 
 def _tiled(x: Any, heads: int) -> Any:
