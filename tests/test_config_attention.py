@@ -41,7 +41,20 @@ def test_options_can_be_given_to_the_operations() -> None:
         for given in row.get("rows", ()):
             assert given.get("on", "all") in ON
             operation = given["operation"]
-            if operation in REGISTRY and given["component"].split()[-1] in ("mask", "temperature", "scale"):
+            if operation in REGISTRY and given["component"].split()[-1] in ("mask", "temperature", "scale", "softcap"):
                 assert set(given.get("options", {})) <= set(REGISTRY[operation].domains), name
                 seen.add(operation)
     assert seen >= {"sliding_window", "chunked_window", "attention_temperature", "learned_logn_scale", "attention"}
+
+
+def test_softcaps_are_those_that_the_code_applies() -> None:
+    """Gemma 3 and T5Gemma 2 store the key, and no call of theirs passes it (gemma3, 323; t5gemma2, 261)."""
+    for name in ("gemma2", "vaultgemma", "videoprism_text_model"):
+        part = {"model_type": name}
+        for given, found in (({}, 50.0), ({"attn_logit_softcapping": 30}, 30.0), ({"attn_logit_softcapping": None}, None)):
+            (entry,) = from_config({**part, **given}).get("text softcap", [None])
+            assert (entry and entry.options) == (found and {"softcap": found})
+    both = from_config({"model_type": "t5gemma"})
+    assert both["encoder softcap"] == both["decoder softcap"] == [("attention", {"softcap": 50.0})]
+    for name in ("gemma3_text", "t5gemma2_decoder"):
+        assert "text softcap" not in from_config({"model_type": name, "attn_logit_softcapping": 50.0})

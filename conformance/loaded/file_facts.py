@@ -11,8 +11,6 @@ from posref.models.config import text_of
 from posref.models.fields import parsed
 from posref.models.whole import from_config
 
-# Model types whose code reads attn_logit_softcapping. Others, such as gemma3_text, store the key and never use it.
-CAPPED = ("gemma2", "vaultgemma", "t5gemma", "t5gemma_module")
 # Model types whose code has a scale of its own that from_config does not return.
 SCALED = ("dia_decoder", "dia_encoder", "gpt_neo", "zamba", "zamba2", "granite4_vision_text", "granite_docling_text",
           "pix2struct_text_model")  # fmt: skip
@@ -81,7 +79,7 @@ class FileFacts:
         keys = [name for name in SCALE_KEYS if scale is None and self.part(part).get(name) is not None]
         unjudged += [f"{keys[0]}, which from_config does not read here"] if keys else []
         unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
-        sinks = self.entry(f"{part} sinks", number)
+        sinks, softcap = (self.entry(f"{part} {name}", number) for name in ("sinks", "softcap"))
         unjudged += [f"{part} sinks"] if sinks is not None and sinks.options is None else []
         if position is not None and (position.operation not in PLAIN or position.options is None):
             unjudged.append(f"{part} ({position.operation})")
@@ -90,14 +88,9 @@ class FileFacts:
             self.entry(f"{part} mask", number),
             _scale(scale, position),
             sinks is not None,
-            self._softcap(),
+            softcap and (softcap.options or {}).get("softcap"),
             tuple(unjudged),
         )
-
-    def _softcap(self) -> float | None:
-        text = text_of(self.config)
-        capped = str(text.get("model_type", "")).removesuffix("_text") in CAPPED
-        return text.get("attn_logit_softcapping", 50.0) if capped else None
 
     def distinct(self, part: str) -> dict[int, Entry]:
         """Return the different rotations of a part, by the first layer that has each."""

@@ -123,7 +123,9 @@ def _parts(name: str) -> tuple[int, list[str]]:
 def positions_of(model: str) -> str | None:
     """Return in words the encodings of a model without rotary embeddings. None for other models and unknown types."""
     known = model_type(model_type(model).get("like", model))
-    found = [row["operation"] for row in known.get("rows", ()) if not row["component"].endswith((" mask", " scale"))]
+    found = [
+        row["operation"] for row in known.get("rows", ()) if not row["component"].endswith((" mask", " scale", " softcap"))
+    ]
     if not found or any(name in ROTARY for name in found):
         return None
     named = dict.fromkeys(name for name in found if name is not None)
