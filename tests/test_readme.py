@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 LESSONS = sorted((ROOT / "docs" / "site" / "course").glob("[1-9]*.md"))  # their links are those of the site
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
-CODE = TEXTS | {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in LESSONS}
+RUN = [*LESSONS, ROOT / "conformance" / "comparison" / "variants.md"]
+CODE = TEXTS | {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in RUN}
 VECTORS = (ROOT / "conformance" / "vectors" / "README.md").read_text(encoding="utf-8")
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 READER = SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / "read_vectors.py")))

@@ -142,6 +142,7 @@ def test_an_encoding_is_chosen_by_need_or_by_facts(source: Path) -> None:
 
 
 SAYS = {  # what a page has, and what it has not
+    "variants": (("## HARoPE", "See [", "(encodings/cumulative_rope.md)"), ()),
     "index": (("posref.rope_from_config(config)", "(positions-float16)"), ("\n{",)),
     "guides/extension": (("[`rope_frequencies`](../encodings/rope_frequencies.md)",), ()),
     "encodings/mrope": (("(../guides/multimodal.md)", "(../guides/cache.md)"), ()),

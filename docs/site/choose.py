@@ -6,6 +6,7 @@ from typing import Any
 
 from posref.about import ABOUT
 from posref.conformance.comparison.table import encodings, rows
+from posref.conformance.comparison.variants import variants
 from posref.models.model_types import model_table, why_not
 from posref.spec import REGISTRY
 
@@ -34,6 +35,8 @@ def page(families: str) -> str:
     lines += ["Parameters of released models, with five lines of code for each:", "", families, ""]
     lines += [f"The encodings of [all {len(_types())} model types of transformers](models/types.md).", ""]
     lines += [NEEDS.read_text(encoding="utf-8"), *_table()]
+    names = ", ".join(str(row["variant"]) for row in variants())
+    lines += ["## Named variants", "", f"[One line of other encodings each](variants.md): {names}.", ""]
     lines += ["## What authors report about longer texts", "", "Each source, in short:", ""]
     lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]

@@ -31,6 +31,7 @@ from trackers import references
 from posref import plots, rope, sinusoidal
 from posref.about import ABOUT
 from posref.conformance.comparison.table import encodings
+from posref.conformance.comparison.variants import PAGE, variants
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import stages
 from posref.plots.pictures import PICTURES
@@ -60,6 +61,7 @@ def write(folder: Path) -> None:
     )
     (folder / "index.md").write_text(_front(), encoding="utf-8")
     shutil.copy(HERE / "play.md", folder / "play.md")
+    (folder / "variants.md").write_text(_variants(), encoding="utf-8")
     (folder / "speed.md").write_text(speed.page(), encoding="utf-8")
     for name in ("diagnosis.md", "scoreboard.md"):
         shutil.copy(DOCS / name, folder / name)
@@ -86,6 +88,16 @@ def write(folder: Path) -> None:
     firsts = {path: next(line for line in text.splitlines() if line.startswith("# ")) for path, text in texts.items()}
     titles = {path.relative_to(folder).with_suffix("").as_posix(): line.removeprefix("# ") for path, line in firsts.items()}
     (folder / "symptoms.md").write_text(symptoms.page(titles), encoding="utf-8")
+
+
+def _variants() -> str:
+    """Return the page of named variants, each followed by links to the operations that its line calls."""
+    page = PAGE.read_text(encoding="utf-8")
+    first, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    pages = (", ".join(f"[{ABOUT[op].title}](encodings/{op}.md)" for op in row["operations"]) for row in variants())
+    return first + "".join(
+        f"{text.rstrip()}\n\n" + (f"See {links}.\n\n" if links else "") for text, links in zip(sections, pages, strict=True)
+    )
 
 
 def _front() -> str:

@@ -80,6 +80,7 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
 
     With WORD, list the encodings that have it in their name, idea, models or facts ("mask", "graph", "Swin"), those that
     most models use first. Facts are computed: whether only offsets count, whether before differs from after, and so on.
+    Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes it.
     """
     if word is not None or as_json:
         _list_encodings(word or "", family, as_json=as_json)
@@ -99,12 +100,14 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
 
 def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
     from posref.conformance.comparison.table import matching
+    from posref.conformance.comparison.variants import PAGE, named
 
     rows = [row for row in matching(word) if family in (None, row["family"])]
+    variants = named(word) if word and family is None else []
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        click.echo(json.dumps([*rows, *variants], indent=1))
         return
-    if not rows:
+    if not rows and not variants:
         with _errors():
             msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
             raise TargetError(msg)
@@ -112,7 +115,13 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
     table = _table("encoding", "title", *columns)
     for row in rows:
         table.add_row(*(_escape(str(row[name]) or "-") for name in ("name", "title", *columns)))
-    _console().print(table)
+    if rows:
+        _console().print(table)
+    for variant in variants:
+        click.echo(f"{chr(10) if rows or variant is not variants[0] else ''}{variant['variant']}. {variant['source']}")
+        click.echo(str(variant["code"]), nl=False)
+    if variants:
+        click.echo(f"\nNames, equations and where code differs: {PAGE}")
 
 
 def _list_cases(op: str, tier: str) -> None:
