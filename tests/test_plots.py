@@ -15,7 +15,7 @@ from sampling import share
 import posref
 from posref import analysis, backends, plots
 from posref.cli import cli
-from posref.plots import calls
+from posref.plots import calls, charts
 from posref.spec import REGISTRY, Axes
 
 PE = posref.sinusoidal(np.arange(24), 16, layout="interleaved")
@@ -150,6 +150,19 @@ def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
     assert legend.y1 < label.y0
     assert legend.y0 >= whole.y0
     assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
+
+
+@pytest.mark.parametrize("kind", ["wavelengths", "error", "scaling"])
+def test_numbers_of_a_logarithmic_axis_have_no_small_exponents(kind: str) -> None:
+    with charts._style(dark=False) as plt:
+        figure, place = plt.subplots()
+        charts._draw(place, plots.chart("rope_frequencies" if kind == "scaling" else "rope", kind), charts.COLOURS)
+        figure.canvas.draw()
+        texts = [label.get_text() for axis in (place.xaxis, place.yaxis) for label in axis.get_ticklabels(which="both")]
+        plt.close(figure)
+    assert any(texts)
+    assert not [text for text in texts if "$" in text]
+    assert list(map(charts.written_out, (1e-7, 1e-3, 0.5, 1e5, 2e6))) == ["1e-7", "0.001", "0.5", "100000", "2e6"]
 
 
 def test_charts_hold_the_encoding() -> None:

@@ -203,10 +203,11 @@ def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
         place.annotate(
             name, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -11), textcoords="offset points", fontsize=9
         )
-    place.set_xscale("log" if chart.log_x else "linear")
     place.set_aspect("equal" if chart.equal else "auto")
-    if chart.log_y and all(np.any(y > 0) for _, y in chart.series.values() if len(y)):
-        _log(place, chart)
+    for axis, log, n in ((place.xaxis, chart.log_x, 0), (place.yaxis, chart.log_y, 1)):
+        values = [curve[n] for curve in chart.series.values() if len(curve[n])]
+        if log and values and all(np.any(v > 0) for v in values):
+            _log(axis, values)
     if many:
         _name_ends(place, chart)
     if len(chart.series) > 1 and not many:
@@ -214,16 +215,23 @@ def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
         place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, columnspacing=1.2)  # hides no curve
 
 
-def _log(place: Any, chart: Lines) -> None:
-    """Set a logarithmic axis; one of less than two decades has powers of 2, written out."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+def _log(axis: Any, values: Sequence[Numbers]) -> None:
+    """Set a logarithmic axis. One of less than two decades has powers of 2. No number has an exponent, too small to read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-    place.set_yscale("log")
-    drawn = np.concatenate([y[y > 0] for _, y in chart.series.values()])
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    drawn = np.concatenate([v[v > 0] for v in values])
     if drawn.max() < 100 * drawn.min():
-        place.yaxis.set_major_locator(LogLocator(base=2))
-        place.yaxis.set_minor_locator(NullLocator())
-        place.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        axis.set_major_locator(LogLocator(base=2))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written_out(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def written_out(value: float) -> str:
+    """Return a number as text without leading zeros in its exponent: 0.001, 100000, 1e-7."""
+    digits, _, exponent = f"{value:g}".partition("e")
+    return f"{digits}e{int(exponent)}" if exponent else digits
 
 
 def _name_ends(place: Any, chart: Lines) -> None:
