@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from correct.numpy_alibi_bloom import alibi_slopes
 from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 from sampling import few, share
@@ -48,6 +49,19 @@ def test_one_wrong_token_of_thousands_is_found_and_named() -> None:
         outputs["out"][1, 2, 3001, 77] = value
         (wrong,) = judge("rope", inputs, params, outputs, "angle32", "float32")
         assert (wrong.verdict, wrong.index) == ("fail", (1, 2, 3001, 77))
+
+
+@pytest.mark.parametrize("heads", [8, 100, 180, 256, 300, 512])
+def test_slopes_as_powers_of_a_rounded_ratio_are_right(heads: int) -> None:
+    slopes = alibi_slopes(heads).astype(np.float64)
+    places = {"q_positions": np.asarray([3, 900]), "k_positions": np.arange(5)}
+    bias = -slopes[:, None, None] * np.abs(places["q_positions"][:, None] - places["k_positions"])
+    for op, inputs, params, out in (
+        ("alibi_slopes", {}, {"heads": heads}, slopes),
+        ("alibi", places, {"heads": heads, "form": "distance"}, bias.astype(np.float32).astype(np.float64)),
+    ):
+        assert judge(op, inputs, params, {"out": out}, "angle32", "float32")[0].verdict == "pass"
+        assert judge(op, inputs, params, {"out": out * (1 + 2.0**-12)}, "angle32", "float32")[0].verdict == "fail"
 
 
 TOKENS = np.arange(1031)

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from posref.core.arrays import DType, constants, created
+from posref.core.arrays import DType, constants, created, number_system
 from posref.core.checks import check_integer, check_positive
 from posref.spec import Integer, Real, encoding
 from posref.types import HOST, N, NamespaceOf
+
+LARGEST = 1024  # exponents of 2 below it have a power in float64
 
 
 @encoding(
@@ -97,6 +99,12 @@ def alibi_slopes(
     steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]
     exponents = c.asarray(steps, dtype=c.float64) * float(max_bias) / (2 * below)
     slopes = c.pow(c.asarray(2.0, dtype=c.float64), -exponents)
+    system = number_system(c)
+    if system is not None and max_bias < LARGEST:  # error bounds also cover powers of a rounded ratio, as in BLOOM's code
+        ratios = [2.0 ** (max_bias / below)] * below + [2.0 ** (max_bias / (2 * below))] * (heads - below)
+        powers = [step // 2 for step in steps[:below]] + steps[below:]
+        ratio, power = c.asarray(ratios, dtype=c.float64), c.asarray(powers, dtype=c.float64)
+        slopes = system.either(slopes, lambda: c.pow(1 / ratio, power))
     return created("alibi_slopes", slopes if count == heads else slopes[first : first + count], xp, device, dtype)
 
 
