@@ -148,7 +148,7 @@ def small(op: str) -> list[LoadedCase]:
         if case.kind == "value"
         and "float32" in case.dtypes
         and fresh_calls._is_near(case)
-        and fresh_calls._is_small(case.calls[0])
+        and fresh_calls.is_small(case.calls[0])
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_fresh_call_is_given_as_it_is_judged(op: str) -> None:
     """Else the target gets reals that were rounded, such as those of tables in half precision, and the judge others."""
     rng = np.random.default_rng(1)
     for case in (case for group in load_groups(INSTALLED, ops=[op]) for case in group.cases if case.kind == "value"):
-        if fresh_calls._is_near(case) and fresh_calls._is_small(case.calls[0]):
+        if fresh_calls._is_near(case) and fresh_calls.is_small(case.calls[0]):
             for dtype in {"float32", "bfloat16"} & {*case.dtypes}:
                 call = fresh_calls.fresh(case, dtype, rng)
                 assert call is None or dtype in askable(op, call.inputs, {}, case.form), (case.id, dtype)
@@ -204,4 +204,4 @@ def test_without_a_seed_there_are_no_fresh_calls() -> None:
 def test_calls_without_values_and_large_ones_are_not_asked_afresh() -> None:
     sizes = (0, 1, fresh_calls.LARGEST, fresh_calls.LARGEST + 1)
     calls = [Call({}, {"positions": np.zeros(size // 2)}, {"out": np.zeros(size - size // 2)}) for size in sizes]
-    assert [fresh_calls._is_small(call) for call in calls] == [False, True, True, False]
+    assert [fresh_calls.is_small(call) for call in calls] == [False, True, True, False]

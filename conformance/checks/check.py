@@ -181,7 +181,7 @@ def _check(
         notes = [f"{judged} fresh calls besides (repeat them with --seed {seed})"] if judged else []
     if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
-    summarise_and_diagnose(operations)
+    summarise_and_diagnose(operations, trials)
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 

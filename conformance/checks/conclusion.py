@@ -11,23 +11,25 @@ from ..model import Answer, Operation
 from ..summary.batches import Places
 from ..summary.operation_summary import summarise
 from .case_run import with_few
+from .learned_scope import Trials
 
 
-def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]]) -> None:
+def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None = None) -> None:
     """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
     known: Places = {}  # the calls of an operation are the same in every dtype
     for operation, answers in operations:
         summarise(operation, answers, known)
-    _diagnose(operations)
+    _diagnose(operations, trials)
 
 
-def _diagnose(operations: list[tuple[Operation, list[Answer]]]) -> None:
+def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:
     """Add diagnoses, those of stages first: a stage that fails explains what is composed of it."""
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
     from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
     from ..diagnosis.hypotheses import Budget
+    from .further_calls import further_calls
 
     wrong = {o.op for o, _ in failing if any(c.kind in ("value", "sequence") and c.verdict == "fail" for c in o.cases)}
     known: dict[str, Any] = {}
@@ -44,6 +46,7 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]]) -> None:
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
             messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
             budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
+            further=None if trials is None else further_calls(operation, answers, trials),
         )  # fmt: skip
         operation.diagnosis["text"] += _raised(operation)
         if operation.diagnosis["names"]:

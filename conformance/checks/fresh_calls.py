@@ -59,7 +59,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
     cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
-    cases = [case for case in cases if _is_small(case.calls[0])]
+    cases = [case for case in cases if is_small(case.calls[0])]
     asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
     stored = [{**defaults(op), **call.params} for _, given in own for answer in given for call in answer.case.calls]
     narrow = op not in stated and any(one.counts["unsupported"] for one, _ in own)
@@ -122,7 +122,8 @@ def _is_near(case: LoadedCase) -> bool:
     return all(np.max(np.abs(given[n]), initial=0.0) <= FARTHEST for n in positions_of(case.op) if n in given)
 
 
-def _is_small(call: Call) -> bool:
+def is_small(call: Call) -> bool:
+    """Return whether a call has values, but few."""
     return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= LARGEST
 
 

@@ -30,6 +30,7 @@ from . import (
     extent,
     features,
     frequencies,
+    near_names,
     numbers,
     partners,
     placed_mistakes,
@@ -92,6 +93,7 @@ class _Known:
     messages: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     earlier: list[Sequence[Deviation]] = field(default_factory=list)
+    further: Callable[[near_names.Ties], list[Judged]] | None = None
 
 
 def diagnose(
@@ -105,6 +107,7 @@ def diagnose(
     messages: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     earlier: list[Sequence[Deviation]] | None = None,
+    further: Callable[[near_names.Ties], list[Judged]] | None = None,
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -114,12 +117,12 @@ def diagnose(
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
     of the stages that failed too, `first` the first failing position, `messages` what is said of failing cases, by id, and
     `budget` the work that it may do. `earlier` are the operation's explanations in other dtypes, which are tried first; those
-    of all cases are added to them.
+    of all cases are added to them. `further` asks fresh calls on which ties differ; those that an answer refutes are left out.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [])
+        told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [], further)
         found = _diagnose(op, answers, claim, told)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}. {found['text']}"
@@ -194,10 +197,11 @@ def _explained(
         record = _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
         wrote = any(message.startswith(CHANGED.format("")) for message in known.messages.values())
         return record | {"hint": IN_PLACE} if wrote else record
-    found = _as_earlier(questions, known) or _single(questions, known)
+    found = _unrefuted(_as_earlier(questions, known) or _single(questions, known), questions, known)
     if found is None:
         with features.remembered():
             found = _beyond_one(op, questions, known)
+            found = _unrefuted(found, questions, known) or _without_name(op, questions, [], [], known.budget)
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
     position = "" if found.explanations else _first_position(known.first, questions)
@@ -211,10 +215,38 @@ def _explained(
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record |= {"whole": found.whole, "trait": found.trait}
-    groups = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found.groups]
-    left = [q.id for q in search.remaining(questions, found.groups) if q.failed] if groups else []
+    stored = {a.case.id for a, _ in answers}
+    groups = [
+        {"cases": [name for name in g.cases if name in stored], "names": sorted(g.names - {""}), "where": g.where}
+        for g in found.groups
+    ]
+    left = [q.id for q in search.remaining(questions, found.groups) if q.failed and q.id in stored] if groups else []
     record["groups"] = groups + [{"cases": left, "names": [], "where": ""}] * bool(left)
     return record
+
+
+def _unrefuted(found: Explanation | None, questions: list[Question], known: _Known) -> Explanation | None:
+    """
+    Return an explanation of all cases without the ties that a further call refutes; None if none is left.
+
+    The calls are questions from then on.
+    """
+    ties = found.explanations if found and found.whole else ()
+    if known.further is None or not ties or any(d.stateful for several in ties for d in several):
+        return found
+    first = questions[0]
+    asked = known.further(ties)
+    more = [
+        Question(first.op, a, first.meter, failed=f, claim=first.claim, turn=len(questions) + n)
+        for n, (a, f) in enumerate(asked)
+    ]
+    left = ties
+    for question in more:
+        left = near_names.fitting(left, question)
+    questions[:] = search.ordered([*questions, *more])
+    if not left or found is None or len(left) == len(ties):
+        return found if left else None
+    return replace(found, text=_matches(left, first=_first(known.first, questions)), explanations=left)
 
 
 def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from posref.scaling import Scaling
@@ -12,6 +12,7 @@ from ..calls import class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
 from ..proof.evaluation import askable, result_placeholders
+from ..proof.live_truth import Sample
 from ..targets.base import Target
 from ..targets.invocation import text_of
 from .records import LARGEST, Features, make
@@ -51,6 +52,7 @@ class Asker:
     messages: dict[str, str] = field(default_factory=dict)  # what was said of refused and wrong calls
     others: list[Target] = field(default_factory=list)  # processes that were started here
     said: str = ""  # of the last call
+    sample: Sample | None = None  # what was judged of it
 
     def call(self, record: Features) -> Call | None:
         """Return the call of a record, with nothing that is expected; None where there is none."""
@@ -74,6 +76,11 @@ class Asker:
             return None
         return replace(call, expected=expected) if sum(x.size for x in expected.values()) <= LARGEST else None
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more can be asked."""
+        return self.calls >= self.budget
+
     def is_known(self, record: Features) -> bool:
         """Return whether a record was asked."""
         return key_of(record) in self.known
@@ -95,7 +102,7 @@ class Asker:
         if call is None:
             self.known[key] = record, NO_CALL
             return NO_CALL
-        if self.calls >= self.budget:
+        if self.is_spent:
             return SPENT
         self.calls += 1 + sum(x.size for x in (*call.inputs.values(), *call.expected.values())) // LARGE
         found = self.asked(call, record.get("memory", ""), judged=judged)
@@ -110,7 +117,7 @@ class Asker:
 
     def asked(self, call: Call, form: str = "", *, judged: bool = True, target: Target | None = None) -> str:
         """Return what comes of a call, of this target or of another process of it; what it says is in `said`."""
-        self.said = ""
+        self.said, self.sample = "", None
         case = self.case(call, form)
         if self.progress:
             self.progress(case.id)
@@ -143,7 +150,7 @@ class Asker:
         claim = class_of_claim(self.op, self.target.claims[self.dtype])
         bare = replace(call, expected={})
         judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS)
-        self.said = str(judgement.failures[0]) if judgement.failures else ""
+        self.said, self.sample = str(judgement.failures[0]) if judgement.failures else "", judgement.sample
         return {"pass": RIGHT, "fail": WRONG}.get(judgement.verdict, "not judged")
 
     def _start_again(self) -> bool:
@@ -158,15 +165,19 @@ class Asker:
         return True
 
     def again(self, records: list[Features]) -> list[str]:
-        """Return what comes of calls in a new process, the last one first; nothing where there is no such process."""
+        """Return what comes of the calls of records in a new process."""
+        calls = [(self.whole(record), record.get("memory", "")) for record in records]
+        return self.repeated([(call, form) for call, form in calls if call is not None])
+
+    def repeated(self, calls: Sequence[tuple[Call, str]]) -> list[str]:
+        """Return what comes of calls in a new process, the last one first; in this one where there is no other."""
         try:
-            new = self.target.again()
+            new = self.target.again() if calls else None
         except PosrefError:
             new = None
         here = self.target if new is None else new
         try:
-            calls = [(self.whole(record), record) for record in reversed(records)]
-            return [self.asked(c, r.get("memory", ""), target=here) for c, r in calls if c is not None][::-1]
+            return [self.asked(call, form, target=here) for call, form in reversed(calls)][::-1]
         finally:
             if new is not None:
                 new.close()

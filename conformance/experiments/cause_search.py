@@ -168,7 +168,7 @@ class Experiment:
         missed = 0
         for record, numbers in sorted(calls, key=lambda one: (len(differing(one[0], good)), key_of(one[0]))):
             known = [one for one in self.causes if one.kind in (kind, *ENDED) and one.holds(record, numbers)]
-            if known or len(self.causes) >= CAUSES or missed >= MISSED or self.asker.calls >= self.asker.budget:
+            if known or len(self.causes) >= CAUSES or missed >= MISSED or self.asker.is_spent:
                 continue
             bad = self.near(record, kind)
             if bad is not None and not self.explained(bad, (kind,)):

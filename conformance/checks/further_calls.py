@@ -1,0 +1,79 @@
+"""
+Further calls: where several mistakes give the same values in all stored cases, fresh calls on which they differ are asked.
+
+They are stored calls with other numbers, then calls drawn around the failing ones, and judged like any fresh call. The
+diagnosis leaves out a mistake that one refutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from ..diagnosis.explanation import Judged
+from ..diagnosis.near_names import Ties, parted
+from ..experiments.asker import RIGHT, WRONG
+from ..experiments.cause_search import Experiment
+from ..experiments.records import STARTS
+from ..model import Answer, LoadedCase, Operation
+from .fresh_calls import fresh, is_small
+from .learned_scope import Trials, records_of
+from .scope import Asked
+from .scope_result import asked_cases
+
+DRAWN = 160  # records of which calls are compared, for one operation
+ASKED = 6  # calls that a target is asked
+BITS_24 = max(STARTS)  # positions that float32 does not hold: there rounding decides
+Further = Callable[[Ties], list[Judged]]
+
+
+def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -> Further | None:
+    """Return what asks a target calls on which mistakes differ, and judges its answers; None if it cannot be asked."""
+    if not trials.can_ask():
+        return None
+
+    def ask(ties: Ties) -> list[Judged]:
+        every = [one for one in asked_cases([(operation, answers)]) if one.case.kind == "value"]
+        trial = trials.begin(operation.op, operation.dtype, every)
+        found: list[Judged] = []
+        for case in chain(_with_other_numbers(trial, every), _drawn(trial, every)):
+            if len(found) >= ASKED:
+                break
+            if not parted(operation.op, case, ties, operation.claim, operation.dtype):
+                continue
+            outcome = trial.asker.asked(case.calls[0], case.form)
+            sample = trial.asker.sample
+            if outcome in (RIGHT, WRONG) and sample is not None:
+                judged = replace(case, calls=(sample.call,))
+                found.append((Answer(judged, operation.dtype, [sample.outputs]), outcome == WRONG))
+        return found
+
+    return ask
+
+
+def _with_other_numbers(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
+    """Yield the small calls of cases, also of refused ones, with other numbers."""
+    rng = np.random.default_rng(len(every))
+    for one in trial.rng.sample(every, len(every)):
+        if len(one.case.calls) == 1 and is_small(one.case.calls[0]):
+            call = fresh(one.case, trial.asker.dtype, rng)
+            if call is not None and trial.asker.filled(call) is not None:
+                yield trial.asker.case(call, one.case.form)
+
+
+def _drawn(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
+    """Yield small calls near failing ones, of which some features are drawn anew."""
+    failing = [record for one in every if one.verdict == "fail" for record in records_of(one)]
+    rng, names = trial.rng, [name for name, values in trial.domains.items() if len(values) > 1]
+    for _ in range(DRAWN if failing and names else 0):
+        record = trial.full(rng.choice(failing))
+        for name in rng.sample(names, min(len(names), rng.choice((1, 2, 3)))):
+            record[name] = rng.choice(trial.domains[name])
+        if record.get("start", 0) >= BITS_24 or trial.asker.is_known(record):
+            continue
+        call = trial.asker.whole(record)
+        if call is not None and is_small(call):
+            yield trial.asker.case(call, record.get("memory", ""))
