@@ -18,6 +18,7 @@ from posref.conformance.diagnosis import hypotheses
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every import state_cases
 from posref.conformance.model import LoadedCase
+from posref.conformance.targets.invocation import UNSTEADY
 from posref.conformance.targets.python import load_python
 from posref.spec import REGISTRY
 from posref.testing import watch
@@ -203,3 +204,17 @@ def test_a_partner_by_xor_is_found_in_core_and_in_the_kernel_tier() -> None:
     assert [case.calls[0].params["rotary_dim"] for case in parts] == [4, 6, 8, 12]
     target = load_python(SimpleNamespace(rope=by_xor))
     assert [ask(target, case, "float32").verdict for case in parts] == ["pass", "fail", "pass", "fail"]
+
+
+def test_answers_that_change_between_identical_calls_are_told_before_any_cause() -> None:
+    """Wrong by one now and then, wherever the layout is interleaved: no layout, position or size is the cause."""
+    rng = np.random.default_rng(0)
+
+    def rope(x: Array, positions: Array, /, *, layout: str, **options: Any) -> Any:
+        return posref.rope(x, positions, layout=layout, **options) + (layout == "interleaved" and rng.random() < 0.5)
+
+    (operation,) = check(SimpleNamespace(rope=rope, __name__="random"), op="rope", dtype="float32").operations
+    assert operation.diagnosis is not None
+    assert operation.diagnosis["text"].startswith(UNSTEADY)
+    assert "layout" not in operation.diagnosis["text"]
+    assert not operation.diagnosis["names"]

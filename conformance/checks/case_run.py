@@ -17,7 +17,7 @@ from ..model import TABLE_FORMS, Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.live_truth import Sample, choose
 from ..targets.base import Target
-from ..targets.invocation import text_of
+from ..targets.invocation import UNSTEADY, text_of
 from ..vocabulary.axes import Budget, rows_of
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
@@ -223,7 +223,7 @@ def _size(calls: Sequence[Call]) -> int:
 
 def _tell(operation: Operation, words: str) -> None:
     found = dict(operation.diagnosis or {})
-    told = str(found["text"]).removeprefix(UNEXPLAINED).strip()
+    told = str(found["text"]).removeprefix(UNEXPLAINED).removeprefix(UNSTEADY).strip()
     lead = f"failures depend on the calls before: {words} passes when it is the first call of a new process."
     text = f"{lead} In this run: {told}" if told else lead
     operation.diagnosis = found | {"text": text, "names": [], "explanations": [], "hint": STATE_HINT, "seen_in": ""}

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..diagnosis.explanation import UNEXPLAINED
-from ..experiments.asker import ENDED, WRONG
+from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import essential, sentence, words
 from ..model import Answer, Operation
+from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
 from .learned_scope import ROUNDS, Trials, described
 from .scope import Asked
@@ -24,7 +25,7 @@ VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeo
 SHOWN = 3  # causes that are told
 CONDITIONS = 3  # of a cause that is told
 SILENT = "unexplained"  # how a diagnosis begins that names nothing
-UNSTEADY = "The same calls come out otherwise in a new process, in another order: they depend on earlier calls, or on chance."
+IDENTICAL = 4  # failing calls, the smallest, that are asked again in a new process before any cause is looked for
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
@@ -47,7 +48,7 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
     """Return what a diagnosis says with causes: of a crash first, of wrong values after what is not known of them."""
     before = str(diagnosis["text"]).replace(diagnosis.get("trait") or "\0", "")  # a cause says more than what cases share
     if text == UNSTEADY:
-        return {"text": f"{UNEXPLAINED} {text}", "hint": STATE_HINT}
+        return {"text": text, "hint": STATE_HINT}
     if before.startswith(UNEXPLAINED):
         return {"text": f"{UNEXPLAINED} {text}{before.removeprefix(UNEXPLAINED)}"}
     return {"text": f"{text} {before}".strip()}
@@ -60,6 +61,8 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         return ""
     trial = trials.begin(operation.op, operation.dtype, every)
     trial.asker.budget = trial.asker.calls + trials.calls
+    if "fail" in verdicts and not _repeat(trial, every):
+        return UNSTEADY
     for verdict in sorted(verdicts, key=lambda word: word not in ENDED):
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
@@ -70,6 +73,15 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         return UNSTEADY
     said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
     return ". ".join(text[0].upper() + text[1:] for text in said) + "."
+
+
+def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:
+    """Return whether failing calls are not answered rightly, nor refused, in a new process, the last one first."""
+    single = [one.case for one in every if one.verdict == "fail" and one.case.kind == "value" and not one.case.state]
+    few = sorted(single, key=lambda case: sum(x.size for x in case.calls[0].expected.values()))[:IDENTICAL]
+    calls = [(case.calls[0], case.form) for case in few]
+    wrong = [one for one in calls if trial.asker.asked(*one) == WRONG]
+    return not any(outcome in (RIGHT, REFUSED) for outcome in trial.asker.repeated(wrong))
 
 
 def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:

@@ -23,6 +23,7 @@ from .. import judge
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
+from ..targets.invocation import OTHER_BITS, UNSTEADY
 from ..targets.replies import CHANGED
 from . import (
     combinations,
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 UNEXPLAINED = "unexplained: no known mistake gives these values."
+SAME_BITS = (
+    "Look for a buffer that is not written whole or is kept from call to call, for random numbers, and for sums whose order "
+    "changes (atomics)."
+)
 OF_COPY = "only gradients fail: they are those of a copy. Autograd sees the copy, not what the kernel writes."
 WRAPPED = (
     "For training wrap the kernel in torch.autograd.Function; for inference state `gradient: false` in `supports`. If the code "
@@ -187,6 +192,12 @@ def _explained(
     known: _Known,
 ) -> dict[str, Any]:
     """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
+    unsteady = [name for name, message in known.messages.items() if message.startswith(OTHER_BITS.format("")[:-1])]
+    if unsteady:  # whatever else were told of them, chance or a state may have made
+        many = f"{len(unsteady)} of {len(known.messages)} failing cases"
+        return _record(f"{UNSTEADY} In {many} the second call gave other bits than the first ({unsteady[0]}).", []) | {
+            "hint": SAME_BITS
+        }
     complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
     empty = [a for a, _ in answers if len(a.outputs) != len(a.case.calls)]
     silent = _without_values(empty, known.messages, everything=not any(failed for _, failed in complete))

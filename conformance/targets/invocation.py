@@ -100,6 +100,7 @@ KEPT = 4  # results: so many calls a sequence has
 PIECE = 1 << 16  # numbers that are compared at once
 AROUND = "wrote to the memory around its input {}"
 OTHER_BITS = "the same call gave other bits the second time ({})"
+UNSTEADY = "answers change between identical calls: they depend on earlier calls, or on chance."
 
 
 def _pieces(x: npt.NDArray[Any]) -> Iterator[bytes]:
