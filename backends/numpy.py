@@ -1,6 +1,6 @@
 """NumPy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,11 @@ def guarded(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
+def placed(memory: memoryview, dtype: str, shape: Sequence[int], strides: Sequence[int] | None, at: int) -> npt.NDArray[Any]:
+    """Return the array whose values lie in `memory` from the byte `at` on, `strides` bytes apart."""
+    return np.ndarray(shape, dtype, memory, at, strides)
+
+
 def around(x: npt.NDArray[Any]) -> bytes:
     """Return the bytes of the memory that holds `x`: those before and after it, or all with the elements of `x` set to 0."""
     owner = x if x.base is None else x.base
@@ -85,4 +90,4 @@ def around(x: npt.NDArray[Any]) -> bytes:
 
 
 def _mark(x: npt.NDArray[Any]) -> float:
-    return np.nan if x.dtype.kind == "f" else -1 if x.dtype.kind == "i" else 0
+    return {"f": np.nan, "i": -1, "u": 0x7FC0 if x.dtype.itemsize == 2 else 0}.get(x.dtype.kind, 0)  # or a NaN of bfloat16

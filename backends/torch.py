@@ -93,6 +93,14 @@ def guarded(x: torch.Tensor) -> torch.Tensor:
     return buffer[64 : x.numel() + 64].view(x.shape).copy_(x)
 
 
+def placed(memory: memoryview, dtype: str, shape: Sequence[int], strides: Sequence[int] | None, at: int) -> torch.Tensor:
+    """Return the tensor whose values lie in `memory` from the byte `at` on, `strides` bytes apart."""
+    empty = torch.empty(0, dtype=getattr(torch, dtype))
+    steps = torch.empty(shape, device="meta").stride() if strides is None else [step // empty.itemsize for step in strides]
+    storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
+    return empty.set_(storage, at // empty.itemsize, shape, steps)
+
+
 def around(x: torch.Tensor) -> bytes:
     """Return the bytes of the memory that holds `x`, with the elements of `x` set to 0."""
     whole = torch.empty(0, dtype=x.dtype, device=x.device).set_(x.detach().untyped_storage()).clone()

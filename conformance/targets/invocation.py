@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ class InProcess(Protocol):
     backend: Any
     device: Any
     in_place: tuple[str, ...]
+    lent: Mapping[str, Any]  # arrays of the next call that are made already, in memory that the judge reads
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
@@ -56,7 +57,9 @@ def arguments(
         If the implementation's signature lacks an option that does not have its default value.
     """
     reference = parameters_of(REGISTRY[op].function)
-    arrays = {name: to_array(target, op, name, value, dtype, form) for name, value in call.inputs.items()}
+    arrays = {
+        n: target.lent[n] if n in target.lent else to_array(target, op, n, x, dtype, form) for n, x in call.inputs.items()
+    }
     values = {**call.params, **arrays}
     positional = {n: values[n] for n, p in reference.items() if p.kind is p.POSITIONAL_ONLY}
     keywords = {n: values[n] for n, p in reference.items() if p.kind is p.KEYWORD_ONLY and n in values}
@@ -73,6 +76,11 @@ def arguments(
             msg = "no option 'dtype'"
             raise Unsupported(msg)
     return positional, keywords
+
+
+def overwritten_of(op: str, in_place: Sequence[str]) -> str | None:
+    """Return the argument that an implementation overwrites with the result, if the result has its shape."""
+    return next((name for name in in_place if REGISTRY[op].result == (f"={name}",)), None)
 
 
 def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, form: str = "") -> Any:
@@ -310,7 +318,7 @@ class ValueCall:
         self.inputs = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
         self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.form) for n, x in call.cotangents.items()}
         given = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
-        self.watched = {n: array for n, array in given.items() if n != self.overwritten}
+        self.watched = {n: array for n, array in given.items() if n != self.overwritten and n not in target.lent}
         self.before = {n: bits(target.backend.to_numpy(array)) for n, array in self.watched.items()}
         self.around = self._around()
         self.result: Any = None  # of the last time that it was made
@@ -337,14 +345,10 @@ class ValueCall:
         host = self.target.backend.to_numpy
         return tuple(n for n, known in self.before.items() if bits(host(self.watched[n])) != known)
 
-    def again(self) -> ValueCall:
-        """Return the call to make once more: of an overwritten argument there must be another."""
-        return self if self.overwritten is None else type(self)(self.target, self.case, self.call, self.dtype)
-
     def _overwritten(self) -> str | None:
         """Return the argument that is overwritten; then it is no view whose rows share memory, where nothing can be written."""
         case, inputs = self.case, self.call.inputs
-        name = next((n for n in self.target.in_place if REGISTRY[case.op].result == (f"={n}",) and n in inputs), None)
+        name = overwritten_of(case.op, self.target.in_place)
         if name is not None and case.form == "broadcast-view":
             array = to_array(self.target, case.op, name, inputs[name], self.dtype)
             (self.positional if name in self.positional else self.keywords)[name] = array
@@ -353,7 +357,8 @@ class ValueCall:
     def _around(self) -> dict[str, bytes]:
         if not hasattr(self.target.backend, "around"):
             return {}
-        return {name: self.target.backend.around(array) for name, array in self.inputs.items()}
+        given = {name: array for name, array in self.inputs.items() if name not in self.target.lent}
+        return {name: self.target.backend.around(array) for name, array in given.items()}
 
 
 class GradientCall(ValueCall):

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,7 @@ from ..errors import Stopped, TargetError, shown
 from ..model import Call, LoadedCase
 from . import protocol
 from .base import StatingTarget, about, started_again
-from .invocation import in_one_line
+from .invocation import AROUND, in_one_line, overwritten_of
 from .limits import GOODBYE, RESTARTS, START_GRACE, START_REPLY
 from .program_process import Child, process_kind, run_program
 from .protocol import ProtocolError
@@ -79,7 +80,7 @@ class Session:
         return CannotRun(f"{self.name}: says that it cannot run: {text}")
 
     def ask(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
-        """Return the reply to a call of a case that it repeats if it can, or raise `Stopped`."""
+        """Return the reply to a call of a case, which is made for this many times with it, or raise `Stopped`."""
         if self.interrupted:
             raise Stopped(verdict="not-run", message="not asked: interrupted")
         if self.child is None:
@@ -89,7 +90,7 @@ class Session:
             self._send(request, self.timeout, limit)
             reply = protocol.read(self.last, "reply")
             self.notes |= dict.fromkeys(shown(note, LONGEST) for note in reply.get("notes", ()))
-            return self._read(request, reply, case.calls[step], limit)
+            return self._seen(request, self._read(request, reply, case.calls[step], limit))
         except BaseException as error:
             self._drop()
             self.interrupted = isinstance(error, KeyboardInterrupt)
@@ -121,7 +122,8 @@ class Session:
         self.seq += 1
         if self.shared is not None:
             self.shared.begin()
-        request = protocol.run(self.seq, case, step, dtype, protocol.in_message if self.shared is None else self.shared.put)
+        put = protocol.in_message if self.shared is None else partial(self.shared.lend, form=case.form)
+        request = protocol.run(self.seq, case, step, dtype, put)
         if calls > 1 and self.stated.get("repeats"):
             request["calls"] = calls
         if self.stated.get("tensors") == "file":
@@ -129,28 +131,31 @@ class Session:
             request = protocol.with_files(request, self._folder)
         return request
 
-    def _read(
-        self, request: Mapping[str, Any], reply: Mapping[str, Any], call: Call, limit: int,
-        before: tuple[Mapping[str, protocol.Tensor], dict[str, protocol.Decoded]] | None = None,
-    ) -> Reply:  # fmt: skip
-        """
-        Return a reply; `ProtocolError` if it is to another request, or its tensors are not what they say.
-
-        Where it has the tensors of the reply `before`, those are not decoded twice.
-        """
+    def _read(self, request: Mapping[str, Any], reply: Mapping[str, Any], call: Call, limit: int) -> Reply:
+        """Return a reply; `ProtocolError` if it is to another request, or its tensors are not what they say."""
         if reply["seq"] != request["seq"]:
             msg = f"seq: must be {request['seq']}, as in the request; got {reply['seq']}"
             raise ProtocolError(msg)
         message = shown(reply.get("message", ""), 2 * LONGEST)
         if reply["status"] != "ok":
             return Reply(reply["status"], message)
-        same = before is not None and reply["outputs"] == before[0]  # the same tensors in the same places
-        outputs = before[1] if before and same else self._outputs(request, reply["outputs"], call, limit)
-        second: Reply | None = None
-        if "second" in reply:
-            again = reply["second"] | {"seq": request["seq"]}
-            second = self._read(request, again, call, limit, (reply["outputs"], outputs))
-        return Reply("ok", message, outputs, tuple(reply.get("changed", ())), tuple(reply.get("overwrote", ())), second)
+        outputs = self._outputs(request, reply["outputs"], call, limit)
+        return Reply("ok", message, outputs, tuple(reply.get("changed", ())), tuple(reply.get("overwrote", ())))
+
+    def _seen(self, request: Mapping[str, Any], reply: Reply) -> Reply:
+        """Return a reply with what this process sees of the inputs that it lent."""
+        if self.shared is None or reply.status != "ok":
+            return reply
+        given = {**request["inputs"], **{f"the cotangent of {n}": t for n, t in request.get("cotangents", {}).items()}}
+        overwritten = None if "cotangents" in request else overwritten_of(request["op"], self.stated.get("in_place", ()))
+        changed = dict.fromkeys(reply.changed)
+        for name, tensor in given.items():
+            inside, around = self.shared.is_changed(tensor)
+            if around:
+                return Reply("ok", AROUND.format(name))
+            if inside and name != overwritten:
+                changed[name] = None
+        return replace(reply, changed=tuple(changed))
 
     def _outputs(
         self, request: Mapping[str, Any], given: Mapping[str, protocol.Tensor], call: Call, limit: int
@@ -179,6 +184,7 @@ class Session:
         try:
             self._send(protocol.start(self.suite), START_GRACE * self.timeout, START_REPLY)
             stated = self._read_start()
+            self._keep_file(stated)
         except BaseException as error:
             self._drop()
             if not isinstance(error, ProtocolError):
@@ -191,8 +197,16 @@ class Session:
         return stated
 
     def _launched(self) -> Child:
-        """Run the program."""
-        return run_program(self.command, memory=self.memory)
+        """Run the program, and offer it a file with the bytes of tensors."""
+        self.shared = SharedFile.new(inherited=process_kind() == "limited")
+        files = (self.shared.place,) if isinstance(self.shared.place, int) else ()
+        return run_program(self.command, memory=self.memory, shared=files, offered=str(self.shared.place))
+
+    def _keep_file(self, stated: Mapping[str, Any]) -> None:
+        """Let go of the file, unless the program states that it uses it."""
+        if self.shared is not None and stated.get("tensors") != "memory":
+            self.shared.close()
+            self.shared = None
 
     def _refuse_other_version(self) -> None:
         """Raise `TargetError` if the program's reply to start is of another version of the protocol."""
@@ -264,7 +278,7 @@ class Program(StatingTarget, CalledTarget):
         return cls(**fields, reproduce=reproduce, stated=stated, session=session, process=process_kind())
 
     def repeats(self) -> bool:
-        """Return whether it states that it calls twice itself."""
+        """Return whether it states that it keeps the results of a case."""
         return bool(self.stated.get("repeats", False))
 
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:

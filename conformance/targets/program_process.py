@@ -30,6 +30,7 @@ from .limits import LINE, NOISE, REPEATED, TAIL
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MARK = "POSREF_PROGRAM"  # in the environment of everything that a program starts
+OFFERED = "POSREF_MEMORY"  # in the environment of a program: the place of a file with the bytes of tensors
 CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
 _ADOPTING = False
@@ -57,10 +58,12 @@ def can_be_copied() -> bool:
 
 
 def run_program(
-    command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
-) -> Child:
+    command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = (),
+    offered: str = "",
+) -> Child:  # fmt: skip
     """Return a run of a program, with limits where the system has them; `TargetError` if it cannot be started."""
-    return (Child if process_kind() == "limited" else PlainChild)(command, memory=memory, aloud=aloud, shared=shared)
+    kind = Child if process_kind() == "limited" else PlainChild
+    return kind(command, memory=memory, aloud=aloud, shared=shared, offered=offered)
 
 
 class Child:
@@ -68,14 +71,16 @@ class Child:
     One run of a program. `ask` raises `Stopped`, timeout, crash or protocol, after which only `kill` makes sense.
 
     With `aloud`, what it writes to standard error also goes to that of this process, as it comes. It also has the open
-    files `shared`.
+    files `shared`, and the name of one that it is `offered` in its environment.
     """
 
     _process: _Forked | subprocess.Popen[bytes]
 
     def __init__(
-        self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
-    ) -> None:
+        self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False,
+        shared: tuple[int, ...] = (), offered: str = "",
+    ) -> None:  # fmt: skip
+        self.offered = {OFFERED: offered} if offered else {}
         self.mark, self.aloud = uuid.uuid4().hex, aloud
         self.noise: deque[bytes] = deque(maxlen=5)
         self.errors, self.repeated, self.noisy = b"", 0, 0
@@ -95,8 +100,8 @@ class Child:
             else:
                 supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(limit), *command]
                 self._process = subprocess.Popen(
-                    supervised, stdin=theirs[0], stdout=theirs[1], stderr=theirs[2], env=environment(self.mark),
-                    pass_fds=(held, *shared), start_new_session=True,
+                    supervised, stdin=theirs[0], stdout=theirs[1], stderr=theirs[2],
+                    env=environment(self.mark) | self.offered, pass_fds=(held, *shared), start_new_session=True,
                 )  # fmt: skip
         finally:
             for end in (held, *theirs):
@@ -292,7 +297,7 @@ class PlainChild(Child):
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                env=environment(self.mark), start_new_session=True,
+                env=environment(self.mark) | self.offered, start_new_session=True,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # ctrl-c is for this process
             )  # fmt: skip
         except (OSError, ValueError) as error:  # ValueError: a NUL

@@ -43,9 +43,9 @@ Tensor = dict[str, Any]
 NONE = inspect.Parameter.empty  # of an option that has no default
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # of an output
 MANY, AXES = 100, 8  # words of a list, their letters, and axes of a tensor, of which nobody need doubt
-USUAL = {"ok": {"status", "message", "outputs", "changed", "overwrote"}, "other": {"status", "message"}}  # keys of a reply
+USUAL = {"ok": {"seq", "status", "message", "outputs", "changed", "overwrote"}, "other": {"seq", "status", "message"}}  # keys
 STATUSES = ("ok", "unsupported", "rejected", "error")
-Put = Callable[[bytes], dict[str, Any]]  # puts the bytes of a tensor somewhere, and returns how the tensor says where
+Put = Callable[[npt.NDArray[Any]], dict[str, Any]]  # puts a tensor's bits somewhere, and returns how the tensor says where
 Decoded = tuple[npt.NDArray[Any], str]  # reals widened to float64, with the name of the dtype they came in
 
 
@@ -59,9 +59,9 @@ def start(suite: Path) -> dict[str, Any]:
     return {"cmd": "start", "protocol": VERSION, "suite": load_manifest(suite)["suite"], "sha256": sums["sha256"]}
 
 
-def in_message(data: bytes) -> dict[str, Any]:
-    """Put bytes into the tensor itself."""
-    return {"data": base64.b64encode(data).decode("ascii")}
+def in_message(bits: npt.NDArray[Any]) -> dict[str, Any]:
+    """Put bits into the tensor itself."""
+    return {"data": base64.b64encode(bits.tobytes()).decode("ascii")}
 
 
 def run(seq: int, case: LoadedCase, step: int, dtype: str, put: Put = in_message) -> dict[str, Any]:
@@ -114,8 +114,7 @@ def given(op: str, name: str, value: npt.NDArray[Any], dtype: str, form: str = "
 def encode(value: npt.NDArray[Any], dtype: str, put: Put = in_message) -> Tensor:
     """Return an array as a tensor of `dtype`: its code, its shape, and where its little-endian bytes are."""
     bits = bits_of(value, dtype) if value.dtype.kind == "f" else value.astype(dtype)
-    data = bits.astype(tensors.DTYPES[CODES[dtype]], copy=False).tobytes()
-    return {"dtype": CODES[dtype], "shape": list(value.shape), **put(data)}
+    return {"dtype": CODES[dtype], "shape": list(value.shape), **put(bits.astype(tensors.DTYPES[CODES[dtype]], copy=False))}
 
 
 def decode(tensor: Mapping[str, Any], shared: SharedFile | None = None, most: int | None = None) -> Decoded:
@@ -192,16 +191,14 @@ def read(line: bytes, kind: str) -> dict[str, Any]:
     return message
 
 
-def _is_plain_reply(message: Any, known: frozenset[str] = frozenset({"seq", "second"})) -> bool:
+def _is_plain_reply(message: Any) -> bool:
     """Return whether a reply is of the usual form, and so of the schema, whose library takes long to load."""
-    if not isinstance(message, dict) or type(message.get("seq")) is not (int if "seq" in known else type(None)):
+    if not isinstance(message, dict) or type(message.get("seq")) is not int:
         return False
     status, outputs = message.get("status"), message.get("outputs", {})
-    known |= USUAL["ok" if status == "ok" else "other"]
     return (
-        known >= message.keys() and status in STATUSES and isinstance(message.get("message", ""), str)
-        and isinstance(outputs, dict) and all(map(_is_plain_tensor, outputs.values())) and all(map(NAME.fullmatch, outputs))
-        and ("second" not in message or (status == "ok" and _is_plain_reply(message["second"], frozenset())))
+        USUAL["ok" if status == "ok" else "other"] >= message.keys() and status in STATUSES
+        and isinstance(message.get("message", ""), str) and isinstance(outputs, dict) and all(map(_is_plain_tensor, outputs.values())) and all(map(NAME.fullmatch, outputs))
         and all(_are_words(message[name]) for name in ("changed", "overwrote") if name in message)
         and (status != "ok" or "outputs" in message)
     )  # fmt: skip

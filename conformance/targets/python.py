@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -67,6 +67,7 @@ class PythonTarget(CalledTarget):
     device: Any = None
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
     kept: invocation.Kept = field(default_factory=invocation.Kept)
+    lent: Mapping[str, Any] = field(default_factory=dict)  # arrays of the next call, in memory that the judge reads
     given_up: int = field(default_factory=compiler_limits_reached)  # by torch.compile, before it is asked
     unstated: str = ""  # the array library that it imports, where it names none
     kind = "python"
@@ -113,20 +114,20 @@ class PythonTarget(CalledTarget):
         return takes_dtype(op) and invocation.takes_keyword(self.function(op), "dtype")
 
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
-        """Call it in this process, with the same arrays each time; whatever it raises is in the reply."""
+        """Call it in this process, with new arrays; whatever it raises is in the reply."""
         reply = _caught(lambda: self._reply(case, step, dtype, calls))
         foreign = self.unstated and reply.status == "error" and re.search("numpy|ndarray|tensor", reply.message, re.IGNORECASE)
         return Reply("error", UNSTATED.format(self.unstated)) if foreign else reply
 
     def _reply(self, case: LoadedCase, step: int, dtype: str, calls: int) -> Reply:
-        if step == 0:
+        if step == 0 and calls == 1:
             self._reset()
         asked = invocation.call_of(self, case, case.calls[step], dtype)
         results = asked.collected()
         changed, overwrote = asked.changed(), self.kept.overwritten()
-        asked.keep(self.kept, results)
-        second = _caught(lambda: Reply("ok", "", asked.again().collected())) if calls > 1 and not changed else None
-        return Reply("ok", "", results, changed, overwrote, second)
+        if calls == 1:
+            asked.keep(self.kept, results)
+        return Reply("ok", "", results, changed, overwrote)
 
     def _reset(self) -> None:
         """Call `reset` where an implementation that keeps state on purpose offers it; a sequence is one case."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -68,6 +68,9 @@ class PythonSession(Session):
             msg = "what it states of itself has no words"
             raise protocol.ProtocolError(msg)
         return stated
+
+    def _keep_file(self, stated: Mapping[str, Any]) -> None:
+        """Keep the file: the process uses no other place."""
 
     def _launched(self, *, copied: bool = False) -> Child:
         """Start the process, with a new file."""

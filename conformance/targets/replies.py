@@ -30,28 +30,25 @@ class Reply:
     outputs: Mapping[str, invocation.Result] = field(default_factory=dict)
     changed: tuple[str, ...] = ()  # inputs
     overwrote: tuple[str, ...] = ()  # results of earlier calls of the case
-    second: Reply | None = None  # to the same call, if it was made once more
 
 
 class CalledTarget(Target):
-    """An implementation that computes when it is asked. It is called twice, and judged by its replies."""
+    """An implementation that computes when it is asked. It is asked every call twice, and judged by its replies."""
 
     @abstractmethod
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
-        """Return the reply to a call of a case, made so many times where it can repeat one; `Stopped` if there is none."""
+        """Return the reply to a call of a case, which is made for this many times with it; `Stopped` if there is none."""
 
     def repeats(self) -> bool:
-        """Return whether it calls twice itself, and says which earlier results of a case a call overwrote."""
+        """Return whether it keeps the results of a case, and says which of them a later call overwrote."""
         return True
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what it gives twice, and does not overwrite in a call with other numbers."""
         step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
         self.expect_gradients(case)
-        reply = self.reply(case, step, dtype, calls=2)
-        first = self._outputs(case, step, dtype, reply)
-        second = reply.second or self.reply(case, step, dtype)
-        invocation.expect_same(first, self._outputs(case, step, dtype, second))
+        first, second = (self._outputs(case, step, dtype, self.reply(case, step, dtype, calls)) for calls in (1, 2))
+        invocation.expect_same(first, second)
         if case.tier in OVERWRITING and not call.cotangents and self.repeats():
             later = replace(case, calls=(*case.calls, _with_other_numbers(case.op, call)))
             _expect_kept(self.reply(later, len(case.calls), dtype))

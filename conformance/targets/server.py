@@ -15,15 +15,16 @@ from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
 from ..accuracy import OF_DTYPE
-from ..calls import from_json, returns_reals
+from ..calls import from_json, given_dtype, returns_reals
 from ..errors import Failure, PosrefError
 from ..model import Call, LoadedCase
 from . import invocation, protocol
-from .invocation import Result, same_bits
+from .program_process import OFFERED
 from .python import PythonTarget, compiler_remarks, load_python
 from .replies import Reply
-from .shared_file import SharedFile
+from .shared_file import ALIGNED, SharedFile
 
+NONE = np.zeros(())  # in place of the numbers of an array that is made already
 LONG = str(np.dtype(np.longdouble))  # the name of a dtype takes long to make
 
 
@@ -45,7 +46,8 @@ def serve(
     warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
     own = os.getpid()
     requests, replies = _channel()
-    file = None if shared is None else SharedFile(shared)
+    place = os.environ.pop(OFFERED, None) if shared is None else shared  # what the target starts has its own
+    file = None if place is None else SharedFile.offered(place)
     server: Server | None = None
     try:
         for line in requests:
@@ -61,7 +63,7 @@ def serve(
                 sys.path[:] = sys.path if path is None else path
                 try:
                     server = Server(load_python(target, backend=backend, dtype=dtype, device=device), file)
-                    reply = {"protocol": protocol.VERSION, **server.target.stated()}
+                    reply = {"protocol": protocol.VERSION, **server.stated()}
                 except (PosrefError, BackendMissing, ValueError) as error:
                     server, reply = None, {"protocol": protocol.VERSION, "error": invocation.text_of(error)}
                 except BaseException as error:
@@ -94,52 +96,71 @@ class Server:
         self.target, self.shared = target, shared
         self._remarks: tuple[str, ...] = ()
 
+    def stated(self) -> dict[str, Any]:
+        """Return what the target states of itself; who lends it memory must know what it overwrites."""
+        shared = {} if self.shared is None else {"tensors": "memory", "in_place": list(self.target.in_place)}
+        return self.target.stated() | shared
+
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a request to run."""
+        given = (t for key in ("inputs", "cotangents") for t in request.get(key, {}).values())
+        end = max((sum(tensor["block"]) for tensor in given if "block" in tensor), default=0)
         try:
-            reply = self._reply(request)
+            reply = self._reply(request, end)
         except BaseException as error:  # also KeyboardInterrupt: whatever an implementation raises is its verdict
             reply = Reply("error", invocation.in_one_line(error))
         told = {"seq": request["seq"], **self._told(request["op"], reply)}
+        if self.shared is not None:
+            self.target.lent = {}
+            self.shared.give_back(end)
         remarks, self._remarks = self._remarks, compiler_remarks(self.target.given_up)
         return told if remarks == self._remarks else told | {"notes": self._remarks}
 
-    def _reply(self, request: Mapping[str, Any]) -> Reply:
+    def _reply(self, request: Mapping[str, Any], end: int) -> Reply:
         """Return what one call gives."""
         op, dtype, step = request["op"], request["dtype"], request["step"]
         if op not in REGISTRY or dtype not in self.target.backend.dtypes:
             return Reply("unsupported", f"no {op} in {dtype}")
+        form = next(iter(request.get("forms", ())), "")
+        self.target.lent = {} if form == "broadcast-view" else self._lent(request["inputs"], op, dtype, form, end)
         inputs, cotangents = (
-            {name: protocol.decode(tensor, self.shared)[0] for name, tensor in request.get(key, {}).items()}
-            for key in ("inputs", "cotangents")
+            {n: NONE if n in self.target.lent else protocol.decode(tensor, self.shared)[0] for n, tensor in given.items()}
+            for given in (request["inputs"], request.get("cotangents", {}))
         )
         if self.shared is not None:
-            self.shared.begin()
+            self.shared.begin(-(-end // ALIGNED) * ALIGNED)
         params = {name: from_json(v) for name, v in request["params"].items() if name not in request.get("defaults", ())}
         wanted = dict.fromkeys(request["outputs"], np.zeros(())) if cotangents else {}  # names alone: values are not sent
         calls = (*(Call({}, {}),) * step, Call(params, inputs, wanted, cotangents=cotangents))  # others were asked before
-        form = next(iter(request.get("forms", ())), "")
         case = LoadedCase(request["case"], op, "value", "core", "", (dtype,), calls, form)
         return self.target.reply(case, step, dtype, request.get("calls", 1))
 
-    def _told(
-        self, op: str, reply: Reply, before: Mapping[str, tuple[Result, protocol.Tensor]] | None = None
-    ) -> dict[str, Any]:
-        """Return a reply as the protocol has it; a result with the bits of the one `before` is the same tensor."""
+    def _lent(self, inputs: Mapping[str, protocol.Tensor], op: str, dtype: str, form: str, end: int) -> dict[str, Any]:
+        """Return arrays in the memory of the shared file by name, where the library has them and they need no conversion."""
+        library, device = self.target.backend, str(self.target.device or "cpu")
+        memory = self.shared.borrow(end) if self.shared is not None and hasattr(library, "placed") and device == "cpu" else None
+        if memory is None:
+            return {}
+        lent = {}
+        for name, tensor in inputs.items():
+            found = protocol.DTYPES[tensor["dtype"]]
+            fits = found == given_dtype(op, name, dtype, form) if found in OF_DTYPE else found in ("int64", "bool")
+            if fits and "block" in tensor and protocol.size_of(tensor):
+                start, size = tensor["block"]
+                shape, steps, at = protocol.shape_of(tensor), tensor.get("strides"), tensor["at"] - start
+                lent[name] = library.placed(memory[start : start + size], found, shape, steps, at)
+        return lent
+
+    def _told(self, op: str, reply: Reply) -> dict[str, Any]:
+        """Return a reply as the protocol has it."""
         said = {"message": reply.message} if reply.message else {}
         if reply.status != "ok":
             return {"status": reply.status, **said}
         try:
-            outputs = {}
-            for name, result in reply.outputs.items():
-                first, tensor = (before or {}).get(name, (None, {}))
-                same = first is not None and first[1] == result[1] and same_bits(first[0], result[0])
-                outputs[name] = tensor if same else self._tensor(op, name, *result)
+            outputs = {name: self._tensor(op, name, *result) for name, result in reply.outputs.items()}
         except Failure as failure:
             return {"status": "ok", "outputs": {}, "message": str(failure)}
         told = {"status": "ok", "outputs": outputs, "changed": reply.changed, "overwrote": reply.overwrote, **said}
-        if reply.second is not None:
-            told["second"] = self._told(op, reply.second, {n: (reply.outputs[n], tensor) for n, tensor in outputs.items()})
         return {name: value for name, value in told.items() if value or name == "outputs"}
 
     def _tensor(self, op: str, name: str, host: Any, dtype: str | None) -> protocol.Tensor:

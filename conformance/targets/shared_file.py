@@ -1,15 +1,26 @@
-"""A file that two processes have open, in which each in turn puts the bytes of tensors."""
+"""A file that two processes have open: the judge lends inputs in it, and the other process puts results behind them."""
 
 from __future__ import annotations
 
 import base64
+import ctypes
+import mmap
 import os
+import sys
 import tempfile
+import weakref
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.backends import numpy as layouts
 
 from ..suite.safe_files import PrivateFile
 
-ALIGNED = 16
+ALIGNED = 64
+SHARED, ANONYMOUS, WRITABLE, MOVED = 0x01, 0x22, 0x03, 0x03  # flags of mmap and mremap on Linux
 LARGE = 1 << 24  # bytes after which memory is given back
 POSITIONED = hasattr(os, "pread")  # not on Windows
 
@@ -26,6 +37,8 @@ class SharedFile:
         self._file = open(place, "r+b", buffering=0)  # noqa: SIM115
         self._end = 0  # of what was put last
         self._most = 0  # bytes that were put or got since the file was given back
+        self._lent: dict[int, npt.NDArray[Any]] = {}  # the values of inputs, in a copy of their block, by where that begins
+        self._block: ctypes.Array[ctypes.c_char] | None = None  # the memory of the inputs, in the process that computes
 
     @classmethod
     def new(cls, *, inherited: bool) -> SharedFile:
@@ -38,16 +51,25 @@ class SharedFile:
         with tempfile.TemporaryFile() as file:
             return cls(os.dup(file.fileno()))
 
-    def begin(self) -> None:
-        """Let the next bytes be put at the beginning: what lies there is needed no more."""
-        self._end = 0
-        if self._most > LARGE:
+    @classmethod
+    def offered(cls, place: int | str) -> SharedFile | None:
+        """Return the file at a place, a descriptor or its number in words, or a path; None where there is no such file."""
+        try:
+            return cls(int(place) if isinstance(place, int) or place.isdecimal() else place)
+        except OSError:  # a shell between the two processes has closed it
+            return None
+
+    def begin(self, at: int = 0) -> None:
+        """Let the next bytes be put at a place: what lies from there on is needed no more."""
+        self._end = at
+        self._lent.clear()
+        if not at and self._most > LARGE:
             self._file.truncate(0)
             self._most = 0
 
-    def put(self, data: bytes) -> dict[str, Any]:
-        """Write bytes behind the last ones, and return their place as a tensor says it; the bytes where they find none."""
-        at = self._end
+    def put(self, array: npt.NDArray[Any]) -> dict[str, Any]:
+        """Write an array behind the last one, and return its place as a tensor says it; its bytes where they find none."""
+        data, at = array.tobytes(), self._end
         try:
             self._write(data, at)
         except OSError:  # a limit on the size of files holds for this one too
@@ -55,6 +77,60 @@ class SharedFile:
         self._end += -(-len(data) // ALIGNED) * ALIGNED
         self._most = max(self._most, self._end)
         return {"at": at}
+
+    # ---- the judge ----------------------------------------------------------------------------------------------------------
+    def lend(self, array: npt.NDArray[Any], form: str) -> dict[str, Any]:
+        """Put an input amid memory that is none of its own, and return its place, and the block that is lent with it."""
+        values = layouts.strided(array) if form == "non-contiguous" and array.ndim else layouts.guarded(array)
+        owner = _owner(values)
+        place = self.put(owner)
+        if "at" not in place:
+            return self.put(array)
+        self._lent[place["at"]] = values
+        inside = _offset(values)
+        strides = {} if values.flags.c_contiguous else {"strides": values.strides}
+        return {"at": place["at"] + inside, "block": [place["at"], owner.nbytes], **strides}
+
+    def is_changed(self, tensor: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Return whether an input that was lent has other bits now, and whether the memory around it has."""
+        start, size = tensor.get("block", (0, 0))
+        if not size:
+            return False, False
+        before, now = self._lent[start], self.get(start, size)
+        block = _owner(before).tobytes()
+        if now == block:
+            return False, False
+        if len(now) != size:
+            return True, True
+        around = bytearray(now)
+        after = np.ndarray(before.shape, before.dtype, around, _offset(before), before.strides)
+        inside = after.tobytes() != before.tobytes()
+        after[...] = before
+        return inside, around != block
+
+    # ---- the process that computes ------------------------------------------------------------------------------------------
+    def borrow(self, size: int) -> memoryview | None:
+        """Return the memory of the first bytes of the file, which the judge reads after the call; None where that cannot be."""
+        if MEMORY is None or not size:
+            return None
+        length = max(mmap.PAGESIZE, 1 << (size - 1).bit_length())  # of few different types
+        address = MEMORY.mmap(None, length, WRITABLE, SHARED, self._file.fileno(), 0)
+        if address in (None, ctypes.c_void_p(-1).value):
+            return None
+        self._block = (ctypes.c_char * length).from_address(address)
+        weakref.finalize(self._block, MEMORY.munmap, address, length).atexit = False
+        return memoryview(self._block).cast("B")[:size]
+
+    def give_back(self, size: int) -> None:
+        """Let go of the memory. What an implementation keeps of it stays as it is, in memory of its own."""
+        if self._block is None:
+            return
+        address, length, kept = ctypes.addressof(self._block), len(self._block), weakref.ref(self._block)
+        self._block = None
+        if kept() is not None:
+            copy = MEMORY.mmap(None, length, WRITABLE, ANONYMOUS, -1, 0)  # one of the file would go where the file is cut
+            ctypes.memmove(copy, address, size)
+            MEMORY.mremap(copy, length, length, MOVED, address)
 
     def get(self, at: int, size: int) -> bytes:
         """Return at most `size` bytes from a place on."""
@@ -80,3 +156,31 @@ class SharedFile:
         self._file.close()
         if self._private is not None:
             self._private.remove()
+
+
+def _owner(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array whose memory a view has."""
+    assert values.base is not None
+    return values.base
+
+
+def _offset(values: npt.NDArray[Any]) -> int:
+    """Return where an array begins in the memory of its owner."""
+    place: int = values.__array_interface__["data"][0] - _owner(values).__array_interface__["data"][0]
+    return place
+
+
+def _memory() -> Any:
+    """Return the C library with the types of its functions; None where memory is not mapped so."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *3 * (ctypes.c_int,), ctypes.c_long)
+    library.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    library.mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+    library.mremap.restype = ctypes.c_void_p
+    return library
+
+
+MEMORY = _memory()
