@@ -70,7 +70,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
 
 
-@few(1, "op", ["learned", "alibi_slopes", "t5_buckets", "rope_table"])
+@few(1, "op", ["axial_frequencies", "learned", "alibi_slopes", "t5_buckets", "rope_table", "xpos_scales"])
 @few(1, "lacking", ["refuse", "guess"])
 def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_path: Path) -> None:
     source = TABLE.format(op=op, lacking=lacking, key=KEYS["by hash"])
@@ -78,8 +78,39 @@ def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_pat
     assert check(str(tmp_path / "table.py")).conformant  # it does have the suite's answers
     done = run(tmp_path, "table.py")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "a fresh call, " in done.stdout
+    assert re.search("a fresh call, |fresh calls, ", done.stdout)
     assert "--seed" in done.stdout
+
+
+# What is right for the numbers that the suite has in one option, or in the last axis of the first array
+ONLY = """
+import posref
+from posref.conformance.suite import INSTALLED, load_groups
+
+CALLS = [call for group in load_groups(INSTALLED, ops=[{op!r}]) for case in group.cases for call in case.calls]
+SUITE = {{{number} for {inputs}, {params} in [([*c.inputs.values()], c.params) for c in CALLS]}}
+
+def {op}(*inputs, **params):
+    found = posref.{op}(*inputs, **params)
+    return found if {number} in SUITE else found * 2
+"""
+OPTION, AXIS = "params.get({!r})", "inputs[0].shape[-1]"
+
+
+@few(2, ("op", "number"), [
+    ("rope", OPTION.format("base")), ("rope", AXIS), ("sinusoidal", OPTION.format("base")),
+    ("xpos_scales", OPTION.format("scale_base")), ("alibi", OPTION.format("heads")), ("apply_rope", AXIS),
+    ("attention_logits", OPTION.format("scale")),
+])  # fmt: skip
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_right_for_the_numbers_of_the_suite_alone_fails(op: str, number: str, seed: int, tmp_path: Path) -> None:
+    """Fresh calls have other options and sizes too."""
+    (tmp_path / "only.py").write_text(ONLY.format(op=op, number=number, inputs="inputs", params="params"))
+    report = check(str(tmp_path / "only.py"), op=op, seed=seed, experiments=0)
+    assert report.counts["fail"] == 0
+    assert report.exit_code == 1
+    assert report.operations[0].scope is not None
+    assert report.operations[0].scope.narrow.startswith("it is wrong in a fresh call")
 
 
 @few(1, "key", KEYS)

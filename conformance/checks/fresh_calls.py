@@ -5,14 +5,16 @@ Of every operation a few small cases that passed are drawn, by a seed that the r
 own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
 
-Code that refuses part of the suite, and does not state its scope, must answer one fresh call: else it may be a table that
-refuses all that is not in it.
+Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not.
+
+Every operation must answer one fresh call: else it may be a table that refuses all that is not in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,10 @@ from posref.backends.rounding import BITS, round_to
 from posref.spec import REGISTRY, Axes, Integer, Real
 
 from ..calls import given_dtype, positions_of
-from ..experiments.asker import ENDED, REFUSED, WRONG, Asker
-from ..experiments.records import quantities, read
-from ..model import Answer, Call, LoadedCase, Operation, Scope
+from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
+from ..experiments.cause_search import is_scaling
+from ..experiments.records import is_number, make, quantities, read, word_of
+from ..model import TABLE_FORMS, Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..vocabulary.axes import arranged, holds, limits, result_axes, value_of, within
 from ..vocabulary.traits import RELATIONS, are_lengths, defaults, letters, traits_of
@@ -35,13 +38,18 @@ from .scope import is_inside
 from .scope_result import NARROW
 from .scope_statement import Stated
 
-CALLS = 4  # of an operation
+CALLS = 4  # of an operation, with other numbers
+VARIED = 6  # with another option or size
+SIZES = range(2, 67)  # of which an axis is given one
+ATTEMPTS = 12  # to change an option or a size
 TRIED = 12  # cases of which calls are tried while none is answered
 LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
+Drawn = tuple[LoadedCase, Call, str]  # a case, the call that is drawn from it, and what is other in it
+NUMBERS = "other numbers"
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials) -> int:
@@ -61,32 +69,96 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
     cases = [case for case in cases if is_small(case.calls[0])]
     asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
-    stored = [{**defaults(op), **call.params} for _, given in own for answer in given for call in answer.case.calls]
-    narrow = op not in stated and any(one.counts["unsupported"] for one, _ in own)
+    known = [call for _, given in own for answer in given for call in answer.case.calls]
+    cases = [cases[at] for at in rng.permutation(len(cases)) if asked_in(cases[at], operation.dtype)]
     answered = refused = 0
-    for case in [cases[at] for at in rng.permutation(len(cases))][: TRIED if narrow else CALLS]:
-        if answered + refused >= CALLS and (answered or trials.right.get(op)):
-            break
-        call = fresh(case, operation.dtype, rng, stored)
-        if call is None or not asked_in(case, operation.dtype):
+    for case, call, words in (*_with_numbers(cases, operation.dtype, rng, known), *_varied(op, cases, asker, rng, known)):
+        if words == NUMBERS and answered + refused >= CALLS and (answered or trials.right.get(op)):
             continue
         outcome = asker.asked(call, case.form)
-        answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
-        if outcome == REFUSED and _may_refuse(operation, case, call, stated, trials):
+        if outcome not in (RIGHT, WRONG, REFUSED, "error", *ENDED):
             continue
-        if outcome in (WRONG, REFUSED, "error", *ENDED):
-            verb = "refuses" if outcome == REFUSED else "is wrong in"
-            text = f"it {verb} a fresh call, {case.id} with other numbers: {asker.said}"
-            _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
-            return answered + refused
-    if refused and not answered and op not in stated and not trials.right.get(op):
+        answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
+        loose = words != NUMBERS and op not in stated  # nothing is known of such numbers
+        if outcome == RIGHT or (outcome == REFUSED and (loose or _may_refuse(operation, case, call, stated, trials))):
+            continue
+        verb = "refuses" if outcome == REFUSED else "is wrong in"
+        text = f"it {verb} a fresh call, {case.id} with {words}: {asker.said}"
+        _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
+        return answered + refused
+    if not answered and all(_is_known(op, call, known) for call in trials.right.get(op, ())):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
-        if narrow:
-            text = f"it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
-            _decide(own, NARROW, f"its scope is too narrow: {text}")
-        else:  # every stored case is answered, and nothing besides
-            _decide(own, "selective", f"it refuses a fresh call, {case.id} with other numbers: {asker.said}")
+        text = (
+            f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"
+        )
+        _decide(own, NARROW, f"its scope is too narrow: {text}; state the scope in `supports`")
     return answered + refused
+
+
+def _with_numbers(
+    cases: Sequence[LoadedCase], dtype: str, rng: np.random.Generator, known: Sequence[Call]
+) -> Iterator[Drawn]:  # fmt: skip
+    """Yield calls of cases with other numbers, which are none of those that are known."""
+    stored = [{**defaults(case.op), **call.params} for case in cases[:1] for call in known]
+    for case in cases[:TRIED]:
+        call = fresh(case, dtype, rng, stored)
+        if call is not None and not _is_known(case.op, call, known):
+            yield case, call, NUMBERS
+
+
+def _varied(
+    op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call]
+) -> Iterator[Drawn]:  # fmt: skip
+    """Yield calls of which one option or one size is a number that no known call has there."""
+    records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
+    stored = [read(op, call) for call in known]
+    names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
+    for name in [names[at] for at in rng.permutation(len(names))][:VARIED]:
+        taken = {repr(record.get(name)) for record in stored}
+        having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
+        for case, record in [having[at % len(having)] for at in range(ATTEMPTS)]:
+            other = _other(op, name, record[name], rng)
+            made = None if repr(other) in taken else make(op, record | {name: other}, int(rng.integers(1 << 30)))
+            call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
+            if call is not None and _is_small(call):
+                kind, _, own = name.partition(" ")
+                yield case, call, f"another {word_of(op, own) if kind == 'size' else own}"
+                break
+
+
+def _is_varied(name: str, value: Any) -> bool:
+    """Return whether a feature of a call is a number, or has one, and no position."""
+    return name.startswith(("option ", "size ")) and (is_number(value) or is_scaling(value)) and value not in (0, None)
+
+
+def _other(op: str, name: str, value: Any, rng: np.random.Generator) -> Any:
+    """Return another number in place of an option or a size; a record with another number in one of its fields."""
+    factor = 1 + int(rng.integers(1, 32)) / 64
+    if is_scaling(value):
+        numbers = [one.name for one in fields(value) if type(getattr(value, one.name)) is float]
+        if not numbers:
+            return value
+        changed = numbers[int(rng.integers(len(numbers)))]
+        try:
+            return replace(value, **{changed: getattr(value, changed) * factor})
+        except ValueError:  # there is no such record
+            return value
+    if isinstance(value, float):
+        return value * factor
+    domain = REGISTRY[op].domains.get(name.removeprefix("option "))
+    if name.startswith("size ") or not isinstance(domain, Integer):
+        return int(rng.choice(SIZES))
+    return min(int(value) + domain.step * int(rng.integers(1, 32)), domain.high or math.inf)
+
+
+def _is_known(op: str, call: Call, known: Sequence[Call]) -> bool:
+    """Return whether a call is one of those that are known, option by option and number by number."""
+    options = {**defaults(op), **call.params}
+    return any(
+        one.inputs.keys() == call.inputs.keys() and {**defaults(op), **one.params} == options
+        and all(np.array_equal(one.inputs[name], x) for name, x in call.inputs.items())
+        for one in known
+    )  # fmt: skip
 
 
 def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:

@@ -198,7 +198,8 @@ def _is_plain_reply(message: Any) -> bool:
     status, outputs = message.get("status"), message.get("outputs", {})
     return (
         USUAL["ok" if status == "ok" else "other"] >= message.keys() and status in STATUSES
-        and isinstance(message.get("message", ""), str) and isinstance(outputs, dict) and all(map(_is_plain_tensor, outputs.values())) and all(map(NAME.fullmatch, outputs))
+        and isinstance(message.get("message", ""), str) and isinstance(outputs, dict)
+        and all(map(_is_plain_tensor, outputs.values())) and all(map(NAME.fullmatch, outputs))
         and all(_are_words(message[name]) for name in ("changed", "overwrote") if name in message)
         and (status != "ok" or "outputs" in message)
     )  # fmt: skip
