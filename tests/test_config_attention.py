@@ -58,3 +58,30 @@ def test_softcaps_are_those_that_the_code_applies() -> None:
     assert both["encoder softcap"] == both["decoder softcap"] == [("attention", {"softcap": 50.0})]
     for name in ("gemma3_text", "t5gemma2_decoder"):
         assert "text softcap" not in from_config({"model_type": name, "attn_logit_softcapping": 50.0})
+
+
+@pytest.mark.parametrize(
+    ("file", "component", "sides"),
+    [
+        ({"model_type": "bert"}, "text", "both"),
+        ({"model_type": "bert", "is_decoder": True}, "text", "causal"),
+        ({"model_type": "gpt2"}, "text", "causal"),
+        ({"model_type": "opt", "is_causal": False}, "text", "both"),
+        ({"model_type": "t5"}, "encoder", "both"),
+        ({"model_type": "t5"}, "decoder", "causal"),
+        ({"model_type": "siglip_vision_model"}, "vision", "both"),
+        ({"model_type": "jamba"}, "text attention", "causal"),  # it has no positions
+        ({"model_type": "zamba"}, "text scale", "causal"),
+    ],
+)
+def test_attention_is_causal_or_of_both_sides(file: dict[str, Any], component: str, sides: str) -> None:
+    (entry, *_) = from_config(file)[component]
+    assert entry is not None
+    assert entry.conventions["sides"] == sides
+
+
+def test_models_without_attention_have_no_sides() -> None:
+    for name in ("mamba", "rwkv", "fnet"):
+        assert not any(
+            entry and "sides" in entry.conventions for found in from_config({"model_type": name}).values() for entry in found
+        )

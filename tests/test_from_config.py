@@ -47,11 +47,11 @@ def test_the_table_is_sound() -> None:
     """Rows name operations and their options, or no options; parts and likenesses are in the table; sources are lines."""
     table = model_table()
     for model, known in table.items():
-        assert set(known) <= {"rows", "parts", "without", "defaults", "like", "rope", "layers"}, model
+        assert set(known) <= {"rows", "parts", "without", "defaults", "like", "rope", "layers", "sides"}, model
         assert known.get("like", model) in table
         for part in known.get("parts", {}).values():
             rule = part if isinstance(part, dict) else {"type": part}
-            assert set(rule) <= {"type", "silent", "optional", "means", "also", "flat", "filled"}, model
+            assert set(rule) <= {"type", "silent", "optional", "means", "also", "flat", "filled", "sets"}, model
             assert {rule.get("type", rule.get("silent"))} | set(rule.get("means", {}).values()) <= set(table), model
         for row in known.get("rows", ()):
             assert row.get("read", "axial") in READERS, model

@@ -44,6 +44,7 @@ def model_type(name: Any) -> Mapping[str, Any]:
       values of keys for which the row holds; ``needs``, keys that must be there; ``on``, the layers that have it, a word of
       `posref.models.layers`; ``keys``, others that are read; ``conventions``, as in `Entry`; ``source``, a file and line of
       transformers/models.
+    - ``sides`` says which keys a query sees: see `posref.models.sides`.
     - ``parts`` has the keys of nested configurations: see `posref.models.parts`. ``without`` has the components of these parts
       that the model leaves out; ``defaults``, values of missing keys besides those in tables/class_defaults.json.
 

@@ -15,8 +15,18 @@ from posref.models.config import read_mrope, read_rope
 from posref.models.fields import even, integer, number, refuse
 from posref.models.layers import COUNT, layers_on
 from posref.models.options import options_of, value_of
-from posref.models.reaches import boxes, halves, moonshine, window_around, window_of_two_sides
-from posref.models.readers import HEADS, MOST, Config, Row, axial_of, head_size
+from posref.models.reaches import (
+    MOST,
+    boxes,
+    halves,
+    moonshine,
+    of_cells,
+    of_muse,
+    window_around,
+    window_of_gemma3n,
+    window_of_two_sides,
+)
+from posref.models.readers import HEADS, HIDDEN, Config, Row, axial_of, head_size
 from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 
 
@@ -135,6 +145,27 @@ def gpt2_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]
     return [] if scaled else [Entry("attention", {"scale": scale})]
 
 
+def zamba_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the scale of Zamba, (D/2)^-1/2: its queries are of the hidden state and the embedding (zamba, 137)."""
+    usual = 2 * integer(HIDDEN, config, defaults) // integer(HEADS, config, defaults)
+    return [
+        Entry(
+            "attention",
+            {"scale": (integer(("attention_head_dim",), config, defaults, {"attention_head_dim": usual}) / 2) ** -0.5},
+        )
+    ]
+
+
+def cvt_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the scale of each layer of CvT: of all heads of its stage together (cvt, 152)."""
+    widths, depths = (value_of(key, config, defaults) for key in ("embed_dim", "depth"))
+    both = [widths, depths]
+    if not all(isinstance(x, list | tuple) and all(type(n) is int and 0 < n <= MOST for n in x) for x in both):
+        refuse(f"embed_dim and depth must be lists of ints of at least 1, one for each stage; got {widths!r} and {depths!r}.")
+    scales = [Entry("attention", {"scale": width**-0.5}) for width, depth in zip(*both, strict=False) for _ in range(depth)]
+    return [*scales]
+
+
 SAM = (
     *("deepseek_ocr2_sam_vision_model", "got_ocr2_vision", "pp_chart2table_vision", "pp_formulanet_vision"),
     *("sam_hq_vision_model", "sam_vision_model", "slanext_vision", "unlimited_ocr_sam_vision_model"),
@@ -154,6 +185,17 @@ ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
     **{(model, "memory attention"): memory_attention for model in ("edgetam_video", "sam2_video", "sam3_tracker_video")},
     ("efficientloftr", "vision"): efficientloftr,
     ("fun_asr_nano_encoder", "audio"): fun_asr,
+    ("cvt", "vision scale"): cvt_scale,
+    **{(model, "text scale"): zamba_scale for model in ("zamba", "zamba2")},
+    **{(model, MASK): partial(of_cells, listed="global_attn_indexes") for model in SAM},
+    ("sam3_vit_model", MASK): partial(of_cells, listed="global_attn_indexes", silent=(7, 15, 23, 31)),
+    ("vitdet", MASK): partial(of_cells, listed="window_block_indices", windowed=True),
+    **{
+        (model, MASK): partial(of_cells, listed="fullatt_block_indexes", over=("patch_size",))
+        for model in ("exaone4_5_vision", "qwen2_5_omni_vision_encoder", "qwen2_5_vl_vision")
+    },
+    **{(model, MASK): of_muse for model in ("muse_glimmer_vision", "muse_spark_vision")},
+    ("gemma3n_audio", "audio mask"): window_of_gemma3n,
     ("gemma4_audio", "audio mask"): window_of_two_sides,
     **{(model, "text"): inkling for model in ("inkling2_loop_text", "inkling2_text", "inkling_text")},
     ("led", "encoder mask"): halves,

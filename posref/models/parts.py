@@ -8,6 +8,7 @@ ignored there. Or they have a dict, with
 - ``optional``: true if a part that is null or absent is none. All others then have the defaults of their class;
 - ``means``: other names for a type; ``also``: another key for the same part;
 - ``flat``: true if the keys of the part may stand beside those of the parent;
+- ``sets``: keys that the parent sets in the part;
 - ``filled``: true if a part has the parent's defaults for missing keys, not those of its class.
 
 tables/class_defaults.json has, by type, what the configuration class gives missing keys; under ``names`` other names of keys;
@@ -52,6 +53,7 @@ def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[
         refuse(f"{where}[{key!r}] must have model_type, since it may be of any type; got none.{usual}")
     if rule.get("filled"):
         given = {**_parents(model, key), **given}
+    given = {**given, **rule.get("sets", {})}
     if "type" in rule:
         return {**given, "model_type": rule["type"]}
     named = rule["silent"] if given.get("model_type") is None else given["model_type"]

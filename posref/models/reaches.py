@@ -14,6 +14,7 @@ from posref.models.options import value_of
 Config = Mapping[str, Any]
 KINDS = ("1d", "horizontal", "vertical")
 BUCKETS = 32
+MOST = 10_000  # layers of a model, since each is read
 
 
 def boxes(config: Config, row: Config, defaults: Config, *, kind: str) -> list[Entry | None]:
@@ -62,6 +63,15 @@ def window_of_two_sides(config: Config, row: Config, defaults: Config) -> list[E
     return [_reach(left - 1, right)]
 
 
+def window_of_gemma3n(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
+    """Return the window of Gemma 3n's audio: ``left`` keys with the query's own, and ``right`` ahead (gemma3n, 358)."""
+    left, right = (value_of(f"conf_attention_context_{side}", config, defaults) for side in ("left", "right"))
+    if not _is_pair((left, right)) or left < 1:
+        names = "conf_attention_context_left and conf_attention_context_right"
+        refuse(f"{names} must be ints of at least 1 and 0; got {left!r} and {right!r}.")
+    return [_reach(left, right + 1)]
+
+
 def window_around(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return the window of T5Gemma 2's encoder: a half on each side, the query's own key in the left one (t5gemma2, 717)."""
     window = integer(("sliding_window",), config, defaults)
@@ -92,6 +102,50 @@ def halves(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     if not all(_is_whole(size) and size >= 2 and size % 2 == 0 for size in listed):
         refuse(f"attention_window must be an even int of at least 2, or a list of them; got {given!r}.")
     return [Entry("sliding_window", {"window": size // 2, "counting": "without_query", "sides": "both"}) for size in listed]
+
+
+def of_cells(
+    config: Config, row: Config, defaults: Config, *, listed: str, windowed: bool = False, over: tuple[str, ...] = (),
+    silent: tuple[int, ...] = (),
+) -> list[Entry | None]:  # fmt: skip
+    """
+    Return windows of a grid of patches, by layer: those that a key of the file lists have none, or alone have one.
+
+    ``window_size`` is in patches, or in pixels, `over` the size of a patch.
+    """
+    size, count = value_of("window_size", config, defaults), integer(("num_hidden_layers", "depth"), config, defaults)
+    if count > MOST:
+        refuse(f"num_hidden_layers or depth must be at most {MOST}; got {count}.")
+    if size in (0, None):
+        return []
+    window = integer(("window_size",), config, defaults)
+    for key in over:
+        window //= integer((key,), config, defaults)
+    numbers = value_of(listed, config, defaults)
+    numbers = silent if numbers is None else numbers
+    if not isinstance(numbers, list | tuple) or not all(_is_whole(number) for number in numbers):
+        refuse(f"{listed} must be a list of numbers of layers; got {numbers!r}.")
+    found = _windows(window, [(layer in numbers) is windowed for layer in range(count)])
+    return found if any(found) else []
+
+
+def of_muse(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
+    """Return the windows of Muse's images, as large as its table, in layers that are not full (muse_spark, 950)."""
+    window, count = (integer((key,), config, defaults) for key in ("pos_emb_height", "num_hidden_layers"))
+    types = value_of("layer_types", config, defaults)
+    if types is None:
+        types = ["window_attention" if layer % 4 != 3 and layer != count - 1 else "full" for layer in range(min(count, MOST))]
+    if not isinstance(types, list | tuple) or len(types) < min(count, MOST):
+        refuse(f"layer_types must be a list of {count} words, one for each layer; got {types!r}.")
+    return _windows(window, [kind == "window_attention" for kind in types[:count]])
+
+
+def _windows(window: int, has: list[bool]) -> list[Entry | None]:
+    if window < 1:
+        refuse(f"a window must have a patch; got {window}.")
+    axes = "rows of patches, and in a second call columns: a query sees keys that both masks allow"
+    entry = Entry("chunked_window", {"chunk_size": window, "sides": "both"}, {"positions": axes})
+    return [entry if own else None for own in has]
 
 
 def _is_pair(value: Any) -> bool:

@@ -9,12 +9,12 @@ from posref.models.fields import ConfigError, even, first, integer, number, refu
 from posref.models.layers import COUNT, kinds_of_layers
 from posref.models.model_types import ROTARY, model_type
 from posref.models.options import options_of
+from posref.models.reaches import MOST
 from posref.models.rope_scaling import softmax_factor_of
 
 Config = Mapping[str, Any]
 Row = Mapping[str, Any]
 Reader = Callable[[Config, Row, Config], list[Entry | None]]
-MOST = 10_000  # layers of a model, since each is read
 HIDDEN = ("embed_dim", "hidden_size", "d_model")
 HEADS = ("num_heads", "num_attention_heads")
 

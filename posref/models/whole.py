@@ -12,6 +12,7 @@ from posref.models.odd_rows import odd
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
 from posref.models.readers import Reader, axial, grid, latent, of_text, rotary
+from posref.models.sides import with_sides, without_positions
 from posref.models.unreviewed import parent_of
 
 DICTS = ("rope_scaling", "rope_parameters")
@@ -50,6 +51,10 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         - ``operation``, a name of `posref.spec.REGISTRY`, or the field's name of an encoding that posref does not define;
         - ``options``, the arguments of that operation that the file decides. Arrays, sizes and positions come with the
           checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
+
+        ``conventions["sides"]`` of an encoding, and of "text scale" and the like, says which keys a query sees where no "text
+        mask" does: "causal" (its own and those before it) or "both". A part with attention and without positions has it in
+        "text attention". It is missing where no pass of the model showed it.
 
         The pair has ``conventions``, a mapping from names to words: how the model makes an argument that the caller gives,
         where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``).
@@ -90,7 +95,7 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
     Examples
     --------
     >>> from_config({"model_type": "opt"})
-    {'text': [Entry(operation='learned', options={'offset': 2})]}
+    {'text': [Entry(operation='learned', options={'offset': 2}, conventions={'sides': 'causal'})]}
     >>> found = from_config({"model_type": "smollm3", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4})
     >>> [entry and entry.operation for entry in found["text"]]
     ['rope', 'rope', 'rope', None]
@@ -139,8 +144,8 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         if all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items()):
             entries = _entries(row, config, defaults)
             if entries:
-                found[row["component"]] = entries
-    return found
+                found[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
+    return found | without_positions(found, known, config, defaults)
 
 
 def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:

@@ -198,3 +198,55 @@ def test_scales_are_those_of_the_model(name: str, scaled: bool) -> None:
     assert entry is not None
     assert theirs
     assert np.allclose(sorted(theirs), (entry.options or {})["scale"], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", ["qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision"])
+def test_windows_of_an_image_are_those_of_the_code(name: str) -> None:
+    from transformers.vision_utils import get_vision_window_index
+
+    rows, columns = 20, 28
+    order, ends = get_vision_window_index(torch.tensor([[1, rows, columns]]), 2, window_size=112, patch_size=14)
+    windows = torch.zeros(rows * columns // 4, dtype=torch.long)
+    for number, (start, end) in enumerate(zip(ends[:-1] // 4, ends[1:] // 4, strict=True)):
+        windows[order[start:end]] = number
+    theirs = windows.reshape(rows // 2, columns // 2).repeat_interleave(2, 0).repeat_interleave(2, 1).flatten().numpy()
+    entries = from_config({"model_type": name})["vision mask"]
+    assert [n for n, entry in enumerate(entries) if entry is None] == [7, 15, 23, 31]
+    entry = entries[0]
+    assert entry is not None
+    places = np.divmod(np.arange(rows * columns), columns)
+    ours = np.logical_and(*(posref.chunked_window(at, at, **(entry.options or {})) for at in places))
+    assert np.array_equal(ours, theirs[:, None] == theirs)
+
+
+def test_windows_of_sam_are_those_of_its_layers() -> None:
+    from transformers.models.sam.modeling_sam import SamVisionEncoder
+
+    config = CONFIG_MAPPING["sam_vision_model"](hidden_size=32, num_attention_heads=2, num_hidden_layers=4, image_size=64)
+    entries = from_config({**config.to_dict(), "global_attn_indexes": [1, 3]})["vision mask"]
+    config.global_attn_indexes = [1, 3]
+    sizes = [layer.window_size for layer in SamVisionEncoder(config).layers]
+    assert [entry and (entry.options or {})["chunk_size"] for entry in entries] == [size or None for size in sizes]
+
+
+@pytest.mark.parametrize(("left", "right"), [(13, 0), (5, 2), (1, 0)])
+def test_the_window_of_gemma3n_is_that_of_its_buffer(left: int, right: int) -> None:
+    from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioAttention
+
+    sizes = {"conf_attention_context_left": left, "conf_attention_context_right": right}
+    config = CONFIG_MAPPING["gemma3n_audio"](hidden_size=32, conf_num_attention_heads=2, **sizes)
+    (entry,) = from_config(config.to_dict())["audio mask"]
+    assert entry is not None
+    theirs = Gemma3nAudioAttention(config).create_local_causal_valid_mask().numpy()
+    queries, keys = np.arange(theirs.shape[0]), np.arange(theirs.shape[1]) - (left - 1)
+    assert np.array_equal(theirs, posref.sliding_window(queries + right, keys, **(entry.options or {})))
+
+
+@pytest.mark.parametrize("name", ["zamba", "zamba2"])
+def test_scales_of_zamba_are_those_of_its_attention(name: str) -> None:
+    config = CONFIG_MAPPING[name](hidden_size=64, num_attention_heads=4)
+    module = import_module(f"transformers.models.{name}.modeling_{name}")
+    attention = getattr(module, f"{name.capitalize()}Attention")(config, layer_idx=0)
+    (entry,) = from_config(config.to_dict())["text scale"]
+    assert entry is not None
+    assert (entry.options or {})["scale"] == pytest.approx(attention.scaling, rel=1e-12)
