@@ -7,6 +7,7 @@ Write docs/scoreboard.md from the reports in docs/scoreboard and the findings ab
 """
 
 import fnmatch
+import hashlib
 import importlib.metadata
 import json
 import subprocess
@@ -24,8 +25,10 @@ HEAD = """\
 # Scoreboard
 
 What `posref check` finds in released libraries. `nox -s scoreboard` installs each library, in the version named here, into its
-own environment. It asks the library's own code the core cases of suite {suite}, through an adapter in
-`conformance/adapters`. Every row comes from such a report.
+own environment. It asks the library's own code the core cases of the vectors, through an adapter in `conformance/adapters`.
+Every row comes from such a report.
+
+{suites}
 
 The [accuracy classes](guides/check.md#accuracy-classes), from the tightest: **float64**; **angle64** (angles in float64, the
 rest in float32); **frequency32** (frequencies as accurate as a float32 power) and **product32** (the angle rounded to float32
@@ -76,19 +79,38 @@ def load() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return sorted(summaries, key=lambda s: (str(s["package"]).lower(), s["adapter"])), findings
 
 
-def page(summaries: Iterable[Mapping[str, Any]], findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the page. A failure that no finding covers is shown as unconfirmed."""
-    summaries, findings = list(summaries), list(findings)
-    suites = sorted({f"{s['suite']['version']} ({s['suite']['sha256'][:12]})" for s in summaries})
+def page(
+    summaries: Iterable[Mapping[str, Any]], findings: Iterable[Mapping[str, Any]], today: Mapping[str, str] | None = None
+) -> str:
+    """Return the page. A failure that no finding covers is shown as unconfirmed, and a row of another suite is marked."""
+    summaries, findings, today = list(summaries), list(findings), today or suite()
+    current = sum(is_of(s, today) for s in summaries)
+    said = f"All rows are of today's suite, {today['version']}."
+    if current < len(summaries):
+        said = f"{current} of {len(summaries)} rows are of today's suite, {today['version']}. The others, marked\n"
+        said += "**older suite**, were asked other cases, so their numbers of cases cannot be compared."
     lines = [
-        HEAD.format(suite=" and ".join(suites)),
-        "| library | version | operations | cases passed | findings |",
-        "|---|---|---|---|---|",
+        HEAD.format(suites=said),
+        "| library | version | suite | operations | cases passed | findings |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += [_overview(s, findings) for s in summaries]
+    lines += [_overview(s, findings, "today's" if is_of(s, today) else "**older suite**") for s in summaries]
     for s in summaries:
         lines += ["", *_library(s, findings)]
     return "\n".join(lines) + "\n"
+
+
+def suite() -> dict[str, str]:
+    """Return the version and the hash of the installed suite, as reports have them."""
+    from posref.conformance.suite import INSTALLED, load_manifest
+
+    sha256 = hashlib.sha256((INSTALLED / "SUITE.json").read_bytes()).hexdigest()
+    return {"version": load_manifest(INSTALLED)["suite"], "sha256": sha256}
+
+
+def is_of(s: Mapping[str, Any], today: Mapping[str, str]) -> bool:
+    """Return whether a summary is of a suite: by the version, or by the hash where a report has the release alone."""
+    return s["suite"]["version"] == today["version"] or s["suite"]["sha256"] == today["sha256"]
 
 
 def matching(finding: Mapping[str, Any], s: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -119,7 +141,7 @@ def version(s: Mapping[str, Any]) -> str:
     return str(s["versions"][s["package"]])
 
 
-def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> str:
+def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]], of: str) -> str:
     shown = _shown(s)
     passed, asked = (sum(_count(o, *verdicts) for o in shown) for verdicts in (("pass",), ("pass", *BAD)))
     kinds = [f["kind"] for f in findings if matching(f, s)]
@@ -128,7 +150,8 @@ def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> st
     operations = ", ".join(dict.fromkeys(o["op"] for o in shown))
     title = _title(s)
     anchor = title.lower().replace(" ", "-")
-    return f"| [{title}](#{anchor}) | {version(s)} | {operations} | {passed} of {asked} | {', '.join(counted) or 'none'} |"
+    cells = (f"[{title}](#{anchor})", version(s), of, operations, f"{passed} of {asked}", ", ".join(counted) or "none")
+    return f"| {' | '.join(cells)} |"
 
 
 def _title(s: Mapping[str, Any]) -> str:
@@ -139,7 +162,7 @@ def _title(s: Mapping[str, Any]) -> str:
 
 def _library(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[str]:
     others = ", ".join(f"{name} {number}" for name, number in s["versions"].items() if name != s["package"])
-    lines = [f"## {_title(s)}", "", f"Version {version(s)}, with {others}.", ""]
+    lines = [f"## {_title(s)}", "", f"Version {version(s)}, with {others}. Suite {s['suite']['version']}.", ""]
     lines += ["| operation | dtype | achieved | passed | failed | not offered |", "|---|---|---|---|---|---|"]
     for o in _shown(s):
         achieved = o["achieved"] or (f"({o['passed']})" if o["passed"] else "none")

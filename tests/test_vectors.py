@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -171,6 +172,26 @@ def test_copy_of_one_operation_is_a_suite(tmp_path: Path) -> None:
     assert (tmp_path / "some" / "LICENSE").is_file()
     sums = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "some", check=False)
     assert sums.returncode == 0
+
+
+def test_a_version_changes_with_the_bytes(tmp_path: Path) -> None:
+    """It counts the cases, and has the first digits of a hash over all groups' files."""
+    copy(INSTALLED, tmp_path / "a", ["alibi_slopes"])
+    suite = load_manifest(tmp_path / "a")
+    cases = sum(len(entry["cases"]) for entry in suite["groups"])
+    assert re.fullmatch(rf"0\.1\.0\+{cases}\.[0-9a-f]{{12}}", suite["suite"])
+    manifest = json.loads((tmp_path / "a" / "SUITE.json").read_text())
+    assert manifest["suite"] == suite["suite"]
+    entry = manifest["groups"][0]["files"]["data.safetensors"]
+    entry["sha256"] = entry["sha256"][1:] + "0"
+    write_json(tmp_path / "a" / "SUITE.json", manifest)
+    with pytest.raises(VectorError, match=r"suite must be 0\.1\.0\+.*, by its groups; got 0\.1\.0\+"):
+        load_manifest(tmp_path / "a")
+    write_json(tmp_path / "a" / "SUITE.json", manifest | {"suite": "0.1.0"})  # as suites had it
+    other = load_manifest(tmp_path / "a")["suite"]
+    assert other != suite["suite"]
+    assert other.partition(".")[0] == suite["suite"].partition(".")[0]
+    assert check("posref", op="alibi_slopes", tier="smoke").suite["version"] == load_manifest(INSTALLED)["suite"]
 
 
 def flipped(at: int) -> Callable[[Path], object]:

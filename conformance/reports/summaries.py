@@ -129,7 +129,7 @@ def badge(document: Json) -> str:
     passed = document["counts"].get("pass", 0)
     asked = sum(n for verdict, n in document["counts"].items() if verdict != "missing")
     scope = "in scope " if word == "conformant in its scope" else ""
-    left = printable(f"posref {document['suite']['version']} {document['tier']}")
+    left = printable(f"posref {document['suite']['version'].partition('+')[0]} {document['tier']}")
     parts = [
         (left, "#41474d"),
         (_loosest(document) if word.startswith("conformant") else word, COLOURS[word]),

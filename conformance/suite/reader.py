@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -34,7 +34,7 @@ _GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what th
 
 
 def load_manifest(root: Path) -> dict[str, Any]:
-    """Return a suite's manifest, checked against its schema."""
+    """Return a suite's manifest, checked against its schema, with its full version."""
     path = root / "SUITE.json"
     if not os.path.lexists(path):
         aside = put_aside(root)
@@ -49,11 +49,19 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
     """Return the manifest that a file holds, which a check asks for several times."""
     manifest: dict[str, Any] = parse(path, data)
     validate_once("suite", manifest, data, path)
+    version = version_of(manifest["groups"], manifest["suite"].partition("+")[0])
     try:
-        _require_none(_misfits_of_suite(manifest["groups"], manifest["total_bytes"]))
+        _require_none(_misfits_of_suite(manifest, version))
     except ValueError as error:
         raise safe_files.refusal(path, str(error)) from error
-    return manifest
+    return manifest | {"suite": version}
+
+
+def version_of(entries: Sequence[Mapping[str, Any]], release: str) -> str:
+    """Return a suite's version: the release, the number of cases, and the first digits of a SHA-256 of its groups."""
+    text = json.dumps(list(entries), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    digest = tensors.digest(text.encode("ascii"))["sha256"]
+    return f"{release}+{sum(len(entry['cases']) for entry in entries)}.{digest[:12]}"
 
 
 def withdrawn_cases(root: Path) -> dict[str, str]:
@@ -186,9 +194,9 @@ def _require_none(problems: Iterator[str]) -> None:
         raise ValueError(problem)
 
 
-def _misfits_of_suite(entries: list[dict[str, Any]], total_bytes: int) -> Iterator[str]:
-    """Yield ids that are not unique and nested, and ``total_bytes`` that are not the sum of the files."""
-    seen = set[str]()
+def _misfits_of_suite(manifest: Mapping[str, Any], version: str) -> Iterator[str]:
+    """Yield ids that are not unique and nested, and a version or ``total_bytes`` that the groups do not have."""
+    entries, total_bytes, seen = manifest["groups"], manifest["total_bytes"], set[str]()
     for entry in entries:
         if entry["id"] in seen or not entry["id"].startswith(f"{entry['op']}/"):
             yield f"group {entry['id']!r} must be listed once, and be of operation {entry['op']!r}"
@@ -201,6 +209,8 @@ def _misfits_of_suite(entries: list[dict[str, Any]], total_bytes: int) -> Iterat
     total = sum(file["bytes"] for entry in entries for file in entry["files"].values())
     if total_bytes != total:
         yield f"total_bytes must be {total}, the sum of all files; got {total_bytes}"
+    if manifest["suite"] not in (version, version.partition("+")[0]):  # older suites have the release alone
+        yield f"suite must be {version}, by its groups; got {manifest['suite']}"
 
 
 def _misfits(

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..errors import VectorError, no_operation
 from . import safe_files, tensors
-from .reader import document, load_manifest
+from .reader import document, load_manifest, version_of
 from .safe_files import SUITE_FILE, whole_directory
 
 SCHEMA = 1
-SUITE = "0.1.0"
+SUITE = "0.1.0"  # the release; the version of a suite also has the number of its cases and a digest
 STATIC = safe_files.OURS
 STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json")
 SCHEMAS = "schema"
@@ -87,7 +87,8 @@ def listing(root: Path) -> list[str]:
 def write_manifest(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
     """Write the suite's manifest and the hashes of all files."""
     total = sum(f["bytes"] for e in entries for f in e["files"].values())
-    write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
+    version = version_of(entries, SUITE)
+    write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": version, "groups": list(entries), "total_bytes": total})
     files = [name for name in listing(root) if name != "SHA256SUMS"]
     lines = [f"{tensors.digest((root / name).read_bytes())['sha256']}  {name}\n" for name in files]
     safe_files.whole_file(root / "SHA256SUMS", "".join(lines))
