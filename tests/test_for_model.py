@@ -128,7 +128,7 @@ def test_a_failure_repeats(tmp_path: Path) -> None:
     assert repeat.startswith(f"posref check {file} --for {LLAMA} --case rope/model/")
     again = CliRunner().invoke(cli, repeat.split()[1:])
     assert again.exit_code == 1
-    assert "asked: case rope/model/" in again.output
+    assert "only case rope/model/" in again.output
 
 
 def test_a_configuration_gives_sizes(tmp_path: Path) -> None:

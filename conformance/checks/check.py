@@ -178,7 +178,7 @@ def _check(
     notes = []
     if seed is not None and complete and target.kind != "outputs":
         judged = ask_fresh_calls(operations, stated, seed, trials)
-        notes = [f"{judged} fresh calls besides (repeat them with --seed {seed})"] if judged else []
+        notes = [f"{judged} more calls, drawn afresh (repeat them with --seed {seed})"] if judged else []
     if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
     summarise_and_diagnose(operations, trials)

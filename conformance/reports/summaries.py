@@ -15,7 +15,7 @@ from ..errors import printable
 from ..model import BAD, decides
 from .document import by_operation, class_names, failing, ordered, process, ratio, samples, scope_lines, standing, state, told
 
-INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
+INCOMPLETE = "This report has no verdict: it ended before all cases were judged, or a part of it is missing."
 GOOD, BROKEN, OPEN = "#1e7a4f", "#b3261e", "#855300"
 COLOURS = dict.fromkeys(("conformant", "conformant in its scope", "passed"), GOOD) | {
     "not conformant": BROKEN,
@@ -32,12 +32,12 @@ def markdown(document: Json) -> str:
     suite, target = document["suite"], document["target"]
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
     computed = f"; computed {process(document)}" if process(document) else ""
-    asked = f", asked: {_prose(document['part'])}" if document.get("part") else ""
+    part = f", only {_prose(document['part'])}" if document.get("part") else ""
     wrong = [(op, cases) for op, cases in by_operation(document) if not op["conformant"]]
     reasons = [line for op, cases in wrong for line in (*_reasons(op, failing(cases)), "")]
     lines = [
         f"# posref: {_code(target['name'])}", "",
-        f"**{_prose(told(document))}**: {_tally(document['counts'])}{asked}", "",
+        f"**{_prose(told(document))}**: {_tally(document['counts'])}{part}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []), *reasons,
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}{computed}.", "",
@@ -189,7 +189,7 @@ def _tally(counts: Mapping[str, int]) -> str:
     """Return the number of cases with each verdict, and the number of missing operations."""
     names = {"missing": "operations not offered", "unsupported": "outside", "pass": "passed"}
     words = [f"{counts[v]} {names.get(v, v)}" for v in ("pass", *BAD, "unsupported", "missing") if counts.get(v)]
-    return ", ".join(words) or "nothing asked"
+    return ", ".join(words) or "no cases"
 
 
 def _suite(root: ET.Element, name: str, about: Json) -> ET.Element:

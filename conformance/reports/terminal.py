@@ -53,7 +53,7 @@ def verdict(report: Report, word: str) -> str:
     if report.missing:
         parts.append(missing(report.missing))
     if report.part:
-        parts.append(f"asked: {plain(report.part)}")
+        parts.append(f"only {plain(report.part)}")
     colour = "green" if report.conformant else "red"
     return f"[bold {colour}]{plain(word)}[/bold {colour}]: {', '.join(parts)}"
 
@@ -121,7 +121,7 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console,
         message = "" if case["message"] in (operation.diagnosis or {}).get("text", "") else f": {plain(case['message'])}"
         console.print(f"  [red]{case['verdict']}[/red] {case['id']}{message}{more}")
         if case is bad[0] and case["call"]:
-            console.print(f"    asked: {plain(case['call'])}")
+            console.print(f"    call: {plain(case['call'])}")
     for outside in operation.cases if len(operation.cases) <= SHOWN else ():
         if outside.verdict == "unsupported":
             console.print(f"  outside {outside.id}: {plain(outside.message)}")

@@ -32,6 +32,20 @@ CUT = """
 return [...document.querySelectorAll("article pre")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent);
 """  # code whose lines end outside its box
 
+EDGE = """
+const shown = [...document.querySelectorAll("article *, .toc-drawer:not(.no-toc)")];
+return Math.max(...shown.map(e => Math.min(e.getBoundingClientRect().right, innerWidth)));
+"""  # where the page or the list beside it ends
+SMALLEST = """
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), sizes = [];
+while (texts.nextNode()) {
+  const e = texts.currentNode.parentElement, r = e.getBoundingClientRect();
+  if (texts.currentNode.data.trim() && r.width && r.height) sizes.push(parseFloat(getComputedStyle(e).fontSize));
+}
+return Math.min(...sizes);
+"""  # pixels of the smallest letter, but in pictures
+PHONE, LEGIBLE = 388, 9  # pixels: the width of a picture at 420, and of the smallest letter
+
 KINDS = (  # a page of every kind
     "index", "choose", "gallery", "encodings/index", "encodings/rope", "encodings/mrope", "encodings/layout_2d", "models/index",
     "models/types", "models/qwen", "guides/call", "scoreboard", "deviations", "deviations/rotary", "diagnosis",
@@ -66,6 +80,16 @@ def test_links_resolve_nothing_is_loaded_and_pages_are_small(built: Path) -> Non
     assert drawn.count('<svg role="img" aria-label=') >= 2
 
 
+def test_letters_of_pictures_are_legible_on_a_phone(built: Path) -> None:
+    pictures = {path.name: path.read_text(encoding="utf-8") for path in built.rglob("*.svg")}
+    drawn = {name: re.search(r'<svg [^>]*width="([\d.]+)pt"', text) for name, text in pictures.items()}
+    for name, width in drawn.items():
+        points = [100 * float(size) for size in re.findall(r"scale\(([\d.]+) -[\d.]+\)", pictures[name])]
+        points = [share * min(points) for share in map(float, re.findall(r"\) scale\(([\d.]+)\)", pictures[name]))] + points
+        assert not points or (width and min(points) * PHONE / float(width[1]) >= LEGIBLE), name
+    assert len(pictures) > len(REGISTRY)
+
+
 def show(browser: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -88,6 +112,8 @@ def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path
             run(browser, "document.querySelectorAll('details').forEach(e => e.open = true)")
             assert run(browser, "return document.documentElement.scrollWidth") <= width, (width, scheme)
             assert run(browser, OUTSIDE) == [], (width, scheme)
+            assert run(browser, EDGE) > 0.8 * width, (width, scheme)
+            assert run(browser, SMALLEST) >= LEGIBLE, (width, scheme)
             assert width < 1000 or run(browser, CUT) == [], (width, scheme)
             asked = [e["message"] for e in browser.get_log("performance") if 'Network.requestWillBeSent"' in e["message"]]
             assert asked
