@@ -39,6 +39,7 @@ from . import (
     search,
     sides,
     slopes,
+    stages,
     waves,
 )
 from .hypotheses import Budget, Hypothesis, Question, quiet
@@ -263,6 +264,7 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
 def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
     found = _of_sides(op, questions) or _by_reading(questions, [reader.candidates for reader in READERS])
+    found = found or _of_stages(questions)
     if found:
         return found
     placed = _in_one_place(questions, deviations_touching(op), known.budget)
@@ -357,6 +359,13 @@ def _by_reading(
         if ties:
             return Explanation(_matches(ties), ties, whole=True)
     return None
+
+
+def _of_stages(questions: Sequence[Question]) -> Explanation | None:
+    """Return frequencies that are wrong beside a known mistake of positions or the rotation, if the two explain all cases."""
+    pairs = [(a, b) for a, b in stages.candidates(questions) if Hypothesis(together(a, b), questions).fits()]
+    ties = extent.holding(pairs, questions)
+    return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 
 def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[Deviation, Deviation]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,7 @@ FACTORS: dict[str, float] = {
     "": 1.0, "2 pi ": 2 * np.pi, "pi ": np.pi, "1/(2 pi) ": 1 / (2 * np.pi), "1/pi ": 1 / np.pi, "-": -1.0, "2 ": 2.0,
     "1/2 ": 0.5,
 }  # fmt: skip
+BASES = (2.0, 10.0, 100.0, 500.0, 1e3, 1024.0, 1e4, 1e5, 1.5e5, 5e5, 1e6, 5e6, 1e7)  # that stand in place of the one asked
 ZEROS = ("", ", and 0 from i = d // 4 on")
 PARTS: dict[str, Sequence[Any]] = {
     "index": tuple(INDICES), "slope": SLOPES, "offset": OFFSETS, "denominator": tuple(DENOMINATORS), "base": tuple(LOGARITHMS),
@@ -210,16 +211,34 @@ def _others() -> Iterator[Formula]:
         yield Formula(words, partial(_rounded_down, over, slope))
 
 
+@cache
+def with_a_base() -> tuple[Formula, ...]:
+    """Return the plain formula, and those of one departure, with a base of their own whatever is asked."""
+
+    def fixed(formula: Formula, own: float, d: int, base: float, right: float) -> Reals:
+        return formula.of(d, own, right)
+
+    singles = (_formula({place: value}, "d") for place, values in PARTS.items() for value in values[1:])
+    plain = [_formula({}, "d"), *islice(_others(), 2), *singles]
+    return tuple(Formula(f.words.replace("base", f"{own:g}"), partial(fixed, f, own)) for f in plain for own in BASES)
+
+
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
     """Return the formula of the unscaled frequencies that failing cases show, as a deviation; none if they show none."""
     shown = [s for s in spectra(questions) if s.options["scaling"] is None][:CASES]
     if not shown or not any(s.options["dim"] > 4 for s in shown):
         return []
-    left = np.ones(len(formulas("d")), dtype=bool)
-    for spectrum in shown:
-        table = evaluated("d", spectrum.options["dim"], spectrum.options["base"], float(spectrum.options["dim"]))
-        left &= spectrum.shows(table, np.ones(len(table)))
-    return [_deviation(formula) for formula in different([formulas("d")[k] for k in np.flatnonzero(left)])]
+    for every in (formulas("d"), with_a_base()):
+        left: list[Formula] = list(every)
+        for spectrum in shown:
+            dim = spectrum.options["dim"]
+            table = np.stack([formula.of(dim, float(spectrum.options["base"]), float(dim)) for formula in left])
+            left = [left[k] for k in np.flatnonzero(spectrum.shows(table, np.ones(len(table))))]
+            if not left:
+                break
+        if left:
+            return [deviation(formula) for formula in different(left)]
+    return []
 
 
 def different(fitting: Sequence[Formula]) -> list[Formula]:
@@ -234,7 +253,9 @@ def evaluated(denominator: str, dim: int, base: float, right: float) -> Reals:
         return np.stack([formula.of(dim, float(base), right) for formula in formulas(denominator)])
 
 
-def _deviation(formula: Formula) -> Deviation:
+def deviation(formula: Formula) -> Deviation:
+    """Return a formula of unscaled frequencies as a deviation."""
+
     def wrap(function: Any) -> Any:
         def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
             found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)

@@ -29,6 +29,7 @@ WAVES: dict[str, Callable[[Any], Any]] = {
     "zero": lambda a: 0 * a,
 }  # fmt: skip
 SIGNS = {"sine": 1.0, "cosine": 1.0, "negative sine": -1.0, "negative cosine": -1.0, "zero": 0.0}
+BELOW = {False: "d", True: "(d - 2)"}  # the denominator of the definition
 SIZES: dict[str, Callable[[int], float]] = {
     "": lambda d: 1.0, "sqrt(d)": lambda d: d**0.5, "1/sqrt(d)": lambda d: d**-0.5, "sqrt(2/d)": lambda d: (2 / d) ** 0.5,
     "sqrt(2)": lambda d: 2**0.5, "d": float,
@@ -101,11 +102,11 @@ def _read(
     read: dict[bool, tuple[Wave, Wave]] = {}
     for endpoint, own in groups.items():
         first = layouts.get(endpoint, "")
-        waves = (
-            [_wave(list(own.values()), which, second=(which == 1) != (first == "cos_sin")) for which in (0, 1)] if own else []
-        )
-        if waves and waves[0] and waves[1]:
-            read[endpoint] = waves[0], waves[1]
+        columns_of = list(own.values())
+        one, two = (_waves(columns_of, k, second=bool(k) != (first == "cos_sin")) if own else [] for k in (0, 1))
+        if one and two:
+            alike = ((a, b) for a, b in product(one, two) if a.formula.words == b.formula.words)
+            read[endpoint] = next(alike, (one[0], two[0]))
     return (
         read
         if read and all(own for own in groups.values() if own) and len(read) == sum(bool(o) for o in groups.values())
@@ -142,11 +143,11 @@ def _columns(op: str, question: Question, order: str, size: str, *, zero: bool) 
     return Columns(dim, base, endpoint, positions[kept], _split(rows[kept], order), _split(width[kept], order), question.dtype)
 
 
-def _wave(cases: Sequence[Columns], which: int, *, second: bool) -> Wave | None:
-    """Return the wave of the first or second columns: the definition's, if it fits, then other formulas and other waves."""
+def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
+    """Return the waves that first or second columns may be: the definition's, if it fits, then other formulas, or others."""
     names = sorted(WAVES, key=lambda name: name != ("cosine" if second else "sine"))
-    right = "(d - 2)" if cases[0].endpoint else "d"
-    every = (Formula(f"base^(-2i/{right})", lambda d, b, e: b ** (-2 * np.arange(d // 2) / e)), *frequencies.formulas(right))
+    right = BELOW[cases[0].endpoint]
+    every = (_right(endpoint=cases[0].endpoint), *frequencies.formulas(right))
     for name in names:
         left = np.ones(len(every), dtype=bool)
         for case in cases:
@@ -160,8 +161,8 @@ def _wave(cases: Sequence[Columns], which: int, *, second: bool) -> Wave | None:
                 allowed = CLOSE * (case.widths[which] + UNITS[case.dtype] + JITTER[case.dtype] * np.abs(angles))
                 left &= (off <= allowed).all(axis=(1, 2))
         if left.any():
-            return Wave(name, every[int(np.argmax(left))])
-    return None
+            return [Wave(name, every[k]) for k in np.flatnonzero(left)]
+    return []
 
 
 def _deviation(op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool) -> Deviation:
@@ -181,8 +182,8 @@ def _deviation(op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave
 
         return deviating
 
-    said = dict.fromkeys(_words(waves) for waves in read.values())
-    parts = [" or ".join(said)]
+    said = dict.fromkeys(_words(waves) for endpoint, waves in read.items() if not _is_right(waves, endpoint=endpoint))
+    parts = [" or ".join(said)] if said else []
     parts += {
         "interleaved": ["sines and cosines stand in pairs, side by side"],
         "halves": ["first and second waves stand in halves"],
@@ -196,6 +197,17 @@ def _column(function: Any, options: Any, wave: Wave, angles: Reals) -> Reals:
     """Return the wave of angles, as the definition computes it: where its roundings are tried, they are here too."""
     waves = np.moveaxis(function(angles, 2, dtype=np.float64, **options), -1, 0)
     return np.asarray(SIGNS[wave.name] * waves[int(wave.name.endswith("cosine"))])
+
+
+def _is_right(waves: tuple[Wave, Wave], *, endpoint: bool) -> bool:
+    """Return whether both waves are the definition's."""
+    own = {wave.formula.words for wave in waves} == {_right(endpoint=endpoint).words}
+    return own and {wave.name for wave in waves} == {"sine", "cosine"}
+
+
+def _right(*, endpoint: bool) -> Formula:
+    """Return the definition's formula of frequencies."""
+    return Formula(f"base^(-2i/{BELOW[endpoint]})", lambda d, b, e: b ** (-2 * np.arange(d // 2) / e))
 
 
 def _words(waves: tuple[Wave, Wave]) -> str:
