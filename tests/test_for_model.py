@@ -135,8 +135,9 @@ def test_a_configuration_gives_sizes(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(CONFIG), encoding="utf-8")
     model = for_model.read(str(file))
-    assert (model.sizes, model.original, model.longest) == (Sizes(8, 2, 64, 1000), 1000, 1000)
-    assert model.options == {"layout": "half", "base": 20_000.0, "rotary_dim": 64, "scaling": None}
+    (kind,) = model.kinds
+    assert (kind.sizes, kind.original, kind.longest) == (Sizes(8, 2, 64, 1000), 1000, 1000)
+    assert kind.options == {"layout": "half", "base": 20_000.0, "rotary_dim": 64, "scaling": None}
     cases = {case.id: case for case in model_cases.cases(model, "rope")}
     assert np.shape(cases["rope/model/prompt"].inputs["x"]) == (2, 8, 257, 64)
     assert np.shape(cases["rope/model/prompt-keys"].inputs["x"]) == (2, 2, 257, 64)
@@ -159,19 +160,88 @@ def test_layers_that_differ_are_named(tmp_path: Path) -> None:
         },
     }  # fmt: skip
     file.write_text(json.dumps(config), encoding="utf-8")
-    assert for_model.read(f"{file}:sliding_attention").options["base"] == 1e4
-    assert for_model.read(f"{file}:full_attention").options["base"] == 1e6
+    assert for_model.read(f"{file}:sliding_attention").kinds[0].options["base"] == 1e4
+    assert for_model.read(f"{file}:full_attention").kinds[0].options["base"] == 1e6
+    whole = for_model.read(str(file))
+    assert [(kind.op, kind.options.get("base"), len(kind.layers)) for kind in whole.kinds] == [
+        ("rope", 1e4, 22), ("rope", 1e6, 4), ("sliding_window", None, 22),
+    ]  # fmt: skip
     with pytest.raises(TargetError, match="layer_type"):
-        for_model.read(str(file))
+        for_model.read(f"{file}:other")
+
+
+GEMMA = {
+    "model_type": "gemma3_text",
+    "head_dim": 32,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "num_hidden_layers": 6,
+}
+
+
+@pytest.fixture
+def gemma(tmp_path: Path) -> str:
+    """A file whose layer 5 has another base than layers 0 to 4."""
+    path = tmp_path / "gemma.json"
+    path.write_text(json.dumps(GEMMA), encoding="utf-8")
+    return str(path)
+
+
+def test_every_call_is_one_that_a_layer_makes(gemma: str) -> None:
+    """Also where calls are wrong or refused: no experiment and no fresh call has other options or sizes."""
+    calls = []
+
+    def recorded(x, positions, /, **options):
+        calls.append((options["base"], x.shape[-3:-2], x.shape[-1], np.max(positions) < 131072))
+        if options["base"] == 1e6:
+            raise NotImplementedError
+        return rope(x, np.minimum(positions, 4000), layout=options["layout"], base=options["base"])
+
+    report = check(SimpleNamespace(rope=recorded), model=gemma, dtype="float32", seed=5)
+    assert report.exit_code == 1
+    assert {*calls} == {(base, (heads,), 32, True) for base in (1e4, 1e6) for heads in (1, 2)}
+
+
+@few(1, ("layer", "text"), [
+    (5, "Text layer 5: these are the options of text layers 0-4 (base=10000.0)."),
+    (None, "Text layers 0-4: these are the options of text layer 5 (base=1000000.0); text layer 5: these are the options of"),
+])  # fmt: skip
+def test_other_layers_are_tried_as_explanations(gemma: str, layer: int | None, text: str) -> None:
+    """Whether their layers are asked too, or one layer alone."""
+
+    def of_others(x, positions, /, *, layout, base, scaling=None):
+        return rope(x, positions, layout=layout, base=1e10 / base)
+
+    report = check(SimpleNamespace(rope=of_others), model=gemma, layer=layer, op="rope", dtype="float32")
+    assert str(report.operations[0].diagnosis["text"]).startswith(text)
+
+
+def test_a_component_is_asked_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    config = {"model_type": "deepseek_v32", "max_position_embeddings": 9000, "index_n_heads": 64, "index_head_dim": 128}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    (indexer,) = for_model.read(str(path), component="indexer").kinds
+    assert (indexer.sizes, indexer.lanes) == (Sizes(64, 1, 128, 9000), 64)
+    with pytest.raises(TargetError, match="component must be one of text, "):
+        for_model.read(str(path), component="vision")
+
+
+def test_heads_with_trailing_lanes_are_asked_whole(tmp_path: Path) -> None:
+    """DeepSeek-V4 rotates the last 64 of 512 lanes, and the first ones are passed with them."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "deepseek_v4"}), encoding="utf-8")
+    kinds = for_model.read(str(path)).kinds
+    assert [kind.component for kind in kinds] == ["text main", "text compress"]
+    assert {(kind.sizes.head_size, kind.lanes, kind.options["lanes"]) for kind in kinds} == {(512, 64, "trailing")}
 
 
 def test_the_length_of_the_sequence_is_given_where_it_counts() -> None:
     model = for_model.read("phi-3.5-mini")
     lengths = {case.id.split("/")[-1]: case.params["length"] for case in model_cases.cases(model, "rope")}
     assert lengths["prompt"] == 257
-    assert lengths["up-to-original"] == model.original == 4096
+    assert lengths["up-to-original"] == model.kinds[0].original == 4096
     assert lengths["beyond-original"] == 4096 + model_cases.BESIDE
-    assert lengths["longest"] == model.longest == 131_072
+    assert lengths["longest"] == model.kinds[0].longest == 131_072
 
 
 @pytest.mark.parametrize("name", ["llama-9", "nowhere/config.json"])
@@ -196,7 +266,7 @@ def test_what_a_model_does_not_ask_is_refused(options, text) -> None:
 
 def test_a_file_of_no_rotary_model_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
-    for content in ("[1]", "{", "null", '{"model_type": "bloom"}', '{"rope_scaling": 3}', "3e400"):
+    for content in ("[1]", "{", "null", '{"model_type": "gpt2"}', '{"rope_scaling": 3}', "3e400"):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(TargetError, match=r"config\.json"):
             for_model.read(str(file))
@@ -214,10 +284,11 @@ def test_the_report_says_for_which_model() -> None:
 def kinds() -> list[str]:
     """Return the smallest preset for every layout, scaling and share of the lanes that rotates."""
     found = {}
-    models = {name: for_model.read(name) for name in posref.presets}
+    models = {name: for_model.read(name).kinds[0] for name in posref.presets}
     for name, model in sorted(models.items(), key=lambda item: -item[1].sizes.heads * item[1].sizes.head_size):
         share = model.lanes == model.sizes.head_size
-        found[model.op, model.options["layout"], model.scalings, model.options.get("lanes"), share] = name
+        scaling = type(model.options["scaling"])
+        found[model.op, model.options["layout"], scaling, model.options.get("lanes"), share] = name
     return [*found.values()]
 
 
@@ -225,7 +296,7 @@ def kinds() -> list[str]:
 @pytest.mark.parametrize("name", kinds())
 def test_every_kind_of_preset_can_be_asked(name) -> None:
     model = for_model.read(name)
-    assert check("posref", model=name, op=model.op, dtype="float32").exit_code == 0
+    assert check("posref", model=name, op=model.kinds[0].op, dtype="float32").exit_code == 0
 
 
 def test_sizes_are_of_presets() -> None:
@@ -303,7 +374,7 @@ def test_a_layout_that_no_file_says(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="Pass layout"):
         for_model.read(str(path))
     for layout in ("half", "interleaved"):
-        assert for_model.read(str(path), layout=layout).options["layout"] == layout
+        assert for_model.read(str(path), layout=layout).kinds[0].options["layout"] == layout
     assert check(SimpleNamespace(rope=rope), op="rope", model=str(path), layout="half", dtype="float32").exit_code == 0
 
 
@@ -322,11 +393,12 @@ def test_only_what_rotates_is_asked_of_latent_attention(tmp_path: Path) -> None:
         patch.setattr(for_model.gguf_file, "read", lambda _: (file, {}))
         gguf = for_model.read(str(tmp_path / "model.gguf"))
     for model in (gguf, for_model.read(str(path))):
-        assert (model.sizes.heads, model.sizes.key_heads, model.sizes.head_size, model.lanes) == (16, 1, 64, 64)
+        (kind,) = model.kinds
+        assert (kind.sizes.heads, kind.sizes.key_heads, kind.sizes.head_size, kind.lanes) == (16, 1, 64, 64)
 
 
 def test_missing_sizes_of_a_file_are_those_of_its_class(tmp_path: Path) -> None:
     """A sparse Gemma 3 file does not say that it has 131072 tokens."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "gemma3", "text_config": {"num_attention_heads": 4}}), encoding="utf-8")
-    assert for_model.read(f"{path}:full_attention").longest == 131072
+    assert for_model.read(f"{path}:full_attention").kinds[0].longest == 131072

@@ -25,7 +25,6 @@ from .conclusion import summarise_and_diagnose
 from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
 from .learned_scope import CALLS, Progress, Trials
-from .scope import ENOUGH
 from .scope_result import add_scopes, report_scope, stated_scope
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def check(
     model: str | None = None,
     layer: int | None = None,
     layout: str | None = None,
+    component: str | None = None,
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     seed: int | None = None,
@@ -86,12 +86,14 @@ def check(
     suite : path
         The vectors; the installed ones by default.
     model : str, optional
-        A preset's name, or the path of a config.json (with ``:layer_type`` where layers differ). The cases with the words of
-        its options are asked, and calls of its own sizes and positions, which all must be answered.
+        A preset's name, or the path of a config.json or GGUF file. Only the calls that its layers make are asked, of every
+        component and kind of layer, and all must be answered. With ``:layer_type`` behind the path, those of such layers.
     layer : int, optional
         The number of one layer of `model`, from 0. A layer that does not rotate must return `x` unchanged.
     layout : str, optional
         The layout of `model`, in place of the file's: "half", "interleaved" or "interleaved_to_half".
+    component : str, optional
+        One component of `model`, such as "text" or "indexer".
     require : str or dict, optional
         What its scope must have: words, a JSON file, or a dict as of `supports`.
     progress : callable, optional
@@ -112,7 +114,7 @@ def check(
     if model is not None:
         from ..evidence.every import for_model  # other checks do not import what reads models
 
-        about = for_model.read(model, layer, layout)
+        about = for_model.read(model, layer, layout, component)
     choice = Choice(suite, tier, op, case, about)
     names = choice.operations()
     with warnings.catch_warnings():
@@ -130,6 +132,7 @@ def check(
                 loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
                 loaded.reproduce += "" if layer is None else f" --layer {layer}"
                 loaded.reproduce += "" if layout is None else f" --layout {layout}"
+                loaded.reproduce += "" if component is None else f" --component {shlex.quote(component)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
             report = _check(loaded, choice, cases, missing, progress, seed, experiments)
         finally:
@@ -172,16 +175,20 @@ def _check(
                 answers.append(answer)
     except KeyboardInterrupt:
         complete = False
-    enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
-    trials = Trials(target, experiments, seed or 0, progress)
-    add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole, enough=enough)
+    asks_all = choice.model is None  # else no call is asked that no layer of the model makes
+    trials = Trials(target, experiments if asks_all else 0, seed or 0, progress)
+    add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
     notes = []
-    if seed is not None and complete and target.kind != "outputs":
+    if seed is not None and complete and target.kind != "outputs" and asks_all:
         judged = ask_fresh_calls(operations, stated, seed, trials)
         notes = [f"{judged} more calls, drawn afresh (repeat them with --seed {seed})"] if judged else []
-    if not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
+    if asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
     summarise_and_diagnose(operations, trials)
+    if choice.model is not None:
+        from .other_layers import report_other_layers
+
+        report_other_layers(operations, choice.model)
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 

@@ -40,7 +40,7 @@ class Choice:
     @property
     def is_whole(self) -> bool:
         """Whether enough is asked of an operation for its scope to be known."""
-        return self.case is None and self.tier != "smoke" and not (self.model is not None and self.model.is_still)
+        return self.case is None and self.tier != "smoke" and self.model is None
 
     @property
     def part(self) -> str:
@@ -90,16 +90,8 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
-        own: list[LoadedCase] = []
         if self.model is not None:
-            from ..evidence.every import model_cases  # with what reads models
-
-            if self.model.is_still:
-                return [case for case in model_cases.still(self.model) if self.case in (None, case.id)]
-            asked = (case for op in ops for case in model_cases.cases(self.model, op))
-            own += made(case for case in asked if self.case in (None, case.id))
-        if own and self.case is not None:
-            return own
+            return self._cases_of_model(self.model, ops)
         if self.case is not None and f"/{TIER}/" in self.case:
             return list(load(ops, self.case))
         smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
@@ -108,9 +100,23 @@ class Choice:
         if self.case is not None or self.tier == "smoke":
             found = [c for c in found if (c.tier == "smoke" if self.case is None else c.id == self.case)]
         found += load(ops) if self.tier == TIER and self.case is None else []
-        found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
         if self.case is not None and ops and not found:
             msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
+            raise TargetError(msg)
+        return found
+
+    def _cases_of_model(self, model: Model, ops: Sequence[str]) -> list[LoadedCase]:
+        """Return the calls that the layers of a model make, and no others."""
+        from ..evidence.every import model_cases  # with what reads models
+
+        if model.is_still:
+            found = list(model_cases.still(model))
+        else:
+            asked = (case for op in ops for case in model_cases.cases(model, op))
+            found = list(made(case for case in asked if self.case in (None, case.id)))
+        found = [case for case in found if self.case in (None, case.id)]
+        if self.case is not None and ops and not found:
+            msg = f"check: {model.name} makes no call {self.case!r}; leave out --case to see its calls."
             raise TargetError(msg)
         return found
 

@@ -73,19 +73,17 @@ def stated_scope(target: Target) -> Stated:
     return {op: scope_statement.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
 
 
-def add_scopes(
-    operations: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool, enough: int = ENOUGH
-) -> None:  # fmt: skip
+def add_scopes(operations: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool) -> None:
     """
     Give every operation its scope, and make selective what lies inside it and was refused.
 
-    Unless the `whole` suite was asked nothing is learned; `enough` cases must ask for what a scope is inferred to lack.
+    Unless the `whole` suite was asked nothing is learned.
     """
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, trials, enough)
+        scope = _scope(op, own, target, stated, trials)
         for operation, _ in own:
             operation.scope = scope
             for case in operation.cases:
@@ -113,7 +111,7 @@ def report_scope(operations: Pairs, stated: Stated) -> None:
         operation.diagnosis = {**operation.diagnosis, "text": text}
 
 
-def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, enough: int) -> Scope:
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) -> Scope:
     """Return the scope of one operation."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
@@ -125,7 +123,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     if answered in (0, len(asked)):
         return scope  # of what answers nothing, nothing can be said
     every = asked_cases(own)
-    restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, enough)
+    restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, ENOUGH)
     degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
     left = [one for one in left if one not in degenerate]
     if degenerate:  # such calls never decide
@@ -144,7 +142,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         objection = _reason(op, every, restrictions, trials, stated.get(op))
         calls = len(trials.right.get(op, ()))
-        if not objection and op not in stated and len(passing) < ENOUGH <= enough and len(passing) + calls < LEAST_JUDGED:
+        if not objection and op not in stated and len(passing) < ENOUGH and len(passing) + calls < LEAST_JUDGED:
             besides = f" and {calls} fresh call{'s' * (calls > 1)}" if calls else ""
             needed = f"{ENOUGH} cases must, or {LEAST_JUDGED} with fresh calls, unless it is stated in `supports`"
             objection = Objection(NARROW, f"its scope is too narrow: one case with values{besides} passed, and {needed}")

@@ -65,11 +65,14 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
 @target_options
 @click.option("--for", "model", metavar="MODEL",
-              help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
+              help="Ask what a model's layers do: a preset, config.json or GGUF file; :LAYER_TYPE to choose.")  # fmt: skip
 @click.option("--layer", metavar="N", type=click.IntRange(0),
               help="With --for: one layer, from 0. One that does not rotate must return x unchanged.")  # fmt: skip
 @click.option("--layout", type=click.Choice(["half", "interleaved", "interleaved_to_half"]),
               help="With --for: the layout, in place of the file's.")  # fmt: skip
+@click.option(
+    "--component", metavar="NAME", help="With --for: one component, such as text or indexer; posref show FILE has all."
+)
 @click.option(
     "--require", metavar="SCOPE", help="What TARGET must support: words such as 'layout=half scaling=YaRN', or a JSON file."
 )

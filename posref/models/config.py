@@ -123,7 +123,7 @@ def read_rope(
     config, facts = check(own)
     known = layout_of(config, facts, layout)
     if layer is not None and dicts_of(config, facts)[1]:
-        layer_type = _type_of(config, layer, count)
+        layer_type = type_of_layer(config, layer, count)
     rope = rope_dict(config, facts, layer_type)
     if "mrope_section" in rope:
         _refuse_axes("a dict with 'mrope_section'")
@@ -270,7 +270,7 @@ def _of_diffusers(whole: Mapping[str, Any], operation: str, layout: Layout | Non
     return {"scaling": None, **entry.options, **({"layout": layout} if layout is not None else {})}
 
 
-def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
+def type_of_layer(config: Mapping[str, Any], layer: int, count: int) -> str:
     """Return the type of a layer, by the name that it has in the parameters by layer type."""
     (kind,) = types_of_layers(config, range(layer, layer + 1), count)
     if kind is None:
@@ -470,14 +470,14 @@ def rotary_dim_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Fac
         swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
         return even(integer((*swa, "qk_rope_head_dim"), own, config, defaults))
     if rope_type(rope) == "proportional":
-        return even(_head_dim(config, facts, layer_type))
+        return even(head_dim(config, facts, layer_type))
     silent = first(("partial_rotary_factor", "rotary_pct"), rope) is None
     if silent and first(("rotary_dim",), config, defaults) is not None:
         return even(integer(("rotary_dim",), config, defaults))
-    return even(int(_head_dim(config, facts, layer_type) * rotated_share(rope, config, defaults)))
+    return even(int(head_dim(config, facts, layer_type) * rotated_share(rope, config, defaults)))
 
 
-def _head_dim(config: Mapping[str, Any], facts: Facts, layer_type: str | None) -> int:
+def head_dim(config: Mapping[str, Any], facts: Facts, layer_type: str | None) -> int:
     """Return the head size of a layer type. Gemma 4's full layers have their own; version 5 writes it for each layer."""
     own, defaults = _own(config, layer_type, "head_dim"), facts.get("defaults", {})
     if own:

@@ -1,79 +1,99 @@
 """
-The model of ``check --for``: options, heads, sizes and lengths, read from a preset, a config.json or a GGUF file.
+The model of ``check --for``: what each kind of its layers does, and at which sizes, by a preset, a config.json or a GGUF file.
 
 Where a file does not say how many heads or tokens there are, HEADS, KEY_HEADS and LENGTH stand in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 import posref
 from posref.core.composition import parts_of
-from posref.models.config import text_of
+from posref.models.arguments import Entry
+from posref.models.config import check as facts_of
+from posref.models.config import dicts_of, head_dim, text_of, type_of_layer
 from posref.models.fields import first, parsed, refuse
-from posref.models.gguf import check_layer
-from posref.models.layers import number_of_layers
+from posref.models.layers import COUNT, number_of_layers
+from posref.models.model_types import model_table
+from posref.models.parts import completed
+from posref.models.whole import OWN_NAMES
 from posref.presets import Preset, Sizes, presets
-from posref.spec import REGISTRY, Flag, OneOf, Record
+from posref.spec import REGISTRY
 
 from ...calls import parameters_of
 from ...errors import TargetError, VectorError
-from ...model import LoadedCase
 from ...suite import gguf_file
 from ...suite.safe_files import read_object
 
-HEADS, KEY_HEADS, LENGTH = 8, 2, 4096  # of queries, of keys, and tokens, where a file does not say
+HEADS, KEY_HEADS, LENGTH, SIDE = 8, 2, 4096, 24  # query heads, key heads, tokens, cells of an image: if a file does not say
+NAMES = {
+    "heads": ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    "longest": ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_source_positions"),
+    "hidden": ("embed_dim", "hidden_size", "n_embd", "d_model"),
+}
+MADE = ({"x", "positions"}, {"x", "weight"}, {"x", "weight", "cos", "sin"}, {"x", "weight", "positions"}, {"positions"},
+        {"q_positions", "k_positions"})  # fmt: skip  # arrays of the operations that are asked: `model_cases` makes these
+
+Components: TypeAlias = Mapping[str, list[Entry | None]]
+Measure: TypeAlias = Callable[[str, int | None, Mapping[str, Any]], tuple[Sizes, tuple[int, int] | None]]
 
 
 @dataclass(frozen=True)
-class Model:
+class Kind:
     """
-    The rotary encoding of a model, and its sizes.
+    Layers of a component that do the same: the operation, its options, and the sizes of heads.
 
-    `op` is the operation that rotates heads and `options` are its keyword arguments. `original` counts the tokens that the
-    model was trained on before its context was extended, `longest` those of the whole context. `still` are the layers that do
-    not rotate; `layer` is the one layer that is asked.
+    `original` counts the tokens that the model was trained on before its context was extended, `longest` those of the whole
+    context. `layers` are their numbers, empty if all layers of the component are alike. `grid` are the cells of an image, for
+    components that read images. `label` is in the names of its calls where other kinds are asked too.
     """
 
-    name: str
+    component: str
     op: str
     options: Mapping[str, Any]
     sizes: Sizes
     original: int
     longest: int
-    still: tuple[int, ...] = ()
-    layer: int | None = None
+    layers: tuple[int, ...] = ()
+    grid: tuple[int, int] | None = None
+    label: str = ""
 
     @property
-    def is_still(self) -> bool:
-        """Whether the layer that is asked does not rotate."""
-        return self.layer in self.still
+    def where(self) -> str:
+        """Its layers, in words."""
+        layers = f" layer{'s' * (len(self.layers) > 1)} {ranges(self.layers)}" if self.layers else ""
+        return f"{self.component}{layers}"
 
     @property
     def text(self) -> str:
-        """What is asked, in words."""
+        """The sizes that are asked of it, in words."""
         heads = f"{self.sizes.heads} heads of queries and {self.sizes.key_heads} of keys"
-        of = "" if self.layer is None else f", layer {self.layer}"
-        some = f"; layers {ranges(self.still)} do not rotate (--layer asks one)" if self.still and self.layer is None else ""
-        return f"{self.name}{of}: {heads}, {self.sizes.head_size} lanes, {self.longest} tokens{some}"
+        return f"{heads}, {self.sizes.head_size} lanes, {self.longest} tokens"
+
+    def is_like(self, other: Kind) -> bool:
+        """Whether it makes the calls of another kind."""
+        return (self.op, self.options, self.sizes, self.longest) == (other.op, other.options, other.sizes, other.longest)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operation, its stages, and the table that some of these make of positions and its options alone."""
-        return (self.op,) if self.is_still else (self.op, *parts_of(self.op))
+        """The operation, and of a rotation by positions its stages too."""
+        return (
+            (self.op, *parts_of(self.op)) if self.has_frequencies and "weight" not in REGISTRY[self.op].arrays else (self.op,)
+        )
 
     @property
-    def scalings(self) -> tuple[str, ...]:
-        """The kind of its scaling, if it has one."""
-        return () if self.options["scaling"] is None else (type(self.options["scaling"]).__name__,)
+    def has_frequencies(self) -> bool:
+        """Whether its frequencies follow from a base and a scaling."""
+        return {"base", "scaling"} <= self.options.keys()
 
     @cached_property
     def lanes(self) -> int:
@@ -83,7 +103,7 @@ class Model:
     @property
     def needs_length(self) -> bool:
         """Whether its frequencies depend on the length of the sequence."""
-        return "length is not None" in getattr(self.options["scaling"], "requires", ())
+        return "length is not None" in getattr(self.options.get("scaling"), "requires", ())
 
     def arguments(self, op: str, length: int) -> dict[str, Any]:
         """Return the options of the operation or of one of its stages, in a sequence of `length` tokens."""
@@ -94,7 +114,7 @@ class Model:
         if "attention_factor" in known:
             found["attention_factor"] = self.frequencies(length)[1]
         if "dim" in parameters_of(REGISTRY[op].function):
-            found["dim"] = self.lanes
+            found["dim"] = self.options.get("dim") or self.lanes
         if "length" in known and self.needs_length:
             found["length"] = length
         return found
@@ -109,46 +129,87 @@ class Model:
         )
         return np.asarray(inv_freq, dtype=np.float32).astype(np.float64), float(factor)
 
-    def asks(self, case: LoadedCase) -> bool:
-        """Return whether a case of the suite has the words, the kind of scaling and the form of the model's options."""
-        return case.op in self.operations and all(self._is_like(case.op, call.params) for call in case.calls)
 
-    def _is_like(self, op: str, params: Mapping[str, Any]) -> bool:
-        own, defaults = self.arguments(op, self.longest), parameters_of(REGISTRY[op].function)
-        for name, domain in REGISTRY[op].domains.items():
-            mine, asked = (given.get(name, defaults[name].default) for given in (own, params))
-            if isinstance(domain, OneOf | Flag) and mine != asked:
-                return False
-            if isinstance(domain, Record) and type(mine) is not type(asked):
-                return False
-            if name == "rotary_dim" and (mine is None) != (asked is None):
-                return False
-            if name == "sections" and len(mine) != len(asked):
-                return False
-        return True
+@dataclass(frozen=True)
+class Model:
+    """
+    What a model does, by kinds of layers.
+
+    `still` are the layers that do not rotate; `layer` is the one layer that is asked. `others` are kinds of the same file that
+    are not asked: their options are tried as explanations.
+    """
+
+    name: str
+    kinds: tuple[Kind, ...]
+    others: tuple[Kind, ...] = ()
+    still: tuple[int, ...] = ()
+    layer: int | None = None
+
+    @property
+    def is_still(self) -> bool:
+        """Whether the layer that is asked does not rotate."""
+        return self.layer in self.still
+
+    @property
+    def text(self) -> str:
+        """What is asked, in words."""
+        of = "" if self.layer is None else f", layer {self.layer}"
+        some = f"; layers {ranges(self.still)} do not rotate (--layer asks one)" if self.still and self.layer is None else ""
+        asked = "; ".join(f"{kind.op} of {kind.where}: {kind.text}" for kind in self.kinds)
+        return f"{self.name}{of}: {self.kinds[0].text if len(self.kinds) == 1 else asked}{some}"
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations of all kinds, with their stages."""
+        every = (op for kind in self.kinds for op in ((kind.op,) if self.is_still else kind.operations))
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def scalings(self) -> tuple[str, ...]:
+        """The kinds of scalings that it has."""
+        scalings = (kind.options.get("scaling") for kind in self.kinds)
+        return tuple(dict.fromkeys(type(scaling).__name__ for scaling in scalings if scaling is not None))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which part of a file is asked: one layer, the layers of a type, or a component; a layout in place of the file's."""
+
+    layer_type: str | None = None
+    layer: int | None = None
+    layout: Any = None
+    component: str | None = None
+
+    @property
+    def is_of_text(self) -> bool:
+        """Whether it is of the text alone."""
+        return self.layer is not None or self.layer_type is not None
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------------
-def read(name: str, layer: int | None = None, layout: str | None = None) -> Model:
+def read(name: str, layer: int | None = None, layout: str | None = None, component: str | None = None) -> Model:
     """
-    Return a model: a preset's name, or the path of its config.json or GGUF file, with ``:layer_type`` where layers differ.
+    Return a model: a preset's name, or the path of its config.json or GGUF file, with ``:layer_type`` for layers of one type.
 
-    `layer` is the number of one layer. `layout` is taken in place of the file's.
+    `layer` is the number of one layer, and `component` the name of a component, of the text by default. `layout` is taken in
+    place of the file's.
 
     Raises
     ------
     TargetError
-        If there is no such preset or file, or it is of no rotary encoding.
+        If there is no such preset, file, component or layer, or nothing of it can be asked.
     """
     path, _, layer_type = name.partition(":")
     if path in presets:
-        if layer is not None or layout is not None:
-            what = "layer" if layer is not None else "layout"
+        given = {"layer": layer, "layout": layout, "component": component}
+        what = next((option for option, value in given.items() if value is not None), None)
+        if what is not None:
             msg = f"for: {what} must not be given for a preset, which has one; got {name}. Give the path of a config.json."
             raise TargetError(msg)
         return _of_preset(presets[path])
+    choice = Choice(layer_type or None, layer, layout, component)
     if path.endswith(".gguf"):
-        return _of_gguf(name, Path(path), layer_type or None, layer, layout)
+        return _of_gguf(name, Path(path), choice)
     if not (path.endswith(".json") or Path(path).exists()):
         try:
             presets[path]
@@ -160,54 +221,177 @@ def read(name: str, layer: int | None = None, layout: str | None = None) -> Mode
     except VectorError as error:
         msg = f"for: {path} cannot be read: {error}"
         raise TargetError(msg) from error
-    return of_config(name, config, layer_type or None, layer, layout)
+    return of_config(name, config, choice)
 
 
-def of_config(
-    name: str, config: Mapping[str, Any], layer_type: str | None = None, layer: int | None = None, layout: Any = None
-) -> Model:
+def of_config(name: str, config: Mapping[str, Any], choice: Choice) -> Model:
     """Return the model of a parsed config.json; `TargetError` for what its readers refuse."""
-    still: tuple[int, ...] = ()
     try:
-        if _has_axes(config):
-            if layer is not None:
-                refuse("layer must not be given: all layers of a model with several position axes are alike.")
-            op, options = posref.mrope.__name__, {**posref.mrope_from_config(config, layout=layout)}
-        else:
-            still = _still_layers(config, layout)
-            op, options = posref.rope.__name__, {**_of_layer(config, layer_type, layer, layout, still)}
+        layers = _count(COUNT, 1, [text_of(parsed(config))])
+        return _model(name, _components(config, choice), choice, layers, partial(_measured, config))
     except (ValueError, TypeError, AttributeError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
-    places = [text_of(parsed(config))]
-    heads = _count(("num_attention_heads", "n_head", "num_heads"), HEADS, places)
-    lanes = _lanes(options)
-    latent = first(("qk_rope_head_dim",), *places) is not None  # the rotated slice alone, and one key for all heads
-    known = first(("qk_rope_head_dim", "head_dim"), *places)
-    width = known if isinstance(known, int) else _count(("hidden_size", "n_embd"), lanes * heads, places) // heads
-    longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
-    key_heads = 1 if latent else _count(("num_key_value_heads",), heads, places)
-    return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest), still, layer)
 
 
-def _of_layer(
-    config: Mapping[str, Any], layer_type: str | None, layer: int | None, layout: Any, still: tuple[int, ...]
-) -> Mapping[str, Any]:
-    """Return the options of a layer. Those of one that does not rotate are what code would rotate by that does not know it."""
-    if layer is None:
-        return posref.rope_from_config(config, layer_type=layer_type, layout=layout)
-    found = posref.rope_from_config(config, layer=layer, layout=layout)
-    others = (n for n in range(layer + 1 + len(still)) if n not in still)
-    return found or posref.rope_from_config(config, layer=next(others), layout=layout) or {}
+def _components(config: Mapping[str, Any], choice: Choice) -> dict[str, list[Entry | None]]:
+    """
+    Return the entries of all layers by component.
 
-
-def _still_layers(config: Mapping[str, Any], layout: Any) -> tuple[int, ...]:
-    """Return the layers that do not rotate. Empty if the file does not say how many layers there are."""
+    Of a file whose model type is not known, those of its text. Of one that does not say which layer is of which type, by type.
+    """
+    options: Any
+    if choice.layer_type is not None:
+        options = posref.rope_from_config(config, layer_type=choice.layer_type, layout=choice.layout)
+        return {"text": [Entry(posref.rope.__name__, {**options})]}
     try:
-        count = number_of_layers(text_of(parsed(config)), 0)
-        return tuple(n for n in range(count) if posref.rope_from_config(config, layer=n, layout=layout) is None)
+        components = posref.from_config(config)
     except ValueError:
-        return ()
+        if str(config.get("model_type")) not in model_table():
+            return {"text": [_of_unknown(config, choice.layout)]}
+        text = text_of(parsed(config))
+        types = dicts_of(text, facts_of(text)[1])[1]
+        if choice.layer is not None or not types:
+            raise
+        options = {kind: posref.rope_from_config(config, layer_type=kind, layout=choice.layout) for kind in types}
+        return {f"text {kind}": [Entry(posref.rope.__name__, {**options[kind]})] for kind in types}
+    return {component: [_with_layout(entry, choice.layout) for entry in listed] for component, listed in components.items()}
+
+
+def _of_unknown(config: Mapping[str, Any], layout: Any) -> Entry:
+    """Return the rotation of a file whose model type is not known."""
+    if _has_axes(config):
+        return Entry(posref.mrope.__name__, {**posref.mrope_from_config(config, layout=layout)})
+    return Entry(posref.rope.__name__, {**posref.rope_from_config(config, layout=layout)})
+
+
+def _with_layout(entry: Entry | None, layout: Any) -> Entry | None:
+    if entry is None or layout is None or "scaling" not in (entry.options or {}):
+        return entry
+    return entry._replace(options={**(entry.options or {}), "layout": layout})
+
+
+def _model(name: str, components: Components, choice: Choice, layers: int, measure: Measure) -> Model:
+    """Return the model of a file's components and number of layers; `measure` gives the sizes of a component's layers."""
+    asked = [component for component in components if choice.component in (None, component)]
+    if not asked:
+        refuse(f"component must be one of {', '.join(components)}; got {choice.component!r}.")
+    if choice.is_of_text and choice.component is None:
+        asked = [component for component in asked if component.partition(" ")[0] == "text"] or asked[:1]
+    kinds = {
+        component: list(_kinds(component, listed, measure)) for component, listed in components.items() if component in asked
+    }
+    main = next((one for one in kinds if any("x" in REGISTRY[kind.op].arrays for kind in kinds[one])), asked[0])
+    count = len(components[main])
+    last = max(count, layers) - 1
+    if choice.layer is not None and not (0 <= choice.layer <= last):
+        refuse(f"layer must be an int from 0 to {last}, the last layer of {main}; got {choice.layer}.")
+    others = [
+        kind for component in components for kind in kinds.get(component, _kinds(component, components[component], measure))
+    ]
+    still = tuple(n for n, entry in enumerate(components[main]) if entry is None) if count > 1 else ()
+    if choice.layer is not None:
+        own = [kind for component in kinds for kind in kinds[component] if not kind.layers or choice.layer in kind.layers]
+        own = [kind for kind in own if not (choice.layer in still and kind.component != main)]
+        found = own or kinds[main][:1]  # what code would rotate by that does not know that the layer is still
+        found = [replace(kind, layers=(choice.layer,) if kind.layers else ()) for kind in found]
+    else:
+        found = [kind for component in kinds for kind in kinds[component]]
+    if not found:
+        told = "; ".join(f"{one} has {_operations(listed)}" for one, listed in components.items())
+        refuse(f"nothing of {', '.join(asked)} can be asked: {told}.")
+    found = [kind for n, kind in enumerate(found) if not any(kind.is_like(other) for other in found[:n])]
+    rest = [kind for kind in others if not any((kind.op, kind.options) == (one.op, one.options) for one in found)]
+    return Model(name, tuple(_labelled(found)), tuple(rest), still, choice.layer)
+
+
+def _operations(listed: list[Entry | None]) -> str:
+    return ", ".join(dict.fromkeys("none" if entry is None else entry.operation for entry in listed))
+
+
+def _kinds(component: str, listed: list[Entry | None], measure: Measure) -> Iterator[Kind]:
+    """Yield the kinds of layers of a component whose operation can be asked."""
+    groups: dict[str, list[int]] = {}
+    for number, entry in enumerate(listed):
+        if entry is not None and entry.operation in REGISTRY and _can_be_asked(entry):
+            groups.setdefault(repr(entry), []).append(number)
+    for layers in groups.values():
+        entry = listed[layers[0]]
+        assert entry is not None
+        sizes, grid = measure(component, layers[0] if len(listed) > 1 else None, entry.options or {})
+        numbers = tuple(layers) if len(listed) > 1 else ()
+        yield _sized(Kind(component, entry.operation, entry.options or {}, sizes, sizes.longest, sizes.longest, numbers, grid))
+
+
+def _can_be_asked(entry: Entry) -> bool:
+    """Whether the file decides all options of an operation, and its arrays can be made without a checkpoint or an image."""
+    if entry.options is None or set(REGISTRY[entry.operation].arrays) not in MADE:
+        return False
+    needed = {
+        name
+        for name, parameter in parameters_of(REGISTRY[entry.operation].function).items()
+        if parameter.default is parameter.empty and name not in REGISTRY[entry.operation].arrays
+    }
+    return needed <= entry.options.keys() and ("dims" not in entry.options or "x" in REGISTRY[entry.operation].arrays)
+
+
+def _labelled(kinds: list[Kind]) -> Iterator[Kind]:
+    """Yield kinds with labels: none for the only kind of an operation, else its layer, and its component if several have it."""
+    for kind in kinds:
+        peers = [other for other in kinds if {*other.operations} & {*kind.operations}]
+        component = kind.component.replace(" ", "-") if any(other.component != kind.component for other in peers) else ""
+        layer = f"layer-{kind.layers[0]}" if kind.layers and len(peers) > 1 else ""
+        yield replace(kind, label="-".join(part for part in (component, layer) if part))
+
+
+def _measured(
+    config: Mapping[str, Any], component: str, layer: int | None, options: Mapping[str, Any]
+) -> tuple[Sizes, tuple[int, int] | None]:
+    """Return the sizes of a component's heads in a layer, and the cells of its images."""
+    part = _part(config, component)
+    kind = None
+    if layer is not None:
+        with suppress(ValueError):  # layers of a part whose file does not name their types
+            kind = type_of_layer(part, layer, number_of_layers(part, layer))
+    slides, lanes = kind in ("sliding_attention", "swa"), _lanes(options)
+    heads = ("swa_num_attention_heads",) if slides else ()
+    number = _count((*heads, f"{component}_attention_heads", *NAMES["heads"]), HEADS, [part])
+    keys = ("swa_num_key_value_heads",) if slides else ("num_global_key_value_heads",) if kind == "full_attention" else ()
+    key_heads = _count((*keys, "num_key_value_heads"), number, [part])
+    longest = _count(NAMES["longest"], LENGTH, [part])
+    if component.startswith("indexer"):
+        number, key_heads = _count(("index_n_heads",), number, [part]), 1
+        width = _count(("index_head_dim",), lanes, [part])
+    elif first(("qk_rope_head_dim",), part) is not None and options.get("lanes", "leading") == "leading":
+        width, key_heads = lanes, 1  # the rotated slice alone, and one key for all heads
+    else:
+        known = _width(part, kind, slides=slides)
+        width = known or _count(NAMES["hidden"], lanes * number, [part]) // number
+    side = _count(("image_size",), 0, [part]) // _count(("patch_size",), 1, [part]) or SIDE
+    grid = (min(side, SIDE), min(side, SIDE)) if "dims" in options else None
+    return Sizes(number, key_heads, max(width, lanes), longest), grid
+
+
+def _width(part: Mapping[str, Any], kind: str | None, *, slides: bool) -> int:
+    """Return the width of a head in layers of a type; 0 if the file does not say."""
+    own = first(("swa_head_dim",), part) if slides else None
+    try:
+        return int(own) if own is not None else head_dim(part, facts_of(part)[1], kind)
+    except ValueError:
+        return 0
+
+
+def _part(config: Mapping[str, Any], component: str) -> Mapping[str, Any]:
+    """Return the part of a file that describes a component, with the defaults of its class."""
+    whole = parsed(config)
+    if component in OWN_NAMES or component.partition(" ")[0] == "text":
+        return text_of(whole)
+    while True:
+        inner = {key.removesuffix("_config").replace("_", " "): part for key, part in whole.items() if isinstance(part, dict)}
+        name = max((one for one in inner if f"{component} ".startswith(f"{one} ")), key=len, default=None)
+        if name is None:
+            return completed(whole, str(whole.get("model_type")))
+        whole, component = inner[name], component[len(name) + 1 :]
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
@@ -221,56 +405,65 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
 
 
-def _of_gguf(name: str, path: Path, layer_type: str | None, layer: int | None, layout: Any) -> Model:
+def _of_gguf(name: str, path: Path, choice: Choice) -> Model:
     try:
         metadata, divisors = gguf_file.read(path)
-        count = metadata.get(f"{metadata['general.architecture']}.block_count", 0)
-        by_number = {
-            n: posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer=n, layout=layout)
-            for n in (range(count) if layer is not None else ())
-        }
-        still = tuple(n for n, own in by_number.items() if own is None)
-        if layer is None:
-            options = {**posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer_type=layer_type, layout=layout)}
-        else:
-            check_layer(metadata, metadata["general.architecture"], layer)
-            options = {**(by_number[layer] or next(own for own in by_number.values() if own is not None))}
+        layers = _count((f"{metadata['general.architecture']}.block_count",), 1, [metadata])
+        components = _gguf_components(metadata, divisors or None, choice)
+        return _model(name, components, choice, layers, partial(_gguf_sizes, metadata))
     except (ValueError, VectorError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
-    own = f"{metadata['general.architecture']}."
+
+
+def _gguf_components(metadata: Mapping[str, Any], divisors: Any, choice: Choice) -> dict[str, list[Entry | None]]:
+    """Return the entries of a GGUF file by component: of its text alone with a layout, a layer type, or no number of layers."""
+    known = f"{metadata['general.architecture']}.block_count" in metadata
+    if choice.layer_type is None and choice.layout is None and (known or choice.layer is not None):
+        return posref.from_gguf(metadata, rope_factors=divisors)
+    options = posref.rope_from_gguf(metadata, rope_factors=divisors, layer_type=choice.layer_type, layout=choice.layout)
+    return {"text": [Entry(posref.rope.__name__, {**options})]}
+
+
+def _gguf_sizes(
+    metadata: Mapping[str, Any], component: str, layer: int | None, options: Mapping[str, Any]
+) -> tuple[Sizes, tuple[int, int] | None]:
+    """Return the sizes of heads in a layer of a GGUF file."""
+    architecture = str(metadata["general.architecture"])
+    own, lanes = f"{architecture}.", _lanes(options)
     heads = _count((f"{own}attention.head_count",), HEADS, [metadata])
     key_heads = _count((f"{own}attention.head_count_kv",), heads, [metadata])
-    lanes = _lanes(options)
     longest = _count((f"{own}context_length",), LENGTH, [metadata])
-    if f"{own}attention.kv_lora_rank" in metadata:  # the sizes of keys are those of the compressed cache; only a slice rotates
-        return _sized(name, posref.rope.__name__, options, Sizes(heads, 1, lanes, longest), still, layer)
+    grid = (SIDE, SIDE) if "dims" in options else None
+    if f"{own}attention.kv_lora_rank" in metadata and options.get("lanes", "leading") == "leading":
+        return Sizes(
+            heads, 1, lanes, longest
+        ), grid  # the sizes of keys are those of the compressed cache; only a slice rotates
     width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
     width = _count((f"{own}attention.key_length",), width, [metadata])
-    return _sized(name, posref.rope.__name__, options, Sizes(heads, key_heads, max(width, lanes), longest), still, layer)
+    return Sizes(heads, key_heads, max(width, lanes), longest), grid
 
 
 def _of_preset(preset: Preset) -> Model:
-    lanes = _lanes(preset.options)
-    return _sized(preset.name, preset.op, preset.options, preset.sizes or Sizes(HEADS, KEY_HEADS, lanes, LENGTH))
+    sizes = preset.sizes or Sizes(HEADS, KEY_HEADS, _lanes(preset.options), LENGTH)
+    kind = _sized(Kind("text", preset.op, preset.options, sizes, sizes.longest, sizes.longest))
+    return Model(preset.name, (kind,))
 
 
 def _lanes(options: Mapping[str, Any]) -> int:
-    """Return how many channels rotate by the options of an operation."""
-    return 2 * sum(options["sections"]) if "sections" in options else int(options["rotary_dim"])
+    """Return how many channels rotate by the options of an operation; 0 if none do."""
+    return 2 * sum(options.get("sections", ())) or sum(options.get("dims", ())) or int(options.get("rotary_dim") or 0)
 
 
-def _sized(
-    name: str, op: str, options: Mapping[str, Any], sizes: Sizes, still: tuple[int, ...] = (), layer: int | None = None
-) -> Model:
-    """Return a model whose original length is that of its scaling; its context is no shorter than the scaling makes it."""
-    scaling = options["scaling"]
+def _sized(kind: Kind) -> Kind:
+    """Return a kind whose original length is that of its scaling; its context is no shorter than the scaling makes it."""
+    scaling = kind.options.get("scaling")
     original = getattr(scaling, "original_length", None)
     if original is None:
-        return Model(name, op, options, sizes, sizes.longest, sizes.longest, still, layer)
+        return kind
     extended = getattr(scaling, "max_length", None) or original * float(getattr(scaling, "factor", None) or 1)
-    longest = max(sizes.longest, int(extended))
-    return Model(name, op, options, sizes, min(original, longest), longest, still, layer)
+    longest = max(kind.longest, int(extended))
+    return replace(kind, original=min(original, longest), longest=longest)
 
 
 def _has_axes(config: Mapping[str, Any]) -> bool:

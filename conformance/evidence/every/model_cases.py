@@ -1,8 +1,9 @@
 """
-The calls that a model makes of its rotary encoding, at its own sizes (`for_model` reads these).
+The calls that the layers of a model make, at their own sizes (`for_model` reads these), and no others.
 
 The calls are prompts, single tokens at several places, a batch padded on the left, tokens about the original length, and the
-last ones of the longest context. They are made from a seed and judged live, as those of the kernel tier.
+last ones of the longest context; of what has two axes, the cells of an image. They are made from a seed and judged live, as
+those of the kernel tier.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from posref.spec import REGISTRY
 
 from ...accuracy import BASE
 from ...model import Call, Case, LoadedCase
-from .for_model import Model
+from .for_model import Kind, Model
 from .kernel_cases import Arrays, reals
 
-GROUP = "model"
+GROUP, OF = "model", "-of-"
 PROMPT, BESIDE, PADDED = 257, 64, (0, 3, 40)  # tokens of a prompt, and on each side of a border; padding of three rows
+FARTHEST = 1 << 14  # keys before a query, at most
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,22 @@ class Placement:
     length: int
 
 
-def places(model: Model) -> Iterator[Placement]:
-    """Yield where the tokens of a model's calls stand."""
-    short, original, longest = min(PROMPT, model.longest), model.original, model.longest
+def places(kind: Kind, op: str) -> Iterator[Placement]:
+    """Yield where the tokens of a kind's calls stand."""
+    short, original, longest = min(PROMPT, kind.longest), kind.original, kind.longest
+    if kind.grid is not None:
+        cells = kind.grid[0] * kind.grid[1]
+        yield Placement("image", 2, False, np.arange(cells), cells)
+        yield Placement("image-keys", 1, True, np.arange(cells), cells)
+        return
     yield Placement("prompt", 2, False, np.arange(short), short)
-    yield Placement("prompt-keys", 2, True, np.arange(short), short)
     single = sorted({0, 1, original - 1, min(original, longest - 1), longest - 1})
-    yield Placement("decode", len(single), False, np.asarray(single)[:, None, None], longest)
-    count = min(65, model.longest)
+    count = min(65, longest)
     padded = np.maximum(np.arange(count) - np.asarray(PADDED)[:, None, None], 0)
-    yield Placement("left-padding", len(PADDED), False, padded, count)
+    if "x" in REGISTRY[op].arrays:
+        yield Placement("prompt-keys", 2, True, np.arange(short), short)
+        yield Placement("decode", len(single), False, np.asarray(single)[:, None, None], longest)
+        yield Placement("left-padding", len(PADDED), False, padded, count)
     beside = min(BESIDE, original)
     if original < longest:
         yield Placement("up-to-original", 1, True, np.arange(original - beside, original), original)
@@ -56,22 +64,26 @@ def places(model: Model) -> Iterator[Placement]:
 
 
 def cases(model: Model, op: str) -> Iterator[Case]:
-    """Yield the calls of an operation, or of a stage, that a model makes."""
-    if op not in model.operations:
-        return
-    for place in places(model):
-        name = f"{op}/{GROUP}/{place.name}"
-        if not REGISTRY[op].arrays and place.rows > 1:
-            continue  # constants depend on the length alone
-        rng = np.random.default_rng(crc32(f"{model.name} {name}".encode()))
-        yield Case(
-            name, model.arguments(op, place.length), _arrays(model, op, place, rng), tier=GROUP, state="still" * model.is_still
-        )
+    """Yield the calls of an operation, or of a stage, that the layers of a model make."""
+    for kind in model.kinds:
+        for place in places(kind, op) if op in kind.operations else ():
+            name = f"{op}/{GROUP}/{place.name}" + (f"{OF}{kind.label}" if kind.label else "")
+            if not REGISTRY[op].arrays and place.rows > 1:
+                continue  # constants depend on the length alone
+            rng = np.random.default_rng(crc32(f"{model.name} {name}".encode()))
+            options = kind.arguments(op, place.length)
+            yield Case(name, options, _arrays(kind, op, place, rng), tier=GROUP, state="still" * model.is_still)
+
+
+def kind_of(model: Model, case: str) -> Kind:
+    """Return the kind of layers that makes a call."""
+    label = case.partition(OF)[2]
+    return next(kind for kind in model.kinds if kind.label == label and case.split("/", maxsplit=1)[0] in kind.operations)
 
 
 def still(model: Model) -> Iterator[LoadedCase]:
     """Yield the calls of a layer that does not rotate. Their result is x, in every bit."""
-    for case in cases(model, model.op):
+    for case in cases(model, model.kinds[0].op):
         inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
         exact = {name: {"out": np.zeros(inputs["x"].shape)} for name in BASE}
         call = Call(case.params, inputs, {"out": inputs["x"]}, widths=exact)
@@ -79,15 +91,18 @@ def still(model: Model) -> Iterator[LoadedCase]:
         yield LoadedCase(case.id, case.op, case.kind, GROUP, why, ("float64", "float32"), (call,), state=case.state)
 
 
-def _arrays(model: Model, op: str, place: Placement, rng: np.random.Generator) -> Arrays:
+def _arrays(kind: Kind, op: str, place: Placement, rng: np.random.Generator) -> Arrays:
     """Return the arrays of one call."""
-    heads = model.sizes.key_heads if place.keys else model.sizes.heads
-    x = (place.rows, heads, place.positions.shape[-1], model.sizes.head_size)
-    inv_freq = model.frequencies(place.length)[0]
+    heads = kind.sizes.key_heads if place.keys else kind.sizes.heads
+    x = (place.rows, heads, place.positions.shape[-1], kind.sizes.head_size)
+    inv_freq = kind.frequencies(place.length)[0] if kind.has_frequencies else np.empty(0)
     angles = place.positions[..., None] * inv_freq
     made: dict[str, Any] = {
         "x": lambda: reals(rng, *x),
-        "positions": lambda: _by_axis(op, place.positions, model, rng),
+        "weight": lambda: 1 + reals(rng, kind.sizes.head_size) / 4,
+        "positions": lambda: _by_axis(op, place.positions, kind, rng),
+        "q_positions": lambda: place.positions,
+        "k_positions": lambda: _keys(kind, place),
         "inv_freq": lambda: inv_freq,
         "cos": lambda: np.round(64 * np.cos(angles)) / 64,  # few bits, as x has
         "sin": lambda: np.round(64 * np.sin(angles)) / 64,
@@ -95,19 +110,38 @@ def _arrays(model: Model, op: str, place: Placement, rng: np.random.Generator) -
     return {name: make() for name, make in made.items() if name in REGISTRY[op].arrays}
 
 
+def _keys(kind: Kind, place: Placement) -> npt.NDArray[np.int64]:
+    """Return the positions of the keys that a cache holds: those of the tokens, and as many before them as a window reaches."""
+    reach = max((value for value in kind.options.values() if type(value) is int), default=0)
+    tokens = place.positions
+    return np.arange(max(0, int(tokens[0]) - min(reach, FARTHEST) - BESIDE), int(tokens[-1]) + 1)
+
+
 def is_of_model(case: str) -> bool:
     """Return whether an id is that of a model's call."""
     return f"/{GROUP}/" in case
 
 
-def _by_axis(op: str, positions: npt.NDArray[np.int64], model: Model, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return positions on every axis, as text has them but for an image of rows and columns in the midst."""
+def _by_axis(op: str, positions: npt.NDArray[np.int64], kind: Kind, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return positions on every axis: of the cells of an image, or as text has them but for an image in the midst."""
+    if kind.grid is not None:
+        return _cells(kind)
     if "sections" not in REGISTRY[op].domains:
         return positions
-    count = len(model.options["sections"])
+    count = len(kind.options["sections"])
     found = np.stack([positions] * count)
     tokens = positions.shape[-1]
     first_token, size = tokens // 4, tokens // 2
     for axis in range(1, count):
         found[axis, ..., first_token : first_token + size] += rng.integers(0, 24, size)
-    return np.minimum(found, model.longest - 1)
+    return np.minimum(found, kind.longest - 1)
+
+
+def _cells(kind: Kind) -> npt.NDArray[Any]:
+    """Return the coordinates of the cells of an image, row by row; their middles from -1 to 1 where angles are in turns."""
+    assert kind.grid is not None
+    cells = np.indices(kind.grid).reshape(2, -1)
+    if kind.options.get("unit") == "turns":
+        return np.asarray((2 * cells + 1) / np.asarray(kind.grid)[:, None] - 1)
+    times = np.zeros((len(kind.options["dims"]) - 2, cells.shape[1]), dtype=cells.dtype)
+    return np.concatenate([times, cells])
