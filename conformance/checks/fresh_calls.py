@@ -120,7 +120,7 @@ def _varied(
             other = _other(op, name, record[name], rng)
             made = None if repr(other) in taken else make(op, record | {name: other}, int(rng.integers(1 << 30)))
             call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
-            if call is not None and _is_small(call):
+            if call is not None and is_small(call):
                 kind, _, own = name.partition(" ")
                 yield case, call, f"another {word_of(op, own) if kind == 'size' else own}"
                 break
