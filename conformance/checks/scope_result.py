@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
-from ..experiments.cause_search import Experiment
+from ..experiments.cause_search import FEWEST, Experiment
 from ..experiments.cause_wording import sentence
 from ..experiments.records import Features, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
@@ -123,6 +123,8 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) 
     if answered in (0, len(asked)):
         return scope  # of what answers nothing, nothing can be said
     every = asked_cases(own)
+    if op not in stated and not any(one.answered and _has_values(one.case) for one in every):
+        return scope  # nor of what answers empty arrays alone
     restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, ENOUGH)
     degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
     left = [one for one in left if one not in degenerate]
@@ -153,6 +155,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) 
     return scope
 
 
+def _has_values(case: LoadedCase) -> bool:
+    """Return whether results of a case have elements."""
+    return any(value.size for call in case.calls for value in call.expected.values())
+
+
 def asked_cases(own: Pairs) -> list[Asked]:
     """Return the cases of an operation that are no invalid calls, with their traits."""
     found: list[Asked] = []
@@ -173,7 +180,7 @@ def _passing(own: Pairs) -> frozenset[str]:
     """Return the cases that passed of those that ask for values, and have some."""
     found: set[str] = set()
     for operation, answers in own:
-        sized = {a.case.id for a in answers if any(v.size for call in a.case.calls for v in call.expected.values())}
+        sized = {answer.case.id for answer in answers if _has_values(answer.case)}
         found |= {c.id for c in operation.cases if c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized}
     return frozenset(found)
 
@@ -231,7 +238,7 @@ def _cause(trial: Experiment, record: Features) -> str:
     trial.asker.budget += MORE
     trial.learn(WRONG, [(record, trial.numbers(record))])
     trial.predict((WRONG,))
-    causes = [one for one in trial.explained(record, (WRONG,)) if not one.rough]
+    causes = [one for one in trial.explained(record, (WRONG,)) if not one.rough and one.true >= FEWEST]
     return f"{said}; {sentence(trial.op, causes[0])}" if causes and trial.steady(causes[:1]) else said
 
 

@@ -51,7 +51,7 @@ def essential(cause: Cause) -> Cause:
     left_out = {"leading axes": has_tokens, "memory": no_view}
     shows = {name: values for name, values in cause.shows.items() if not left_out.get(name)}
     left = tuple(name for name in cause.features if name in shows or (rules and name not in cause.shows))
-    return replace(cause, rules=rules, shows=shows, features=left)
+    return replace(cause, rules=rules, shows=shows, features=left) if left else cause
 
 
 def conditions(op: str, cause: Cause) -> str:

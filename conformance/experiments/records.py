@@ -288,7 +288,8 @@ def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt
         if count > beside or not beside:
             msg = "more queries than keys"
             raise ValueError(msg)
-        return np.broadcast_to(keys[..., beside - count :], queries.shape).copy()
+        last = keys[..., beside - count :]
+        return np.broadcast_to(last, np.broadcast_shapes(last.shape, queries.shape)).copy()
     if lie == "first" and count == beside:
         msg = "these queries are the last of the keys too"
         raise ValueError(msg)
