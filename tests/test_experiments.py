@@ -13,10 +13,12 @@ from sampling import few, in_turn
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
 from posref.conformance.checks.learned_scope import Trials
+from posref.conformance.experiments.asker import Asker
 from posref.conformance.experiments.cause_search import Cause, Experiment
 from posref.conformance.experiments.number_rules import Rule, independent
-from posref.conformance.experiments.records import Features, domains, is_number, quantities, read
+from posref.conformance.experiments.records import Features, domains, is_number, make, quantities, read
 from posref.conformance.model import Call
+from posref.conformance.targets.python import load_python
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
@@ -121,3 +123,19 @@ def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
 
     report = check(SimpleNamespace(rope_frequencies=rope_frequencies, scalings=("LongRoPE",), __name__="narrow"))
     assert report.conformant
+
+
+@pytest.mark.parametrize("op", [op for op in REGISTRY if {"rows", "leading axes"} <= domains(op).keys()])
+def test_rows_of_the_same_positions_are_a_call(op: str) -> None:
+    usual = {name: values[0] for name, values in domains(op).items()}
+    last = {"queries": "last"} if "queries" in usual else {}
+    assert make(op, {**usual, "leading axes": (2,), "rows": "alike", **last}) is not None
+
+
+def test_calls_of_experiments_are_far_and_have_few_values() -> None:
+    asked = Asker(load_python("posref"), "alibi", "float64", 9)
+    trial = Experiment(asked, (), ())
+    usual = {name: values[0] for name, values in trial.domains.items()}
+    assert {2**15, 2**16 - 1, 2**16 + 1, 2**17 - 1, 2**24 + 1, 2**31, 2**33 + 1} <= {*trial.domains["start"]}
+    assert [asked.whole({**usual, "size Q": n, "size K": 1030}) is None for n in (1, 63)] == [False, True]
+    assert all(asked.whole({**usual, "start": start}) is not None for start in trial.domains["start"])

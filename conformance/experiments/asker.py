@@ -15,12 +15,13 @@ from ..proof.evaluation import askable, result_placeholders
 from ..proof.live_truth import Sample
 from ..targets.base import Target
 from ..targets.invocation import text_of
-from .records import LARGEST, Features, make
+from .records import Features, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
 NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing
 ENDED = ("crash", "timeout", "protocol")  # outcomes after which nothing can be asked of this process
 ANY_ANSWER = (RIGHT, WRONG, ANSWERED)
+RESULTS = 1 << 16  # values of a call's results, at most
 LARGE = 10_000  # numbers of a call, for each of which it counts as one more
 PROCESSES = 6  # new ones, after a call that ended one
 ON_BALLS = 1 << 14  # values of a call that are proved
@@ -74,7 +75,7 @@ class Asker:
             expected = result_placeholders(self.op, call.inputs, call.params)
         except (ValueError, IndexError, ZeroDivisionError, OverflowError):  # the definition refuses it
             return None
-        return replace(call, expected=expected) if sum(x.size for x in expected.values()) <= LARGEST else None
+        return replace(call, expected=expected) if sum(x.size for x in expected.values()) <= RESULTS else None
 
     @property
     def is_spent(self) -> bool:

@@ -19,7 +19,7 @@ from posref.scaling import Scaling
 
 from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
 from .number_rules import Numbers, Rule, fitting, independent, parted
-from .records import Features, domains, is_number, quantities, word_of
+from .records import FARTHER, Features, domains, is_number, quantities, word_of
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -88,6 +88,8 @@ class Experiment:
     def __init__(self, asker: Asker, stored: Sequence[Features], answered: Sequence[Features], seed: int = 0) -> None:
         self.asker, self.op = asker, asker.op
         self.domains = domains(asker.op, stored)
+        if asker.dtype == "float64" and len(self.domains.get("start", ())) > 1:
+            self.domains["start"] += FARTHER
         self.rng = random.Random(f"{seed}/{asker.op}/{asker.dtype}")
         self.answered = [self.full(record) for record in answered]
         self.causes: list[Cause] = []

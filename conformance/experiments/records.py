@@ -32,10 +32,11 @@ Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")
 QUERIES = ("last", "first", "beyond")  # the last of the keys, from the first key on, or after the last key
 NUMBERS = (*range(1, 10), 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 129, 192, 256, 257, 512, 1030)
-STARTS = (0, 1, 29, 1000, 40_000, 70_000, 2**24 + 1, -11)
+STARTS = (0, 1, 29, 1000, 2**15, 40_000, 2**16 - 1, 2**16 + 1, 70_000, 2**17 - 1, 2**24 + 1, -11)
+FARTHER = (2**31 - 1, 2**31, 2**33 + 1)  # in float64 alone: else every value is allowed there
 LEADING = ((), (1,), (2,), (3, 2))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
-LARGEST = 1 << 18  # numbers of a call
+LARGEST = 1 << 18  # numbers of a call's arguments
 WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
          "J": "columns of the grid", "G": "key heads", "g": "query heads of a key head", "k": "taps",
          "A": "coordinates", "n": "pairs"}  # fmt: skip
