@@ -153,3 +153,14 @@ def test_the_largest_distance_of_buckets() -> None:
     assert posref.t5_buckets(near, bidirectional=True, max_distance=2**20).tolist() == [3, 0, 19]
     with pytest.raises(ValueError, match="t5_buckets: max_distance must be at most 1048576"):
         posref.t5_buckets(near, bidirectional=True, max_distance=2**20 + 1)
+
+
+FAR = "Integers must be below 2^53 in magnitude"
+
+
+@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.family in ("absolute", "rotary")])
+def test_operations_that_take_angles_say_how_far_integers_may_lie(op: str) -> None:
+    """One line for each argument of positions that become floats."""
+    record = REGISTRY[op]
+    positions = [name for name, axes in record.arrays.items() if axes.kind == "position"]
+    assert (record.function.__doc__ or "").count(FAR) == len(positions)

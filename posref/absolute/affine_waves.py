@@ -47,6 +47,7 @@ def affine_waves(
     ----------
     x : array, integer or at least float32, any shape ``(*P)``
         t, times or differences of times, in the caller's unit.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     weight : array, at least float32, shape ``(m,)``
         w, learned, in radians per unit of time. PyTorch's linear layer stores it as ``(m, 1)``.
     bias : array, at least float32, shape ``(m,)``

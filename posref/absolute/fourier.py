@@ -66,6 +66,7 @@ def fourier(
     ----------
     x : array, integer or at least float32, shape ``(*P, c)``
         The c coordinates of every point.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     bands : array, at least float32, shape ``(K,)`` or ``(c, K)``
         f, for instance :math:`2^k`. A NumPy array, or an array of the same library as `x`.
     unit : {"radians", "half_turns", "turns"}

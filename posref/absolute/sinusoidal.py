@@ -87,6 +87,7 @@ def sinusoidal(
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         p, in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}

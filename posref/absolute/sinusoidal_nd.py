@@ -65,6 +65,7 @@ def sinusoidal_nd(
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         One coordinate for each of A axes, in the order of the blocks. To match code whose first block is x, pass columns first.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dims : sequence of int
         d_a, even, at least 2 (at least 4 with `endpoint`). An image usually has two blocks of d/2.
     layout : {"interleaved", "sin_cos", "cos_sin"}

@@ -57,6 +57,7 @@ def sinusoidal_shift(
     ----------
     offsets : array, integer or at least float32, shape ``(*P,)``
         k, in tokens; usually a scalar. A negative offset goes back.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, even, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}

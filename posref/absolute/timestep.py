@@ -67,6 +67,7 @@ def timestep(
     ----------
     timesteps : array, integer or at least float32, shape ``(*P,)``
         t, which may be fractional. It is not the noise level. For models that embed a noise level times 1000, see `scale`.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, at least 2 (at least 4 with `freq_shift` 1).
     flip : bool

@@ -104,6 +104,7 @@ def axial_rope(
         RoPE-ViT, Llama 4 and Kimi's vision encoder. `posref.positions` makes them (`grid`, `centred`, `scaled`). For x of
         (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is not rotated, like the class and register tokens
         of DINOv3 and the class token of Llama 4 (`posref.positions.with_origin`).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dims : sequence of A ints
         d_a, the number of channels of each axis, even. Their sum d is the number of leading channels that rotate.
     base : float

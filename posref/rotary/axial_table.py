@@ -67,6 +67,7 @@ def axial_table(
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each axis. In language models the axes are time, height and width, and a text token has the same
         position on all of them.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     inv_freq : array, at least float32, shape ``(d/2,)``
         theta, in radians per unit of the positions, in the order of the pairs.
     sections : sequence of A ints

@@ -59,6 +59,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     skew : array, shape ``(D, D)`` or ``(*F, D, D)``
         s. Only the strict upper triangle is used: see `cayley`. F has one axis for each axis of R, of the same size or 1. If
         each head has its own matrix, pass (1, H, 1, D, D) with x of (B, H, T, D).

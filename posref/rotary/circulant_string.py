@@ -62,6 +62,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     coefficients : array, shape ``(A, G, n)`` or ``(A, *F, G, n)``
         c, the first column of C for each axis and each of G blocks of n channels, in radians per unit of the axis. n is at
         least 3. Block g is channels gn to gn + n - 1. F has one axis for each axis of R, of the same size or 1. If each

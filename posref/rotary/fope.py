@@ -57,6 +57,7 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
         Queries or keys. D is even.
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     cos_mix : array, real floating, shape ``(G, n, m)`` or ``(n, m)``
         M, learned, or drawn once around the identity. H is a multiple of G, and each of the G mixes serves a block of H/G
         neighbouring heads. A 2-D mix serves all heads. n, at most D/2, is the number of bands that are kept: those with

@@ -51,6 +51,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     positions : array, integer or at least float32, shape ``(A, *P)``
         Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
         not rotated, like RoPE-ViT's class token.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
         theta, in radians per unit of the coordinate: see `mixed_table`. F has as many axes as R. An axis has size 1 if the
         frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and

@@ -39,6 +39,7 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         p, coordinates along each of the A axes, A at least 1: width first in RoPE-ViT; time, height and width in Mochi.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     frequencies : array, at least float32, shape ``(A, *F, d/2)``
         theta, in radians per unit of the coordinate, of any sign. They are learned, for each layer and head, and carry
         gradients. F broadcasts with P. For heads before tokens pass ``(A, H, 1, d/2)`` and positions ``(A, T)``; for tokens

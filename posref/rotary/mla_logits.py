@@ -92,8 +92,10 @@ def mla_logits(
         k^R, the keys' channels that rotate, before the rotation. All heads share them.
     q_positions : array, integer or at least float32, shape ``(*P, Q)``
         Positions of the queries, in tokens. They have no axis of heads: for q_nope of (B, H, Q, N) pass (Q,) or (B, Q).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens, without an axis of heads: (K,) or (B, K).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same logits, because they reorder the
         channels of queries and keys in the same way.

@@ -84,6 +84,7 @@ def mrope(
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each of the A axes, in the order of `sections`: time, height and width. `posref.positions.multimodal`
         makes them. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     sections : sequence of A ints
         n_a, the number of pairs of each axis, time first: (16, 24, 24) in Qwen2-VL, (24, 20, 20) in Qwen3-VL, (20, 22, 22) in
         ERNIE 4.5-VL (whose configuration writes height, width, time). d, the number of leading channels that rotate, is twice

@@ -87,6 +87,7 @@ def norm_mrope(
         w, the same for all heads. Queries and keys have weights of their own: make two calls.
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each of the A axes, as in `mrope`: (A, T) for x of (B, H, T, D), and (A, T, 1) for x of (T, H, D).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     sections : sequence of A ints
         The number of pairs of each axis, time first. d, the number of leading channels that rotate, is twice their sum.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}

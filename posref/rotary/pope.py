@@ -56,6 +56,7 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, d) pass (T,) or (B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     layout : {"cos_sin", "interleaved"}
         Where the two coordinates of channel c go.
 

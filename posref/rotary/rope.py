@@ -67,6 +67,7 @@ def rope(
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. They broadcast to the leading axes of x: for (B, H, T, D) pass (T,) or (B, 1, T); for (B, T, H, D)
         pass (B, T, 1), or (T, 1) if H is above 1.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair i. `apply_rope` names the users. `posref.configs.LAYOUTS` lists layouts by model type.
 

@@ -57,6 +57,7 @@ def rope_cos_sin(
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, the number of channels that rotate, even.
     base : float

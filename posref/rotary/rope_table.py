@@ -40,6 +40,7 @@ def rope_table(
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     inv_freq : array, at least float32, shape ``(d/2,)``
         theta, in radians per token: host NumPy from `rope_frequencies`, or your own array. A learned one receives gradients.
     attention_factor : float

@@ -81,8 +81,10 @@ def rotary_linear_attention(
         Values.
     q_positions : array, integer or at least float32, shape ``(*P, Q)``
         Positions of the queries, in tokens. For q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For k of (B, H, K, D) pass (K,) or (B, 1, K).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result, because they reorder the
         channels of queries and keys in the same way.

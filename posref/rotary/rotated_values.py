@@ -79,8 +79,10 @@ def rotated_values(
         Values, before the rotation. H is a multiple of G, and each value head serves a block of H/G neighbouring query heads.
     q_positions : array, integer or at least float32, shape ``(*P, Q)``
         Positions of the queries, in tokens. For weights of (B, H, Q, K) pass (Q,) or (B, 1, Q).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For v of (B, G, K, D) pass (K,) or (B, 1, K).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result.
 

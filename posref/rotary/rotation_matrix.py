@@ -73,6 +73,7 @@ def rotation_matrix(
     ----------
     position : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. Usually one position, without axes.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, the number of channels, even.
     layout : {"half", "interleaved", "interleaved_to_half"}

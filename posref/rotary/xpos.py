@@ -75,6 +75,7 @@ def xpos(
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     role : {"query", "key"}
         What x holds.
 

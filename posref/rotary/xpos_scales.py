@@ -63,6 +63,7 @@ def xpos_scales(
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     dim : int
         d, the number of channels that rotate, even.
     role : {"query", "key"}
