@@ -17,6 +17,7 @@ nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["scoreboard"]
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+CONSTRAINTS = ".github/constraints"
 TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
 TRITON = "triton==3.9.0"
 CUPY = "cupy-cuda12x==14.2.0"
@@ -71,21 +72,17 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session
 def constraints(session: nox.Session) -> None:
-    """Write what CI installs, with hashes: a file for each version of Python."""
+    """Write what CI installs, with hashes: a file for each version of Python, and one of the tools of a release."""
     session.install("uv")
     for version in PYTHONS:
-        target = f".github/constraints/py{version}.txt"
-        chosen = (
-            "--universal",
-            "--python-version",
-            version,
-            "--extra",
-            "test",
-            "--generate-hashes",
-            "--no-header",
-            "--upgrade",
-        )
-        session.run("uv", "pip", "compile", "--quiet", *chosen, "pyproject.toml", "-o", target)
+        _write_constraints(session, f"py{version}", version, "--extra", "test", "pyproject.toml")
+    _write_constraints(session, "release", PYTHONS[0], "-c", f"{CONSTRAINTS}/py{PYTHONS[0]}.txt", f"{CONSTRAINTS}/release.in")
+
+
+def _write_constraints(session: nox.Session, name: str, version: str, *source: str) -> None:
+    """Write packages with their hashes."""
+    chosen = ("--universal", "--python-version", version, "--generate-hashes", "--no-header", "--upgrade")
+    session.run("uv", "pip", "compile", "--quiet", *chosen, *source, "-o", f"{CONSTRAINTS}/{name}.txt")
 
 
 @nox.session
