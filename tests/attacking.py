@@ -305,6 +305,7 @@ INPUTS: dict[str, Attack] = {
     "a config that is a folder": Attack(SHOW, folder_with("config.json")),
     "a config of ten GiB": Attack(SHOW, sparse("config.json", b"{")),
     "a deep config": Attack(SHOW, text("config.json", '{"a":' + DEEP + "}")),
+    "a config of millions of objects": Attack(SHOW, text("config.json", '{"a":[' + "{}," * 5_000_000 + "{}]}")),
     "a config with a long number": Attack(SHOW, text("config.json", '{"rope_theta": ' + "9" * 1_000_000 + "}")),
     "a config with half a pair": Attack(SHOW, text("config.json", '{"model_type": "\\ud800"}')),
     "a config in UTF-16": Attack(SHOW, text("config.json", json.dumps(CONFIG).encode("utf-16"))),
@@ -585,6 +586,10 @@ FILES: dict[str, Attack] = {
     ),
     "a report with negative counts": Attack(("report", "report.json"), report(lambda d: d["counts"].update({"pass": -1}))),
     "a report of another schema": Attack(("report", "report.json"), report(lambda d: d.update(schema=99))),
+    "a report of 20,000 operations": Attack(
+        ("report", "report.json"), report(lambda d: d.update(operations=d["operations"] * 20_000))
+    ),
+    "a report of millions of objects": Attack(("report", "report.json"), text("report.json", "[" + "{}," * 5_000_000 + "{}]")),
     "a report that is a list": Attack(("report", "report.json"), text("report.json", "[]")),
     "a report that is deep": Attack(("report", "report.json"), text("report.json", DEEP)),
     "a report that is a FIFO": Attack(("report", "report.json"), fifo("report.json")),

@@ -45,6 +45,8 @@ ANSWERS = 1 << 22  # about an implementation that answered elsewhere
 # JSON
 JSON_DOCUMENT = 16 * 2**20  # bytes of a document; the parsed objects may take about twenty times as much
 DEPTH = 32  # of objects and lists inside one another; tensors have at most 8 axes
+PARTS = 1 << 20  # objects and lists of a document, each of which takes as much time and memory as 100 characters
+OPERATIONS = 2000  # of a report, an operation in one dtype each
 DIGITS = 20  # no 64-bit integer has more, and longer ones take time that grows with the square
 
 # Tensors (safetensors)
@@ -175,6 +177,10 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         msg = f"it has {len(data)} bytes, more than {limit}"
         raise ValueError(msg)
     text = data.decode(encoding)
+    parts = text.count("[") + text.count("{")
+    if parts > PARTS:
+        msg = f"it has {parts} objects and lists, more than {PARTS}"
+        raise ValueError(msg)
     try:
         numbers = {} if lenient else {"parse_constant": _constant, "parse_float": _real}
         numbers |= {"parse_int": _integer} if LONG.search(text) and not lenient else {}  # Python's own is fast
@@ -183,7 +189,7 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         document = None
         deep = True
     else:
-        deep = text.count("[") + text.count("{") > DEPTH and _deep(document)
+        deep = parts > DEPTH and _deep(document)
     if deep:
         msg = f"it is nested more than {DEPTH} deep"
         raise ValueError(msg)

@@ -106,6 +106,7 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
 OVERWRITTEN = "overwrote the result of an earlier call ({}): results must not share memory"
 KEPT = 4  # results: so many calls a sequence has
 PIECE = 1 << 16  # numbers that are compared at once
+TEXT = 100_000  # characters of an exception's text that are read
 AROUND = "wrote to the memory around its input {}"
 OTHER_BITS = "the same call gave other bits the second time ({})"
 UNSTEADY = "answers change between identical calls: they depend on earlier calls, or on chance."
@@ -158,7 +159,7 @@ def kind_of(value: Any) -> str:
 def text_of(error: BaseException) -> str:
     """Return an exception's text, also where asking for it raises."""
     try:
-        return str(error).strip()
+        return str(error)[:TEXT].strip()
     except BaseException as again:
         return f"(its text cannot be had: {kind_of(again)})"
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-BYTES, DEPTH = 1 << 24, 32  # bytes of a file; of objects and lists inside one another
+BYTES, PARTS, DEPTH = 1 << 24, 1 << 18, 32  # bytes of a file; objects and lists, of which so many inside one another
 LONGEST = 4000  # characters of an error, which may quote known models and the file
 LARGEST, SMALLEST = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")  # normal float64 numbers
 
@@ -67,6 +67,9 @@ def _text(path: Path) -> str:
         data = file.read(BYTES + 1)
     if len(data) > BYTES:
         msg = f"it has more than {BYTES} bytes"
+        raise ValueError(msg)
+    if data.count(b"{") + data.count(b"[") > PARTS:
+        msg = f"it has more than {PARTS} objects and lists"
         raise ValueError(msg)
     return data.decode("utf-8")
 
