@@ -164,7 +164,7 @@ def test_layers_that_differ_are_named(tmp_path: Path) -> None:
     assert for_model.read(f"{file}:full_attention").kinds[0].options["base"] == 1e6
     whole = for_model.read(str(file))
     assert [(kind.op, kind.options.get("base"), len(kind.layers)) for kind in whole.kinds] == [
-        ("rope", 1e4, 22), ("rope", 1e6, 4), ("sliding_window", None, 22),
+        ("rope", 1e4, 22), ("rope", 1e6, 4), ("sliding_window", None, 22), ("norm_rope", None, 22), ("norm_rope", None, 4),
     ]  # fmt: skip
     with pytest.raises(TargetError, match="layer_type"):
         for_model.read(f"{file}:other")
@@ -224,6 +224,26 @@ def test_a_component_is_asked_alone(tmp_path: Path) -> None:
     assert (indexer.sizes, indexer.lanes) == (Sizes(64, 1, 128, 9000), 64)
     with pytest.raises(TargetError, match="component must be one of text, "):
         for_model.read(str(path), component="vision")
+
+
+def test_norms_of_queries_and_keys_are_asked(tmp_path: Path) -> None:
+    """With the tables of their layers: of one head, or of all heads together, with a weight or with ones."""
+    path = tmp_path / "config.json"
+    sizes = {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 64, "num_hidden_layers": 2}
+    found = {}
+    for model_type in ("qwen3", "olmo2", "nanochat", "llama"):
+        path.write_text(json.dumps({"model_type": model_type, **sizes, "head_dim": 16}), encoding="utf-8")
+        model = for_model.read(str(path))
+        for op in [op for op in model.operations if "norm" in op]:
+            cases = {case.id.split("/")[-1]: case for case in model_cases.cases(model, op)}
+            keys, weight = cases["prompt-keys"].inputs["x"], cases["prompt-keys"].inputs["weight"]
+            order = cases["prompt-keys"].params.get("precedence")
+            found[model_type] = (op, order, np.shape(keys)[1:], np.unique(weight).tolist() == [1])
+    assert found == {
+        "qwen3": ("norm_rope", "norm_first", (2, 257, 16), False),
+        "olmo2": ("rms_norm", None, (257, 32), False),
+        "nanochat": ("norm_rope", "rope_first", (2, 257, 16), True),
+    }
 
 
 def test_heads_with_trailing_lanes_are_asked_whole(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from posref.models.model_types import model_table, remedy, why_not
 from posref.models.odd_rows import odd
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
+from posref.models.qk_norms import norms_of
 from posref.models.readers import Reader, axial, grid, latent, of_text, rotary
 from posref.models.sides import with_sides, without_positions
 from posref.models.unreviewed import parent_of
@@ -69,7 +70,8 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         Attention has components of its own, where a model has more than the softmax of q.k / sqrt(d): "text mask" (a window or
         chunks), "text temperature" (a factor on queries that grows with the position), "text scale", "text softcap", "text
         sinks" and "text values". An operation with no options, such as ``("attention", {})`` for sinks, takes arrays of the
-        checkpoint.
+        checkpoint. "text norm" is the norm of queries and keys: `norm_rope` or `norm_mrope` with the rotation, where both are
+        of one head, else `rms_norm`, whose ``conventions`` say the width and the order.
 
     A file with ``_class_name`` is of diffusers. Its components are those of the class ("attention", "timestep", "input",
     "sizes", ...), and ``conventions["positions"]`` is the rule of positions, which are the caller's: pipelines make them.
@@ -145,6 +147,9 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
             entries = _entries(row, config, defaults)
             if entries:
                 found[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
+    if "text" in found:
+        norms = norms_of(config, str(config["model_type"]), found["text"])
+        found |= {"text norm": norms} if norms else {}
     return found | without_positions(found, known, config, defaults)
 
 

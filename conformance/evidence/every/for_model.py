@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -54,7 +54,9 @@ class Kind:
 
     `original` counts the tokens that the model was trained on before its context was extended, `longest` those of the whole
     context. `layers` are their numbers, empty if all layers of the component are alike. `grid` are the cells of an image, for
-    components that read images. `label` is in the names of its calls where other kinds are asked too.
+    components that read images. `rotation` has the options of the rotation of layers whose norm is asked. A norm that is
+    `joined` is over all heads together, and one that is not `weighted` is asked with weights of 1. `label` is in the names of
+    its calls where other kinds are asked too.
     """
 
     component: str
@@ -65,6 +67,9 @@ class Kind:
     longest: int
     layers: tuple[int, ...] = ()
     grid: tuple[int, int] | None = None
+    rotation: Mapping[str, Any] = field(default_factory=dict)
+    joined: bool = False
+    weighted: bool = True
     label: str = ""
 
     @property
@@ -81,7 +86,7 @@ class Kind:
 
     def is_like(self, other: Kind) -> bool:
         """Whether it makes the calls of another kind."""
-        return (self.op, self.options, self.sizes, self.longest) == (other.op, other.options, other.sizes, other.longest)
+        return replace(self, component="", layers=()) == replace(other, component="", layers=())
 
     @property
     def operations(self) -> tuple[str, ...]:
@@ -91,19 +96,24 @@ class Kind:
         )
 
     @property
+    def source(self) -> Mapping[str, Any]:
+        """The options that give its frequencies."""
+        return self.rotation or self.options
+
+    @property
     def has_frequencies(self) -> bool:
         """Whether its frequencies follow from a base and a scaling."""
-        return {"base", "scaling"} <= self.options.keys()
+        return {"base", "scaling"} <= self.source.keys()
 
     @cached_property
     def lanes(self) -> int:
         """How many lanes rotate."""
-        return _lanes(self.options)
+        return _lanes(self.source)
 
     @property
     def needs_length(self) -> bool:
         """Whether its frequencies depend on the length of the sequence."""
-        return "length is not None" in getattr(self.options.get("scaling"), "requires", ())
+        return "length is not None" in getattr(self.source.get("scaling"), "requires", ())
 
     def arguments(self, op: str, length: int) -> dict[str, Any]:
         """Return the options of the operation or of one of its stages, in a sequence of `length` tokens."""
@@ -123,8 +133,8 @@ class Kind:
         """Return the frequencies, as a buffer in float32 holds them, and the factor on cosines and sines."""
         inv_freq, factor = posref.rope_frequencies(
             self.lanes,
-            base=self.options["base"],
-            scaling=self.options["scaling"],
+            base=self.source["base"],
+            scaling=self.source["scaling"],
             length=length if self.needs_length else None,
         )
         return np.asarray(inv_freq, dtype=np.float32).astype(np.float64), float(factor)
@@ -278,17 +288,13 @@ def _model(name: str, components: Components, choice: Choice, layers: int, measu
         refuse(f"component must be one of {', '.join(components)}; got {choice.component!r}.")
     if choice.is_of_text and choice.component is None:
         asked = [component for component in asked if component.partition(" ")[0] == "text"] or asked[:1]
-    kinds = {
-        component: list(_kinds(component, listed, measure)) for component, listed in components.items() if component in asked
-    }
+    kinds = {component: list(_kinds(component, components, measure)) for component in components if component in asked}
     main = next((one for one in kinds if any("x" in REGISTRY[kind.op].arrays for kind in kinds[one])), asked[0])
     count = len(components[main])
     last = max(count, layers) - 1
     if choice.layer is not None and not (0 <= choice.layer <= last):
         refuse(f"layer must be an int from 0 to {last}, the last layer of {main}; got {choice.layer}.")
-    others = [
-        kind for component in components for kind in kinds.get(component, _kinds(component, components[component], measure))
-    ]
+    others = [kind for component in components for kind in kinds.get(component, _kinds(component, components, measure))]
     still = tuple(n for n, entry in enumerate(components[main]) if entry is None) if count > 1 else ()
     if choice.layer is not None:
         own = [kind for component in kinds for kind in kinds[component] if not kind.layers or choice.layer in kind.layers]
@@ -309,18 +315,23 @@ def _operations(listed: list[Entry | None]) -> str:
     return ", ".join(dict.fromkeys("none" if entry is None else entry.operation for entry in listed))
 
 
-def _kinds(component: str, listed: list[Entry | None], measure: Measure) -> Iterator[Kind]:
+def _kinds(component: str, components: Components, measure: Measure) -> Iterator[Kind]:
     """Yield the kinds of layers of a component whose operation can be asked."""
+    listed = components[component]
+    turns = components.get(component.removesuffix(" norm"), []) if component.endswith(" norm") else []
+    listed = listed * len(turns) if len(listed) == 1 and turns else listed
     groups: dict[str, list[int]] = {}
     for number, entry in enumerate(listed):
         if entry is not None and entry.operation in REGISTRY and _can_be_asked(entry):
-            groups.setdefault(repr(entry), []).append(number)
+            groups.setdefault(repr((entry, turns and turns[min(number, len(turns) - 1)])), []).append(number)
     for layers in groups.values():
-        entry = listed[layers[0]]
+        entry, turn = listed[layers[0]], turns and turns[min(layers[0], len(turns) - 1)]
         assert entry is not None
-        sizes, grid = measure(component, layers[0] if len(listed) > 1 else None, entry.options or {})
+        options, rotation = entry.options or {}, {**(turn.options or {})} if turn else {}
+        sizes, grid = measure(component, layers[0] if len(listed) > 1 else None, rotation or options)
         numbers = tuple(layers) if len(listed) > 1 else ()
-        yield _sized(Kind(component, entry.operation, entry.options or {}, sizes, sizes.longest, sizes.longest, numbers, grid))
+        kind = Kind(component, entry.operation, options, sizes, sizes.longest, sizes.longest, numbers, grid, rotation)
+        yield _sized(replace(kind, joined="width" in entry.conventions, weighted="weight" not in entry.conventions))
 
 
 def _can_be_asked(entry: Entry) -> bool:
@@ -457,7 +468,7 @@ def _lanes(options: Mapping[str, Any]) -> int:
 
 def _sized(kind: Kind) -> Kind:
     """Return a kind whose original length is that of its scaling; its context is no shorter than the scaling makes it."""
-    scaling = kind.options.get("scaling")
+    scaling = kind.source.get("scaling")
     original = getattr(scaling, "original_length", None)
     if original is None:
         return kind

@@ -9,7 +9,7 @@ those of the kernel tier.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -75,6 +75,27 @@ def cases(model: Model, op: str) -> Iterator[Case]:
             yield Case(name, options, _arrays(kind, op, place, rng), tier=GROUP, state="still" * model.is_still)
 
 
+def small(model: Model, op: str) -> Iterator[Case]:
+    """Yield one small call for each kind of layer that has an operation: one head, the first tokens and the last ones."""
+    for kind in model.kinds:
+        if op not in kind.operations:
+            continue
+        kept = min(kind.original, kind.longest) - 1
+        tokens = sorted({0, 1, 2, kept, min(kept + 1, kind.longest - 1), kind.longest - 1})
+        few = replace(kind, sizes=replace(kind.sizes, heads=1, key_heads=1), grid=kind.grid and (3, 4))
+        place = Placement("layers", 1, False, np.arange(12) if kind.grid else np.asarray(tokens), kind.longest)
+        if "q_positions" in REGISTRY[op].arrays:
+            place = replace(place, positions=np.arange(max(0, kind.longest - 3), kind.longest))
+        name = f"{op}/layers/{slug(kind)}"
+        arrays = _arrays(few, op, place, np.random.default_rng(crc32(name.encode())))
+        yield Case(name, kind.arguments(op, place.length), arrays, f"{kind.where} of {kind.text}")
+
+
+def slug(kind: Kind) -> str:
+    """Return a name of a kind for a case."""
+    return kind.label or kind.component.replace(" ", "-")
+
+
 def kind_of(model: Model, case: str) -> Kind:
     """Return the kind of layers that makes a call."""
     label = case.partition(OF)[2]
@@ -94,12 +115,13 @@ def still(model: Model) -> Iterator[LoadedCase]:
 def _arrays(kind: Kind, op: str, place: Placement, rng: np.random.Generator) -> Arrays:
     """Return the arrays of one call."""
     heads = kind.sizes.key_heads if place.keys else kind.sizes.heads
-    x = (place.rows, heads, place.positions.shape[-1], kind.sizes.head_size)
+    x: tuple[int, ...] = (place.rows, heads, place.positions.shape[-1], kind.sizes.head_size)
+    x = (place.rows, x[2], heads * x[3]) if kind.joined else x
     inv_freq = kind.frequencies(place.length)[0] if kind.has_frequencies else np.empty(0)
     angles = place.positions[..., None] * inv_freq
     made: dict[str, Any] = {
         "x": lambda: reals(rng, *x),
-        "weight": lambda: 1 + reals(rng, kind.sizes.head_size) / 4,
+        "weight": lambda: 1 + reals(rng, x[-1]) / 4 if kind.weighted else np.ones(x[-1]),
         "positions": lambda: _by_axis(op, place.positions, kind, rng),
         "q_positions": lambda: place.positions,
         "k_positions": lambda: _keys(kind, place),
