@@ -352,3 +352,32 @@ def test_a_model_is_asked_by_its_gguf_file(tmp_path: Path) -> None:
     path.write_bytes(gguf(LLAMA)[:200])
     with pytest.raises(TargetError, match="it ends within its header"):
         check("posref", model=str(path))
+
+
+def test_everything_that_the_layers_of_a_model_do(tmp_path: Path) -> None:
+    """A suite with a case for each kind of layer, which posref passes; code with one base for all layers fails."""
+    config = {"model_type": "gemma3_text", "num_hidden_layers": 6, "head_dim": 16, "sliding_window": 8}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert "text layer 5: rope, rope_frequencies" in " ".join(run("--model", tmp_path, "-o", tmp_path / "suite").split())
+    report = check("posref", suite=tmp_path / "suite", dtype="float32")
+    assert report.exit_code == 0
+    asked = {case.id for operation in report.operations for case in operation.cases}
+    assert {"rope/layers/layer-5", "norm_rope/layers/layer-0", "sliding_window/layers/text-mask"} <= asked
+
+    def rope(x, positions, /, **options):
+        return posref.rope(x, positions, **{**options, "base": 1e4})
+
+    report = check(SimpleNamespace(rope=rope), suite=tmp_path / "suite", dtype="float32", experiments=0)
+    assert [case.id for case in report.failures] == ["rope/layers/layer-5"]
+
+
+def test_a_model_and_what_does_not_go_with_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "smollm3", "num_hidden_layers": 4}', encoding="utf-8")
+    for arguments, text in (
+        (("rope", "--model", tmp_path), "takes OP or --model DIR; got both"),
+        ((), "takes OP or --model DIR; got neither"),
+        (("--model", tmp_path, "--positions", "1"), "got --positions"),
+        (("--model", tmp_path, "--layer", "3"), "layer 3 of .* does not rotate"),
+        (("--model", tmp_path, "--component", "vision"), "component must be one of text"),
+    ):
+        assert re.search(text, refused(*arguments, "-o", tmp_path / "suite"))

@@ -119,7 +119,9 @@ def vectors_strength(ops: tuple[str, ...], suite: Path | None, json_file: Path |
 
 
 @click.command()
-@click.argument("name", metavar="OP")
+@click.argument("name", metavar="[OP]", required=False)
+@click.option("--model", "folder", metavar="DIR", type=FOLDER,
+              help="Instead of OP: small calls of all that each layer of the model in DIR does, a suite.")  # fmt: skip
 @click.option("--preset", metavar="NAME", help="Options of a released model: posref list --presets.")
 @click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json: of the part that has OP.")
 @click.option("--gguf", metavar="FILE", type=FILE, help="Options of a model's GGUF file; the weights are not read.")
@@ -152,8 +154,8 @@ def vectors_strength(ops: tuple[str, ...], suite: Path | None, json_file: Path |
 @click.option("-o", "--output", metavar="PATH", type=FILE_OR_FOLDER, required=True,
               help="A .npz, .safetensors or .json file, - (with --format), or a folder for check --suite.")  # fmt: skip
 def golden(
-    name: str, output: Path, dtype: str | None, witnesses: str, form: str | None, *, stages: bool, jobs: int | None,
-    minutes: float, **asked: Any,
+    name: str | None, folder: Path | None, output: Path, dtype: str | None, witnesses: str, form: str | None, *, stages: bool,
+    jobs: int | None, minutes: float, **asked: Any,
 ) -> None:  # fmt: skip
     """
     Write proved golden data for a call that you choose.
@@ -163,6 +165,12 @@ def golden(
     every accuracy class (tolerance/CLASS/...), and the total error that a result in a dtype may have (allowed/DTYPE/...).
     Random numbers are representable in every dtype. `about` says what was asked.
     """
+    if (name is None) == (folder is None):
+        msg = f"golden takes OP or --model DIR; got {'neither' if name is None else 'both'}."
+        raise click.UsageError(msg)
+    if folder is not None:
+        _golden_layers(folder, output, asked, witnesses=int(witnesses), jobs=jobs, minutes=minutes)
+        return
     with errors():
         needs_vectors()
         from ..proof.golden_data import FILES, Request, Wanted, write
@@ -171,7 +179,7 @@ def golden(
         wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages), form)
         if wanted.format_of(output) in FILES:
             expect_writable(output, read=(*asked["files"], asked["config"], asked["gguf"]))
-        case = Request(operation(name), **asked).case()
+        case = Request(operation(str(name)), **asked).case()
         with progress("proving") as show:
             about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)
     how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
@@ -180,3 +188,24 @@ def golden(
     console(err=is_standard_output(output)).print(
         f"wrote {output}: {about['operation']}, {how}{onnx}", highlight=False, markup=False
     )
+
+
+def _golden_layers(
+    folder: Path, output: Path, asked: dict[str, Any], *, witnesses: int, jobs: int | None, minutes: float
+) -> None:
+    """Write what each layer of a model must do. Only --component and --layer go with --model, and how to prove."""
+    own = ("component", "layer")
+    others = [name for name, value in asked.items() if value not in (None, ()) and name not in (*own, "seed")]
+    if others:
+        msg = f"--model goes with --component and --layer; got --{others[0].replace('_', '-')}."
+        raise click.UsageError(msg)
+    with errors():
+        needs_vectors()
+        from ..proof.golden_data import write_layers
+        from ..proof.witnesses import Effort
+
+        with progress("proving") as show:
+            effort = Effort(witnesses, jobs, minutes, stages=False)
+            lines = write_layers(folder, output, effort, show, **{name: asked[name] for name in own})
+    for line in (*lines, f"wrote {output}: posref check TARGET --suite {output}"):
+        console().print(printable(line), highlight=False, markup=False)

@@ -179,8 +179,9 @@ class Request:
             raise _refusal(NAME, f"--component must be one of {', '.join(map(repr, entries))}; got {self.component!r}.")
         for fits in (lambda operation: operation == self.op, lambda operation: self.op in parts_of(operation)):
             having = {name: [entry for entry in entries[name] if fits(entry.operation)] for name in named}
-            if any(having.values()):
-                return {name: listed for name, listed in having.items() if listed}
+            having = {name: listed for name, listed in having.items() if listed}
+            if having:  # a rotation is in the norm of its layers too
+                return {name: listed for name, listed in having.items() if name.removesuffix(" norm") not in {*having} - {name}}
         has = "; ".join(f"{name} has {_operations(listed)}" for name, listed in entries.items())
         who = self.component or "no component"
         raise _refusal(NAME, f"{who} of {path} has {self.op}: {has}. Leave out --config, or ask for another.")
@@ -498,6 +499,25 @@ class Wanted:
                 need = f"nothing that a file ends in with --format {self.format}, which writes a folder"
             raise _refusal(NAME, f"-o must end in {need}; got {path}.")
         return self.format or (ending if ending in FILES else "suite")
+
+
+def write_layers(folder: Path, path: Path, effort: Effort, show: Show | None, **asked: Any) -> list[str]:
+    """
+    Prove a small call of each operation of each kind of layer of the model in a folder, and write them as a suite.
+
+    `asked` has the component, the layer or the layout that is meant. Returns a line for each kind: what its layers do.
+    """
+    from ..evidence.every import for_model, model_cases
+    from . import build
+
+    model = for_model.read(str(folder / "config.json"), **asked)
+    if model.is_still:
+        raise _refusal(NAME, f"layer {model.layer} of {folder} does not rotate: what goes in comes out. Ask for another.")
+    by_op: dict[str, list[Case]] = {}
+    for op in model.operations:
+        by_op[op] = list(model_cases.small(model, op))
+    build.write_suite(path, {op: cases for op, cases in by_op.items() if cases}, effort, show)
+    return [f"{kind.where}: {', '.join(kind.operations)} (case layers/{model_cases.slug(kind)})" for kind in model.kinds]
 
 
 def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | None = None) -> dict[str, Any]:

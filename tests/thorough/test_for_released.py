@@ -82,7 +82,13 @@ def target(config: dict[str, Any], **changes: Change) -> Any:
 
 
 def with_frequencies(change: Change) -> Change:
-    return lambda config: target(config, change=change)
+    """Change the buffers of a module: None if it computes them anew in every call, as LongRoPE and dynamic scalings do."""
+    return lambda config: None if (rope_type(config) in ("longrope", "dynamic")) else target(config, change=change)
+
+
+def rope_type(config: dict[str, Any]) -> str:
+    rope = config.get("rope_scaling") or {}
+    return str(rope.get("rope_type", rope.get("type", "default")))
 
 
 def with_positions(change: Change) -> Change:
@@ -90,10 +96,11 @@ def with_positions(change: Change) -> Change:
 
 
 def without_scaling(config: dict[str, Any]) -> Any:
-    rope = config.get("rope_scaling")
-    if rope is None or rope.get("rope_type", rope.get("type")) in ("default", "mrope"):
+    if rope_type(config) in ("default", "mrope"):
         return None
-    return target({**config, "rope_scaling": {key: value for key, value in rope.items() if key == "mrope_section"} or None})
+    return target(
+        {**config, "rope_scaling": {key: value for key, value in config["rope_scaling"].items() if "section" in key} or None}
+    )
 
 
 WRONG: dict[str, Change] = {
