@@ -139,8 +139,12 @@ def test_a_model_that_was_changed_as_it_loads_differs(llama: Any, tmp_path: Path
     monkeypatch.setattr(
         transformers.LlamaForCausalLM, "from_pretrained", lambda *args, **options: changed(load(*args, **options))
     )
-    result = run("--model", str(tmp_path))
+    result = run("--model", str(tmp_path), "--html", str(tmp_path / "report.html"))
     assert result.exit_code == 1, result.output
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h2>What differs</h2>" in page
+    assert "text, layers 0-3: rotation: query: it does not rotate" in page
+    assert "<td>rope layout=half" in page
     assert "DIFFERS: text, layers 0-3: rotation: query: it does not rotate" in result.output
 
 

@@ -102,7 +102,7 @@ def check(
     run, or was interrupted.
     """
     if folder is not None:
-        _check_model(folder, json_file, remote_code=trust_remote_code)
+        _check_model(folder, json_file, options["html"], remote_code=trust_remote_code)
     adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
@@ -125,29 +125,33 @@ def check(
     sys.exit(report.exit_code)
 
 
-def _check_model(folder: Path, json_file: Path | None, *, remote_code: bool) -> NoReturn:
-    """Compare the model in a folder with its config.json. Only --json, --dtype and --device go with it."""
+def _check_model(folder: Path, json_file: Path | None, html: Path | None, *, remote_code: bool) -> NoReturn:
+    """Compare the model in a folder with its config.json. Only --json, --html, --dtype and --device go with it."""
     context = click.get_current_context()
     used = [
         parameter.opts[-1]
         for parameter in context.command.params
         if parameter.name is not None
-        and parameter.name not in ("folder", "json_file", "trust_remote_code", "dtype", "device")
+        and parameter.name not in ("folder", "json_file", "html", "trust_remote_code", "dtype", "device")
         and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if used:
-        msg = f"--model goes with --json, --dtype, --device and --trust-remote-code; got {', '.join(used)}."
+        msg = f"--model goes with --json, --html, --dtype, --device and --trust-remote-code; got {', '.join(used)}."
         raise click.UsageError(msg)
     with errors():
-        expect_writable(json_file, read=(folder,))
+        expect_writable(json_file, html, read=(folder,))
+        if html is not None:
+            needs("html", jinja2="jinja2")
         from ..loaded.model_folder import check_folder
 
         report = check_folder(folder, remote_code=remote_code, dtype=context.params["dtype"], device=context.params["device"])
-        aside = json_file is not None and is_standard_output(json_file)
+        aside = any(path is not None and is_standard_output(path) for path in (json_file, html))
         for line in str(report).splitlines():
             console(err=aside).print(printable(line), markup=False, highlight=False)
         if json_file is not None:
             whole_file(json_file, report.json_text())
+        if html is not None:
+            whole_file(html, report.html_text())
     sys.exit(report.exit_code)
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import posref
+
 from ..evidence.every.for_model import ranges
+from ..reports.html import page
 
 NOTHING = "nothing of this model could be judged"
 
@@ -62,20 +65,37 @@ class ModelReport:
             return f"NOT the model of its file: {len(_grouped(self.differences))} differences, in {len(layers)} layers"
         return "no difference from its file in what was judged" if self.judged else NOTHING
 
+    @property
+    def kinds(self) -> list[tuple[str, str, str, str]]:
+        """Layers that are alike: their part, their numbers, what the file says of them, and what was judged."""
+        kinds: dict[tuple[str, str, str], list[int]] = {}
+        for (part, layer), words in self.file.items():
+            judged = dict.fromkeys(what for name, number, what in self.judged if (name, number) == (part, layer))
+            kinds.setdefault((part, words, ", ".join(judged) or "nothing"), []).append(layer)
+        return [(part, ranges(tuple(layers)), words, judged) for (part, words, judged), layers in kinds.items()]
+
+    @property
+    def buffers(self) -> list[str]:
+        """The buffers that were judged."""
+        return [name for name, _, what in self.judged if what == "buffer"]
+
+    @staticmethod
+    def lines(entries: Iterable[Difference | NotJudged]) -> list[str]:
+        """Return a line for all layers of which the same is said."""
+        return _grouped(entries)
+
     def __str__(self) -> str:
         """Return the report as text."""
         lines = [self.model, self.passed]
-        kinds: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
-        for (part, layer), words in self.file.items():
-            judged = tuple(dict.fromkeys(what for name, number, what in self.judged if (name, number) == (part, layer)))
-            kinds.setdefault((part, words, judged), []).append(layer)
-        for (part, words, judged), layers in kinds.items():
-            lines.append(f"{part}, layers {ranges(tuple(layers))}: {words}; judged: {', '.join(judged) or 'nothing'}")
-        buffers = [name for name, _, what in self.judged if what == "buffer"]
-        lines += [f"buffers: {', '.join(buffers)}"] if buffers else []
+        lines += [f"{part}, layers {layers}: {words}; judged: {judged}" for part, layers, words, judged in self.kinds]
+        lines += [f"buffers: {', '.join(self.buffers)}"] if self.buffers else []
         lines += [f"DIFFERS: {text}" for text in _grouped(self.differences)]
         lines += [f"not judged: {text}" for text in _grouped(self.not_judged)]
         return "\n".join([*lines, self.verdict])
+
+    def html_text(self) -> str:
+        """Return the report as one HTML page that works offline; `PosrefError` if jinja2 is not installed."""
+        return page("model.html.j2", report=self, version=posref.__version__)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON object."""

@@ -44,13 +44,32 @@ def render(document: Mapping[str, Any]) -> str:
     PosrefError
         If jinja2 is not installed.
     """
+    document = ordered(document)
+    return page(
+        "report.html.j2", process=process(document),
+        document=document, target=document["target"], title=_title(document["target"]), state=state(document),
+        shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
+        scopes=scope_lines(document), operations=_operations(document),
+        counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
+        legend=figures.LEGEND,
+    )  # fmt: skip
+
+
+def page(template: str, **values: Any) -> str:
+    """
+    Return the page that a template gives with values, and with the style and the script that all pages have.
+
+    Raises
+    ------
+    PosrefError
+        If jinja2 is not installed.
+    """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError as error:
         msg = "an HTML report needs jinja2: pip install 'posref[html]'"
         raise PosrefError(msg) from error
-    document = ordered(document)
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
@@ -66,14 +85,7 @@ def render(document: Mapping[str, Any]) -> str:
     hashes = {
         name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()
     }  # for the page's policy
-    return environment.get_template("report.html.j2").render(
-        process=process(document),
-        document=document, target=document["target"], title=_title(document["target"]), state=state(document),
-        shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
-        scopes=scope_lines(document), operations=_operations(document),
-        counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
-        legend=figures.LEGEND, inline=inline, hashes=hashes,
-    )  # fmt: skip
+    return environment.get_template(template).render(inline=inline, hashes=hashes, **values)
 
 
 def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
