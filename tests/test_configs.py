@@ -42,6 +42,7 @@ def test_tables_agree_with_each_other() -> None:
     assert len(LAYOUTS) >= 100
     facts = {model: row["rope"] for model, row in table("types").items() if "rope" in row}
     known = {"layout", "half_unless", "also", "mrope", "defaults", "silent", "bases", "softmax", "alpha"}
+    known |= {"interleaved_if_false", "interleaved_if_true"}
     assert set().union(*facts.values()) == known
     assert {model for model, row in facts.items() if "defaults" in row} <= set(LAYOUTS) | set(mropes())
     assert {model for model, row in facts.items() if {"silent", "softmax"} & set(row)} <= set(LAYOUTS) | set(mropes())

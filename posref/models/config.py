@@ -447,6 +447,9 @@ def layout_of(config: Mapping[str, Any], facts: Facts, layout: Layout | None) ->
     if layout is not None:
         return layout
     known: Layout = facts["layout"]
+    for word, value in (("interleaved_if_false", False), ("interleaved_if_true", True)):
+        if word in facts and config.get(facts[word]) is value:
+            return "interleaved"
     return "half" if "half_unless" in facts and config.get(facts["half_unless"]) is False else known
 
 

@@ -6,7 +6,7 @@ rope dict under ``silent``; `BASE` is that of all others. tables/class_defaults.
 leave out.
 
 Everything about model types was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2,
-whose code comes with their weights.
+whose code comes with their weights, and types with a ``stack``, whose code is in that serving stack.
 """
 
 import difflib
@@ -44,6 +44,8 @@ def model_type(name: Any) -> Mapping[str, Any]:
       values of keys for which the row holds; ``needs``, keys that must be there; ``on``, the layers that have it, a word of
       `posref.models.layers`; ``keys``, others that are read; ``conventions``, as in `Entry`; ``source``, a file and line of
       transformers/models.
+    - ``names`` has other names of keys. ``stack`` is the code of a serving stack that has a type which transformers has not;
+      ``refused``, why a type is not read.
     - ``sides`` says which keys a query sees: see `posref.models.sides`.
     - ``parts`` has the keys of nested configurations: see `posref.models.parts`. ``without`` has the components of these parts
       that the model leaves out; ``defaults``, values of missing keys besides those in tables/class_defaults.json.
@@ -51,7 +53,8 @@ def model_type(name: Any) -> Mapping[str, Any]:
     ``rope`` has what `posref.configs` knows. Each layout was checked by running that model's rotary module and apply function.
 
     - ``layout`` of the weights as transformers stores them (Meta's own Llama files are interleaved); ``half_unless``, a key
-      that is false for "half"; ``also``, other options of `posref.rope`; ``mrope``, the arrangement and the default
+      that is false for "half"; ``interleaved_if_false`` and ``interleaved_if_true``, a key that has this value for
+      "interleaved"; ``also``, other options of `posref.rope`; ``mrope``, the arrangement and the default
       sections, in the order of the file, of a model with several position axes.
     - ``defaults`` for missing keys that tables/class_defaults.json has not, where they are not `BASE`, the whole head and head
       size hidden_size // num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is

@@ -8,6 +8,7 @@ model does not rotate, or not in a way that its row tells. Each names the file o
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from posref.models import served_files
 from posref.models.fields import first, refuse
 from posref.models.rope_scaling import ALIASES, rope_type
 
@@ -99,13 +100,17 @@ def _switched(config: Config, key: str, on: Any) -> None:
 
 
 FILES: dict[str, Callable[[Config], Config]] = {
+    **served_files.FILES,
     "chatglm": kv_channels,
     "dbrx": dbrx,
     "deepseek_v4": deepseek_v4,
+    "deepseek_v41": lambda config: deepseek_v4(served_files.deepseek_v41(config)),
     "dory": dory,
     "jetmoe": kv_channels,
     "llama4_text": llama4,
     "phi3": phi3,
+    "phi3_v": phi3,
+    "phi4mm": phi3,
     "phi4_multimodal": phi3,
     "zamba2": zamba2,
 }

@@ -137,6 +137,7 @@ TYPES: dict[str, Callable[[Config, range, int], Types]] = {
     "lfm2": lfm2,
     "lfm3": lfm3,
     "lfm3_vl_vision": lfm3_vision,
+    "mimo_v2": mimo_v2,
     "mimo_v2_flash": mimo_v2,
     "olmo_hybrid": olmo_hybrid,
     "qwen2_moe": qwen2_moe,
@@ -153,4 +154,4 @@ ROTATES: dict[str, Callable[[Config, Able, int], list[bool]]] = {
     "mllama_text_model": mllama_rotates,
     "olmo_hybrid": olmo_hybrid_rotates,
 }
-NAMES = {"deepseek_v4": {SLIDING: "main", "*": "compress"}}  # "*" for all others
+NAMES = {name: {SLIDING: "main", "*": "compress"} for name in ("deepseek_v4", "deepseek_v41")}  # "*" for all others

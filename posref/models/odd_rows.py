@@ -12,7 +12,7 @@ from typing import Any
 
 from posref.models.arguments import Entry
 from posref.models.config import read_mrope, read_rope
-from posref.models.fields import even, integer, number, refuse
+from posref.models.fields import even, first, integer, number, refuse
 from posref.models.layers import COUNT, layers_on
 from posref.models.options import options_of, value_of
 from posref.models.reaches import (
@@ -26,7 +26,7 @@ from posref.models.reaches import (
     window_of_gemma3n,
     window_of_two_sides,
 )
-from posref.models.readers import HEADS, HIDDEN, Config, Row, axial_of, head_size
+from posref.models.readers import HEADS, HIDDEN, Config, Row, axial_of, head_size, rotary
 from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 
 
@@ -166,6 +166,58 @@ def cvt_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     return [*scales]
 
 
+def kimi_k3(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the axial rotation of Kimi K3's images, whose heads are of qkv_hidden_size (SGLang, kimi_k3_vl.py)."""
+    heads = integer(("num_attention_heads",), config, defaults)
+    return axial_of(integer(("qkv_hidden_size", "hidden_size"), config, defaults) // heads, config, row, defaults)
+
+
+def deepseek_v41_vision(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the axial rotation of DeepSeek-V4.1's images, from vision_config or flat keys (SGLang, deepseek_v41.py)."""
+    names = {"hidden_size": "vision_dim", "num_attention_heads": "vision_n_heads", "rope_theta": "vision_rope_theta"}
+    inner = config.get("vision_config") or {}
+    own = {name: first((name,), inner) or value_of(flat, config, defaults) for name, flat in names.items()}
+    heads = integer(("num_attention_heads",), own)
+    return axial_of(integer(("hidden_size",), own) // heads, {"rope_theta": own["rope_theta"]}, row, {})
+
+
+def baichuan(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return RoPE for Baichuan 7B, whose width is 4096, and ALiBi for all others (SGLang, baichuan.py, 443)."""
+    if integer(("hidden_size",), config) == 4096:
+        return rotary(config, row, defaults)
+    return [Entry("alibi", {"heads": integer(("num_attention_heads",), config), "form": "key"})]
+
+
+def bailing_linear(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the rotation of each layer: latent attention pairs neighbours, the others rotate halves of a share of the head."""
+    same = {name: value for name, value in config.items() if name != "qk_rope_head_dim"}
+    full = linear = rotary(same, row, defaults)[0]
+    if config.get("kv_lora_rank") and linear is not None:
+        lanes = even(integer(("qk_rope_head_dim",), config, {"qk_rope_head_dim": 64}))
+        full = Entry("rope", {**(linear.options or {}), "layout": "interleaved", "rotary_dim": lanes})
+    linear = linear if config.get("linear_rope") is not False else None
+    return [full if kind == "full_attention" else linear for kind in config["layer_types"]]
+
+
+def lightning_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the scale of MiniCPM-SALA's layers: lightning layers have a word or number of the file (SGLang, minicpm.py)."""
+    head = head_size(config, defaults)
+    given, width = config.get("lightning_scale", "1/sqrt(d)"), config.get("lightning_head_dim") or head
+    if given not in ("1/sqrt(d)", "1/d") and (isinstance(given, bool) or not isinstance(given, int | float)):
+        refuse(f"lightning_scale must be '1/sqrt(d)', '1/d' or a number; got {given!r}.")
+    own = width**-0.5 if given == "1/sqrt(d)" else 1 / width if given == "1/d" else float(given)
+    scales = [own if kind == "lightning_attention" else head**-0.5 for kind in config["layer_types"]]
+    return [Entry("attention", {"scale": one}) for one in scales]
+
+
+def phi3small_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return the scale of Phi-3 small, mup_attn_multiplier / D unless mup_use_scaling is false (mlx-lm, phi3small.py, 74)."""
+    if config.get("mup_use_scaling") is False:
+        return []
+    factor = number("mup_attn_multiplier", ("mup_attn_multiplier",), config, {"mup_attn_multiplier": 1.0}, low=0)
+    return [Entry("attention", {"scale": factor / head_size(config, defaults)})]
+
+
 SAM = (
     *("deepseek_ocr2_sam_vision_model", "got_ocr2_vision", "pp_chart2table_vision", "pp_formulanet_vision"),
     *("sam_hq_vision_model", "sam_vision_model", "slanext_vision", "unlimited_ocr_sam_vision_model"),
@@ -178,14 +230,19 @@ ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
     ("dab-detr", "vision"): dab_detr,
     ("deberta", TEXT): partial(disentangled, in_buckets=False),
     ("deberta-v2", TEXT): partial(disentangled, in_buckets=True),
-    ("deepseek_v4", "indexer"): compressed,
-    ("deepseek_v4", "compressed keys"): compressed,
+    **{(model, part): compressed for model in ("deepseek_v4", "deepseek_v41") for part in ("indexer", "compressed keys")},
     ("donut-swin", MASK): partial(shifts, side="smaller", rounded="down"),
     **{(model, "text scale"): gpt2_scale for model in ("decision_transformer", "gpt2", "gpt_bigcode", "imagegpt")},
     **{(model, "memory attention"): memory_attention for model in ("edgetam_video", "sam2_video", "sam3_tracker_video")},
     ("efficientloftr", "vision"): efficientloftr,
     ("fun_asr_nano_encoder", "audio"): fun_asr,
+    ("bailing_moe_linear", "text"): bailing_linear,
+    ("baichuan", "text"): baichuan,
     ("cvt", "vision scale"): cvt_scale,
+    ("deepseek_v41", "vision attention"): deepseek_v41_vision,
+    ("kimi_k3_vision", VISION): kimi_k3,
+    ("minicpm_sala", "text scale"): lightning_scale,
+    ("phi3small", "text scale"): phi3small_scale,
     **{(model, "text scale"): zamba_scale for model in ("zamba", "zamba2")},
     **{(model, MASK): partial(of_cells, listed="global_attn_indexes") for model in SAM},
     ("sam3_vit_model", MASK): partial(of_cells, listed="global_attn_indexes", silent=(7, 15, 23, 31)),

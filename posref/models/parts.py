@@ -8,6 +8,7 @@ ignored there. Or they have a dict, with
 - ``optional``: true if a part that is null or absent is none. All others then have the defaults of their class;
 - ``means``: other names for a type; ``also``: another key for the same part;
 - ``flat``: true if the keys of the part may stand beside those of the parent;
+- ``unless``: a key, and the type of a part that has it without a value;
 - ``sets``: keys that the parent sets in the part;
 - ``filled``: true if a part has the parent's defaults for missing keys, not those of its class.
 
@@ -25,15 +26,22 @@ from posref.models.odd_files import FILES
 
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+DONE = " completed"  # in a file whose keys are the usual ones already; no file has it
 BACKBONE = "backbone_config"  # its type is never silent (backbone_utils.py, 316)
 
 
 def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Return a configuration with what the class of its type gives missing keys, and with the usual keys (`FILES`)."""
-    known = table("class_defaults").get(model, {})
-    own = {known["names"][name]: value for name, value in config.items() if name in known.get("names", {})}
+    row, defaults = model_type(model), table("class_defaults")
+    like = row.get("like", model) if "stack" in row else model
+    known = defaults.get(model, defaults.get(like, {}))
+    names = {**known.get("names", {}), **model_type(like).get("names", {})}
+    own = {names[name]: value for name, value in config.items() if name in names}
     whole = {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
-    return {**FILES[model](whole)} if model in FILES else whole
+    rule = FILES.get(model, FILES.get(like))
+    if rule is None or DONE in config:
+        return whole
+    return {**rule(whole), **({DONE: True} if "stack" in row else {})}
 
 
 def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[str, Any] | None:
@@ -54,6 +62,8 @@ def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[
     if rule.get("filled"):
         given = {**_parents(model, key), **given}
     given = {**given, **rule.get("sets", {})}
+    if "unless" in rule and rule["unless"][0] in given and not given[rule["unless"][0]]:
+        return {**given, "model_type": rule["unless"][1]}
     if "type" in rule:
         return {**given, "model_type": rule["type"]}
     named = rule["silent"] if given.get("model_type") is None else given["model_type"]

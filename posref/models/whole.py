@@ -85,7 +85,9 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
 
     Notes
     -----
-    The rules are from the code of transformers 5.23.0. A missing key has the default of the configuration class there, and so
+    The rules are from the code of transformers 5.23.0. Types that it does not have follow a serving stack: SGLang 0.5.23, vLLM
+    0.33.0, mlx-lm 0.32.2 or mlx-vlm 0.7.10. ``conventions["stack"]`` of their entries names the stack, file and lines, and other
+    conventions say where stacks differ. Some types are refused with the reason. A missing key has the default of the configuration class there, and so
     has a part that is null, absent or empty, unless the model can be without it. Some models decide the type of their parts: a
     ``model_type`` in such a part is ignored, as in Qwen3-VL, whose older files name the parent there. Others let the file
     choose, as LLaVA does. Keys of the text beside those of the parent are refused unless the model reads them there.
@@ -123,12 +125,11 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         if parent is not None:
             answer = _components({**config, "model_type": parent}, where)
             beside = {"reviewed": f"no: as its parent {parent!r}, by the class in transformers"}
-            return {
-                name: [entry and Entry(*entry, {**entry.conventions, **beside}) for entry in entries]
-                for name, entries in answer.items()
-            }
+            return {name: _said_of(entries, beside) for name, entries in answer.items()}
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
     known = table[table[model].get("like", model)]
+    if "refused" in known:
+        refuse(f"{where}['model_type'] must be one that is read; got {model!r}: {known['refused']}.")
     found: dict[str, list[Entry | None]] = {}
     for key in known.get("parts", {}):
         part = part_of(config, key, where)
@@ -150,7 +151,22 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
     if "text" in found:
         norms = norms_of(config, str(config["model_type"]), found["text"])
         found |= {"text norm": norms} if norms else {}
-    return found | without_positions(found, known, config, defaults)
+    found |= without_positions(found, known, config, defaults)
+    stack = table[model].get("stack", known.get("stack"))
+    if stack is None:
+        return found
+    own = {name for name in found if not any(_part_of(key) == name.partition(" ")[0] for key in known.get("parts", {}))}
+    return {name: _said_of(entries, {"stack": stack}) if name in own else entries for name, entries in found.items()}
+
+
+def _said_of(entries: list[Entry | None], beside: Mapping[str, str]) -> list[Entry | None]:
+    return [entry and Entry(*entry, {**entry.conventions, **beside}) for entry in entries]
+
+
+def _part_of(key: str) -> str:
+    """Return the name of a part: that of its key, or text if the key names its language model."""
+    name = key.removesuffix("_config").replace("_", " ")
+    return {"llm": "text", "language": "text"}.get(name, name)
 
 
 def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
@@ -192,7 +208,7 @@ def _named(
     key: str, found: dict[str, list[Entry | None]], table: Mapping[str, Any], model: str, where: str
 ) -> dict[str, list[Entry | None]]:
     """Return the components of a part, named after it. Refuse a part of vision that has only text, and the like."""
-    part = key.removesuffix("_config").replace("_", " ")
+    part = _part_of(key)
     others = {name.partition(" ")[0] for name in found}
     if not others or (part in MODALITIES and others <= {*MODALITIES} - {part}):
         what = " and ".join(sorted(others)) or "none"
