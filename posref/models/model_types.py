@@ -20,7 +20,7 @@ from typing import Any
 from posref.types import Layout
 
 BASE = 10_000.0  # where neither the file nor the row of its model type has one
-CLOSE = 0.85  # of two spellings, as difflib measures
+CLOSE, NEAR = 0.85, 0.7  # of two spellings, as difflib measures: for a suggestion, and to be named
 ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
 
@@ -101,18 +101,22 @@ def remedy(model: str, known: Iterable[str]) -> str:
 
     Other spellings are suggested only where letters differ: the types of another version or of another part have other options
     (qwen2_vl and qwen3_vl, minicpm and minicpm3). If several are close, they must have equal options too. A type that has
-    other hyphens, dots or capitals alone is suggested before all others, also if another function reads it.
+    other hyphens, dots or capitals alone is suggested before all others, also if another function reads it. Where none is
+    suggested, near names are listed as names.
     """
     spelled = [name for name in table("types") if _letters(name) == _letters(model)]
+    near = difflib.get_close_matches(model, sorted(known), n=3, cutoff=NEAR)
     close = spelled or [
         name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)
     ]
     rows = [[{**row, "source": None} for row in model_type(name).get("rows", ())] for name in close]
     alike = {json.dumps(of_type) for of_type in rows}
-    if not close or len(alike) > 1:
-        return "If the model runs another type's code, set model_type to that type. No known type is close to this one."
-    meant = " or ".join(repr(name) for name in close)
-    return f"If the model runs another type's code, set model_type to that type. Did you mean {meant}?"
+    advice = "If the model runs another type's code, set model_type to that type."
+    if close and len(alike) == 1:
+        return f"{advice} Did you mean {' or '.join(map(repr, close))}?"
+    if near or close:
+        return f"{advice} Types with a name like this one, whose code may be another: {', '.join(map(repr, near or close))}."
+    return f"{advice} No known type is close to this one."
 
 
 def _letters(name: str) -> str:

@@ -86,11 +86,12 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
     Notes
     -----
     The rules are from the code of transformers 5.23.0. Types that it does not have follow a serving stack: SGLang 0.5.23, vLLM
-    0.33.0, mlx-lm 0.32.2 or mlx-vlm 0.7.10. ``conventions["stack"]`` of their entries names the stack, file and lines, and other
-    conventions say where stacks differ. Some types are refused with the reason. A missing key has the default of the configuration class there, and so
-    has a part that is null, absent or empty, unless the model can be without it. Some models decide the type of their parts: a
-    ``model_type`` in such a part is ignored, as in Qwen3-VL, whose older files name the parent there. Others let the file
-    choose, as LLaVA does. Keys of the text beside those of the parent are refused unless the model reads them there.
+    0.33.0, mlx-lm 0.32.2 or mlx-vlm 0.7.10. ``conventions["stack"]`` of their entries names the stack, file and lines, and
+    other conventions say where stacks differ. Some types are refused with the reason. A missing key has the default of the
+    configuration class there, and so has a part that is null, absent or empty, unless the model can be without it. Some models
+    decide the type of their parts: a ``model_type`` in such a part is ignored, as in Qwen3-VL, whose older files name the
+    parent there. Others let the file choose, as LLaVA does. Keys of the text beside those of the parent are refused unless the
+    model reads them there.
 
     ``dim`` of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For
     sinusoids whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a
