@@ -159,7 +159,7 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     if found != tuple(sections):
         msg = (
             f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {found} pairs; "
-            f"got {tuple(sections)}."
+            f"got {tuple(sections)}. mixed_table takes any other allocation, as timm's of sections that do not fill the pairs."
         )
         raise ValueError(msg)
     return axes
