@@ -33,7 +33,7 @@ from posref.types import ArrayOf, T
 )
 def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, groups: int) -> T:
     r"""
-    Return the grouped convolution of frames with which speech models encode position.
+    Return the grouped convolution of frames that speech models add to encode position.
 
     .. math:: y_{t,o} = b_o + \sum_{k=0}^{K-1} \sum_{c=0}^{C-1}
         W_{o,c,k} \; x_{t + k - \lfloor K/2 \rfloor, \, C \lfloor o/C \rfloor + c}

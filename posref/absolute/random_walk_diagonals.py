@@ -31,7 +31,7 @@ from posref.types import ArrayOf, T
 )
 def random_walk_diagonals(adjacency: ArrayOf[T], /, *, steps: int) -> T:
     r"""
-    Return for every node the probabilities that a random walk is back at it after 1, 2, ..., `steps` steps.
+    Return the probabilities that a random walk from each node is back there after 1, 2, ..., `steps` steps.
 
     .. math:: E_{n,k} = (P^k)_{nn}, \qquad P_{nm} = \frac{A_{nm}}{\sum_l A_{nl}}, \qquad k = 1 \dots K
 

@@ -49,7 +49,7 @@ def continuous_position_bias(
     pretrained_height: int | None = None, pretrained_width: int | None = None,
 ) -> T:  # fmt: skip
     r"""
-    Return the bias of a window that a network of one hidden layer makes from the offset between every two cells.
+    Return the bias of a window: a network of one hidden layer computes it from the offset between every two cells.
 
     .. math::
 

@@ -35,7 +35,7 @@ def sandwich(
     dtype: DType | None = None,
 ) -> T:  # fmt: skip
     r"""
-    Return the bias of Sandwich: a sum of cosines of the distance, divided by a number of each head.
+    Return the bias of Sandwich: a sum of cosines of the distance, divided by a number for each head.
 
     .. math::
 

@@ -27,7 +27,7 @@ from posref.types import ArrayOf, T
 )
 def tupe_bias(p_q: ArrayOf[T], p_k: ArrayOf[T], /, *, cls: bool) -> T:
     r"""
-    Return the products of projected positions, with numbers of its own for the class token.
+    Return the products of projected positions, with separate learned numbers for the class token.
 
     .. math:: b_{mn} = \frac{p^q_{m+1} \cdot p^k_{n+1}}{\sqrt{2D}}, \qquad b_{0n} = \frac{p^q_0 \cdot p^k_0}{\sqrt{2D}}, \qquad
         b_{m0} = \frac{p^q_1 \cdot p^k_1}{\sqrt{2D}} \quad (m > 0)

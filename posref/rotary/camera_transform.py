@@ -41,7 +41,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 )
 def camera_transform(x: ArrayOf[T], matrices: ArrayOf[T], inverses: ArrayOf[T], /, *, role: Role, blocks: int) -> T:
     r"""
-    Return `x` with the first blocks of n channels multiplied by the matrix of their token, as its role in attention says.
+    Return `x` with its first blocks of n channels multiplied by the matrix of their token; `role` chooses the matrix.
 
     .. math:: q' = P_t^T q, \qquad k' = P_t^{-1} k, \qquad v' = P_t^{-1} v, \qquad o' = P_t \, o
 
