@@ -60,8 +60,8 @@ def rotation(small: bool, layout: Any, *, compiled: bool) -> Callable[..., torch
     if not compiled:
         return rotated
     torch.compiler.reset()
-    found: Callable[..., torch.Tensor] = torch.compile(rotated, fullgraph=True, backend="eager" if small else "inductor")
-    return found
+    result: Callable[..., torch.Tensor] = torch.compile(rotated, fullgraph=True, backend="eager" if small else "inductor")
+    return result
 
 
 def by_torch(small: bool, layout: Any, dtype: torch.dtype, *, compiled: bool, shape: tuple[int, ...] = LARGE) -> Work:
@@ -110,11 +110,11 @@ def beside_transformers(small: bool) -> Work:
 
 def on_a_gpu(name: str) -> Any:
     """Return a module whose kernels need a GPU."""
-    found = peers.module(name)
+    result = peers.module(name)
     if not torch.cuda.is_available():
         msg = f"{name.partition('.')[0]} needs a GPU"
         raise Missing(msg)
-    return found
+    return result
 
 
 def beside_liger(small: bool) -> Work:

@@ -48,7 +48,7 @@ def measured(line: Line, work: Work, *, seconds: float) -> dict[str, Any]:
     sides = (work.ours, work.theirs)
     calls = [_calls(side) for side in sides]
     rounds = _rounds(sides, calls, seconds)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "rounds": len(rounds),
         "calls": calls,
         "ours": median(ours.elapsed for ours, _ in rounds),
@@ -57,8 +57,8 @@ def measured(line: Line, work: Work, *, seconds: float) -> dict[str, Any]:
         "cpu_ratio": spread(ours.cpu / max(theirs.cpu, 1e-9) for ours, theirs in rounds),
     }
     if line.memory is not None:
-        found["memory"] = _memory(line, work)
-    return found
+        result["memory"] = _memory(line, work)
+    return result
 
 
 def _alone(line: Line, work: Work) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def _alone(line: Line, work: Work) -> dict[str, Any]:
     if line.memory is not None and line.goal is None:
         return {"memory": _memory(line, work)}
     time_ = taken(work.ours)
-    found: dict[str, Any] = {"rounds": 1, "ours": time_.elapsed, "cpu": time_.cpu}
+    result: dict[str, Any] = {"rounds": 1, "ours": time_.elapsed, "cpu": time_.cpu}
     if work.items:
-        found["a_second"] = work.items / time_.cpu
-    return found
+        result["a_second"] = work.items / time_.cpu
+    return result
 
 
 def _calls(side: Call) -> int:

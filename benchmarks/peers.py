@@ -26,10 +26,10 @@ def module(name: str) -> Any:
 
 def _without_models(name: str) -> Any:
     """Return a module whose package is a stub, and forget the stub: other libraries ask whether timm is installed."""
-    found, package = only_package(name), name.split(".", maxsplit=1)[0]
+    result, package = only_package(name), name.split(".", maxsplit=1)[0]
     for other in [other for other in sys.modules if other.split(".", maxsplit=1)[0] == package]:
         del sys.modules[other]
-    return found
+    return result
 
 
 def llama(heads: int, width: int, scaling: dict[str, Any] | None = None) -> tuple[Any, Any]:
@@ -68,10 +68,10 @@ def naive_table_numpy(positions: Any, width: int) -> tuple[Any, Any]:
 def naive_sinusoidal(positions: Tensor, dim: int) -> Tensor:
     """Return sines in even channels and cosines in odd ones, as PyTorch's tutorial on transformers has it."""
     div_term = torch.exp(torch.arange(0, dim, 2) * (-np.log(10_000.0) / dim))
-    found = torch.zeros(len(positions), dim)
-    found[:, 0::2] = torch.sin(positions[:, None] * div_term)
-    found[:, 1::2] = torch.cos(positions[:, None] * div_term)
-    return found
+    result = torch.zeros(len(positions), dim)
+    result[:, 0::2] = torch.sin(positions[:, None] * div_term)
+    result[:, 1::2] = torch.cos(positions[:, None] * div_term)
+    return result
 
 
 def naive_alibi(q: Tensor, k: Tensor, heads: int, dtype: torch.dtype) -> Tensor:

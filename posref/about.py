@@ -108,25 +108,25 @@ def _words(record: Encoding, option: str) -> dict[str, Word]:
     """Return the words of an option in the registry's order, or raise `ValueError` with the file and line of the definition."""
     text, domain = _described(record).get(option, ""), record.domains[option]
     entries = ENTRY.findall(text)
-    found = {name: _word(record, option, name, " ".join(said.split())) for name, said in entries}
+    result = {name: _word(record, option, name, " ".join(said.split())) for name, said in entries}
     reference = USERS.search(" ".join(text.split()))
     known = domain.words if isinstance(domain, OneOf) else ()
     if [name for name, _ in entries] != list(known):
-        lack = " and ".join(f'- ``"{name}"``: ...' for name in known if name not in found)
+        lack = " and ".join(f'- ``"{name}"``: ...' for name in known if name not in result)
         need = f"lacks {lack}" if lack else f"must have {', '.join(known)}, each once and in this order"
         msg = f"{_where(record)}: the list under {option} in the docstring {need}"
         raise ValueError(msg)
     if reference is None:
-        return found
+        return result
     other, op = reference[1] or option, reference[2]
     users = _words(REGISTRY[op], other) if op in REGISTRY and other in _options(REGISTRY[op]) else {}
-    if not set(found) <= set(users) or any(word.users for word in found.values()):
+    if not set(result) <= set(users) or any(word.users for word in result.values()):
         msg = (
             f'{_where(record)}: {option} says "{reference[0]}", so its entries must have no users, and `{op}` must have an '
             f"option {other} with all of its words."
         )
         raise ValueError(msg)
-    return {name: Word(word.meaning, users[name].users, users[name].read) for name, word in found.items()}
+    return {name: Word(word.meaning, users[name].users, users[name].read) for name, word in result.items()}
 
 
 def _word(record: Encoding, option: str, name: str, text: str) -> Word:

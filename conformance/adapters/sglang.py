@@ -153,13 +153,13 @@ def _position(where: Tensor, dim: int, position: int | None, *, grows: bool) -> 
     if where.is_floating_point() or not where.numel() or int(where.min()) < 0:
         lacks("the cache has rows only for integers from 0 on")
     last = int(where.max())
-    found = 1 << max(11, last.bit_length()) if position is None else position
-    if last >= found and not grows:
-        lacks(f"a cache of {found} rows has none for position {last}")
-    if max(found, last) * dim > LIMIT:
-        lacks(f"a cache of {max(found, last)} rows is too large here")
+    result = 1 << max(11, last.bit_length()) if position is None else position
+    if last >= result and not grows:
+        lacks(f"a cache of {result} rows has none for position {last}")
+    if max(result, last) * dim > LIMIT:
+        lacks(f"a cache of {max(result, last)} rows is too large here")
     rotary._ROPE_DICT.clear()  # it grows in place, and is large
-    return found
+    return result
 
 
 # Read and run in sglang 0.5.23 with torch 2.13.0 on a CPU; paths in sglang/srt/layers/rotary_embedding.

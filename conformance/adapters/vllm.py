@@ -154,14 +154,14 @@ def _rows(where: Tensor, dim: int, rows: int | None) -> int:
     if where.is_floating_point() or not where.numel() or int(where.min()) < 0:
         lacks("the cache has rows only for integers from 0 on")
     last = int(where.max())
-    found = 1 << max(11, last.bit_length()) if rows is None else rows
-    if last >= found:
-        lacks(f"a cache of {found} rows has none for position {last}")
-    if found * dim > LIMIT:
-        lacks(f"a cache of {found} rows is too large here")
-    if found * dim > KEPT:
+    result = 1 << max(11, last.bit_length()) if rows is None else rows
+    if last >= result:
+        lacks(f"a cache of {result} rows has none for position {last}")
+    if result * dim > LIMIT:
+        lacks(f"a cache of {result} rows is too large here")
+    if result * dim > KEPT:
         rotary._ROPE_DICT.clear()
-    return found
+    return result
 
 
 # Read and run in vllm 0.33.0 (sdist) with torch 2.13.0 on a CPU; paths in vllm/model_executor/layers/rotary_embedding.

@@ -31,10 +31,10 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
         """Return the number, or fail with a sentence."""
-        found = super().convert(value, param, context)
-        if not math.isfinite(found):
-            self.fail(f"{found} is not a finite number.", param, context)
-        return found
+        result = super().convert(value, param, context)
+        if not math.isfinite(result):
+            self.fail(f"{result} is not a finite number.", param, context)
+        return result
 
 
 MEMORY = FiniteRange(0, 1 << 20)  # GiB: no system has more, and larger limits are none that can be set

@@ -58,8 +58,8 @@ class Cluster:
 
     def plan(self, ops: Sequence[str] | None) -> Plan:
         """Return what there is to search, as a worker sees it."""
-        found: Plan = self.client.submit(_plan, self.options, ops, pure=False).result()
-        return found
+        result: Plan = self.client.submit(_plan, self.options, ops, pure=False).result()
+        return result
 
     def search(self, tasks: Sequence[Task]) -> list[Searched]:
         """Return what each of `tasks` gave, as far as time allowed."""
@@ -72,10 +72,10 @@ class Cluster:
         except KeyboardInterrupt:
             interrupted = True
         self.client.cancel(list(waiting))
-        found = [_joined(fs) for fs in futures]
+        result = [_joined(fs) for fs in futures]
         if interrupted:
-            found[-1].complete = False
-        return found
+            result[-1].complete = False
+        return result
 
     def _wait(self, waiting: set[Future]) -> set[Future]:
         """Wait a while and return the tasks that are left; raise what a task raised."""

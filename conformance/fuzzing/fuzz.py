@@ -144,12 +144,12 @@ def fuzz(
 
 def _search(asking: Asking, seed: int, until: float | None, progress: Progress | None, tasks: Sequence[Task]) -> list[Searched]:
     """Return what each of `tasks` gave in this process, as far as time allowed."""
-    found = []
+    result = []
     for op, dtype, first, last in tasks:
-        found.append(Hunt(asking, op, dtype, seed).search(first, last, until, progress))
-        if not found[-1].complete:
+        result.append(Hunt(asking, op, dtype, seed).search(first, last, until, progress))
+        if not result[-1].complete:
             break
-    return found
+    return result
 
 
 def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:

@@ -154,21 +154,21 @@ def _largest(size: Any) -> int:
 
 def _full_shapes(tokens: Mapping[str, Sequence[str]], known: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of arrays that lack no axis."""
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for name, axes in tokens.items():
         bare = [axis.lstrip("~") for axis in axes if not axis.startswith("=")]
-        found[name] = tuple(n for axis in bare for n in (known[axis] if axis[0] == "*" else (value_of(axis, known),)))
-    return found
+        result[name] = tuple(n for axis in bare for n in (known[axis] if axis[0] == "*" else (value_of(axis, known),)))
+    return result
 
 
 def _in_multiples(record: Encoding, params: Values) -> Values:
     """Return options of which those that must be a multiple of another are rounded up to one."""
-    found = dict(params)
+    result = dict(params)
     for parts in filter(None, map(MULTIPLE.fullmatch, record.requires)):
         name, of = parts.groups()
-        if type(found.get(name)) is int and names_in(of) <= found.keys():
-            found[name] += -found[name] % value_of(of, found)
-    return found
+        if type(result.get(name)) is int and names_in(of) <= result.keys():
+            result[name] += -result[name] % value_of(of, result)
+    return result
 
 
 def _mended(record: Encoding, params: Values, sizes: Values) -> tuple[Values, Values]:
@@ -245,10 +245,10 @@ def _field(hint: Any, entries: int) -> st.SearchStrategy[Any]:
     if get_origin(hint) is tuple:
         return st.lists(real, min_size=entries, max_size=entries).map(tuple)
     kinds = get_args(hint) or (hint,)
-    found = {bool: st.booleans(), int: _integers(LENGTH), float: real}[kinds[0]]
+    result = {bool: st.booleans(), int: _integers(LENGTH), float: real}[kinds[0]]
     if type(None) not in kinds:
-        return found
-    return st.sampled_from([None, 0.0]) | found if float in kinds else st.none() | found  # None is not given, 0.0 is zero
+        return result
+    return st.sampled_from([None, 0.0]) | result if float in kinds else st.none() | result  # None is not given, 0.0 is zero
 
 
 def _valid_record(record: Any) -> bool:

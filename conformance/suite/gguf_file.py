@@ -32,11 +32,11 @@ class _Reader:
 
     def count(self, what: str, most: int) -> int:
         """Return a number of things that follow, of which there may be at most `most`."""
-        found = int(self.scalar("Q"))
-        if found > most:
-            msg = f"it says that it has {found} {what}, more than {most}"
+        result = int(self.scalar("Q"))
+        if result > most:
+            msg = f"it says that it has {result} {what}, more than {most}"
             raise ValueError(msg)
-        return found
+        return result
 
     def take(self, count: int) -> bytes:
         self.require(count)
@@ -144,7 +144,7 @@ def _divisors(reader: _Reader, tensors: list[tuple[str, int, int, int]], alignme
         msg = f"general.alignment is {alignment!r}"
         raise ValueError(msg)
     begin = -(-reader.file.tell() // alignment) * alignment
-    found = {}
+    result = {}
     for name, count, kind, offset in tensors:
         if name not in (ALWAYS, *BOTH):
             continue
@@ -152,5 +152,5 @@ def _divisors(reader: _Reader, tensors: list[tuple[str, int, int, int]], alignme
             msg = f"its tensor {name!r} is not in float32, is too long, or lies outside the file"
             raise ValueError(msg)
         reader.file.seek(begin + offset)
-        found[name] = list(struct.unpack(f"<{count}f", reader.file.read(4 * count)))
-    return found
+        result[name] = list(struct.unpack(f"<{count}f", reader.file.read(4 * count)))
+    return result

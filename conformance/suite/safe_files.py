@@ -125,12 +125,12 @@ def open_named(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file that the user names, such as a config.json; `VectorError` if it is anything else."""
     try:
-        found = loads(read_named(path, JSON_DOCUMENT), encoding="utf-8", lenient=True)
+        result = loads(read_named(path, JSON_DOCUMENT), encoding="utf-8", lenient=True)
     except ValueError as error:
         raise refusal(path, f"is not JSON that can be read: {error}") from error
-    if not isinstance(found, dict):
-        raise refusal(path, f"must hold a JSON object; got a {type(found).__name__}")
-    return found
+    if not isinstance(result, dict):
+        raise refusal(path, f"must hold a JSON object; got a {type(result).__name__}")
+    return result
 
 
 HERE = os.path.join(os.curdir, "")  # no path that pathlib writes begins with it
@@ -199,11 +199,11 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         msg = "an object repeats a key"
         raise ValueError(msg)
-    return found
+    return result
 
 
 def _constant(name: str) -> Any:

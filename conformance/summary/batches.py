@@ -45,7 +45,7 @@ class Output:
 
 def outputs_of(op: str, answers: Iterable[Answer], known: Places) -> list[Output]:
     """Return every output that has values, of answers whose calls were all answered; positions are kept in `known`."""
-    found = []
+    result = []
     for answer in answers:
         if len(answer.outputs) != len(answer.case.calls):
             continue
@@ -54,8 +54,8 @@ def outputs_of(op: str, answers: Iterable[Answer], known: Places) -> list[Output
                 if call.expected[name].size:
                     if (id(call), name) not in known:
                         known[id(call), name] = _places(op, call, name)
-                    found.append(Output(answer, step, name, known[id(call), name]))
-    return found
+                    result.append(Output(answer, step, name, known[id(call), name]))
+    return result
 
 
 def _places(op: str, call: Call, name: str) -> Reals | None:
@@ -125,18 +125,18 @@ class Batch:
 
     def holding(self, band: Band, classes: Sequence[str]) -> list[str | None]:
         """Return the classes that are the tightest that hold for some output in a band of positions; None if none holds."""
-        found: list[str | None] = []
+        result: list[str | None] = []
         chosen = in_band(self.far, band)
         left = np.logical_or.reduceat(chosen, self.starts)
         for accuracy in classes:
             if not left.any():
-                return found
+                return result
             outside = chosen & ~(self.error <= self.width(accuracy, left))
             failing = left & np.logical_or.reduceat(outside, self.starts)
             if np.any(left & ~failing):
-                found.append(accuracy)
+                result.append(accuracy)
             left = failing
-        return [*found, None] if left.any() else found
+        return [*result, None] if left.any() else result
 
     def slopes(self) -> list[float]:
         """

@@ -272,15 +272,15 @@ def _in_result(op: str, name: str, shape: tuple[int, ...], which: int, sizes: Ma
     own = _aligned(result_axes(op, name, which), len(shape))
     if own is None:
         return None
-    found: dict[int, Key] = {}
+    result: dict[int, Key] = {}
     for axis, (token, place) in enumerate(own):
         plain = token.lstrip("~")
         keys = [k for k in sizes if k == (plain, place) or ("(" in plain and k[0] in names_in(plain))]
         if keys and shape[axis] not in (1, sizes[keys[0]]):
             return None
         if keys:
-            found[axis] = keys[0]
-    return found
+            result[axis] = keys[0]
+    return result
 
 
 # ---- at which position every value of a result stands ----------------------------------------------------------------------

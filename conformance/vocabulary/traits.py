@@ -315,13 +315,13 @@ def _kind_of_bands(bands: npt.NDArray[Any]) -> str:
 
 def _counts(op: str, call: Call) -> dict[str, int]:
     """Return the numbers of tokens, queries and keys of a call, by letter."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for sizes in letters(op, call).values():
         for letter in LETTERS.keys() & sizes.keys():
-            found[letter] = max(found.get(letter, 0), *sizes[letter]) if sizes[letter] != (0,) else 0
-    if "T" in found and _tokens_first(op, call):
-        found["T"] = call.inputs[main_array(op) or ""].shape[-3]
-    return found
+            result[letter] = max(result.get(letter, 0), *sizes[letter]) if sizes[letter] != (0,) else 0
+    if "T" in result and _tokens_first(op, call):
+        result["T"] = call.inputs[main_array(op) or ""].shape[-3]
+    return result
 
 
 def _tokens_first(op: str, call: Call) -> bool:

@@ -29,11 +29,11 @@ LAYERS = {"full": "those with full attention", "sliding": "those with a sliding 
 
 def families() -> dict[str, list[Preset]]:
     """Return the presets of each family; what begins with no known name is with the others, at the end."""
-    found: dict[str, list[Preset]] = {name: [] for name in (*FAMILIES, OTHERS)}
+    result: dict[str, list[Preset]] = {name: [] for name in (*FAMILIES, OTHERS)}
     for preset in presets.values():
         family = next((name for name, starts in FAMILIES.items() if preset.name.startswith(starts)), OTHERS)
-        found[family].append(preset)
-    return found
+        result[family].append(preset)
+    return result
 
 
 def slug(family: str) -> str:

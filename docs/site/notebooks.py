@@ -46,8 +46,8 @@ def charts(name: str) -> Iterator[tuple[str, plots.Chart]]:
 
 def chart(source: str) -> plots.Chart:
     """Return the chart of a cell: a call of `plots.chart` and nothing else."""
-    found: plots.Chart = eval(source, {"plots": plots})
-    return found
+    result: plots.Chart = eval(source, {"plots": plots})
+    return result
 
 
 def _of_operation(source: str) -> str | None:

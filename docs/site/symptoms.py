@@ -68,11 +68,11 @@ def page(titles: dict[str, str]) -> str:
 
 def of_mistakes() -> dict[str, list[Symptom]]:
     """Return the symptoms that each mistake is behind."""
-    found: dict[str, list[Symptom]] = {}
+    result: dict[str, list[Symptom]] = {}
     for symptom in symptoms():
         for name in symptom.mistakes:
-            found.setdefault(name, []).append(symptom)
-    return found
+            result.setdefault(name, []).append(symptom)
+    return result
 
 
 def slug(title: str) -> str:
@@ -94,14 +94,14 @@ def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -
 
 def anchors() -> dict[str, str]:
     """Return the anchor of the section on the page of deviations that has each mistake."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     section = ""
     for line in DEVIATIONS.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             section = slug(line[3:])
         elif name := re.match(r"\| `([\w.-]+)` \|", line):
-            found[name[1]] = section
-    return found
+            result[name[1]] = section
+    return result
 
 
 def address(thread: str) -> str:

@@ -42,10 +42,10 @@ def references(seen_in: str) -> list[tuple[str, str]]:
     KeyError
         If a name is neither in `TRACKERS` nor written as owner/repository.
     """
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     repository = ""
     for match in _REFERENCE.finditer(seen_in):
         name = match["name"] or repository
         repository = name if "/" in name else TRACKERS[name]
-        found.append((match[0].strip(), f"https://github.com/{repository}/issues/{match['number']}"))
-    return found
+        result.append((match[0].strip(), f"https://github.com/{repository}/issues/{match['number']}"))
+    return result

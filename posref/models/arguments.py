@@ -37,9 +37,9 @@ class Entry(_Pair):
 
     def __new__(cls, operation: str, options: dict[str, Any] | None, conventions: Mapping[str, str] | None = None) -> Self:
         """Return the pair, with its conventions beside it."""
-        found = super().__new__(cls, operation, options)
-        found.conventions = MappingProxyType(dict(conventions or {}))
-        return found
+        result = super().__new__(cls, operation, options)
+        result.conventions = MappingProxyType(dict(conventions or {}))
+        return result
 
     def _replace(self, **changes: Any) -> Self:
         """Return the pair with other fields and the same conventions."""

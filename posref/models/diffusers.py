@@ -41,13 +41,13 @@ def read_diffusers(config: Mapping[str, Any]) -> dict[str, list[Entry | None]]:
     if not isinstance(name, str) or name not in rows:
         whole = " It is a pipeline: give the config.json of its transformer or unet." if str(name).endswith("Pipeline") else ""
         refuse(f"config[{CLASS!r}] must be a class of diffusers with positions that is known; got {name!r}.{whole}")
-    found: dict[str, list[Entry | None]] = {}
+    result: dict[str, list[Entry | None]] = {}
     for component, row in rows[name].items():
         when = {} if component == "by" else row["options"].get("when", {})
         if component != "by" and not (when and config.get(when["key"], when["default"]) is None):
             beside = {key: row[key] for key in ("positions", "note") if key in row} | why_not(row["operation"])
-            found[component] = [Entry(row["operation"], _options(row, config), beside)]
-    return found
+            result[component] = [Entry(row["operation"], _options(row, config), beside)]
+    return result
 
 
 def _options(row: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -76,12 +76,12 @@ def _text(path: Path) -> str:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of a file, in which no key may be twice: readers differ on which of them counts."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         msg = f"an object repeats the key {next(name for name in names if names.count(name) > 1)!r}"
         raise ValueError(msg)
-    return found
+    return result
 
 
 def _expect_shallow(config: Any) -> None:

@@ -290,10 +290,10 @@ def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[st
     """Return the divisors by tensor name: one list for every length, or a short and a long one."""
     if given is not None and not isinstance(given, Mapping):
         refuse(f"rope_factors must be a mapping from tensor names to lists; got {type(given).__name__}.")
-    found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
-    if found and set(found) not in ({ALWAYS}, set(BOTH)):
-        refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
-    return found
+    result = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
+    if result and set(result) not in ({ALWAYS}, set(BOTH)):
+        refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(result)}.")
+    return result
 
 
 def _scaling(

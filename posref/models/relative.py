@@ -55,7 +55,7 @@ def decomposed(config: Config, row: Config, defaults: Config, *, listed: str | N
 
 def continuous(config: Config, row: Config, defaults: Config, *, rounded: str) -> list[Entry | None]:
     """Return Swin v2's bias of each layer: of windows that are no larger than the stage's image (swinv2, 615)."""
-    found: list[Entry | None] = []
+    result: list[Entry | None] = []
     pretrained = value_of("pretrained_window_sizes", config, defaults) if rounded != "not" else None
     for stage, (depth, size) in enumerate(_stages(config, defaults, rounded)):
         side = min(size[0], integer(("window_size",), config, defaults))
@@ -65,8 +65,8 @@ def continuous(config: Config, row: Config, defaults: Config, *, rounded: str) -
         options = {
             "height": side, "width": side, "form": "swin", "pretrained_height": trained, "pretrained_width": trained,
         }  # fmt: skip
-        found += [Entry("continuous_position_bias", options)] * depth
-    return found
+        result += [Entry("continuous_position_bias", options)] * depth
+    return result
 
 
 def shifts(config: Config, row: Config, defaults: Config, *, side: str, rounded: str) -> list[Entry | None]:
@@ -76,14 +76,14 @@ def shifts(config: Config, row: Config, defaults: Config, *, side: str, rounded:
     Where the image of a stage has no more than one window, most do not shift: where the smaller side has none (swin, 578), or
     the height (swinv2, 615): the `side`. MaskFormer's Swin always shifts.
     """
-    found: list[Entry | None] = []
+    result: list[Entry | None] = []
     window = integer(("window_size",), config, defaults)
     for depth, size in _stages(config, defaults, rounded):
         width = {"smaller": min(size), "height": size[0], "always": window + 1}[side]
         half = window // 2 if width > window else 0
         masks = [{"window": min(width, window), "shift": half * (layer % 2)} for layer in range(depth)]
-        found += [Entry("shifted_window_mask", mask) for mask in masks]
-    return found
+        result += [Entry("shifted_window_mask", mask) for mask in masks]
+    return result
 
 
 def levit(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
@@ -98,13 +98,13 @@ def levit(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
 
 def _stages(config: Config, defaults: Config, rounded: str) -> list[tuple[int, tuple[int, int]]]:
     """Return the layers of every stage, and the rows and columns of its image, half of those before, `rounded`."""
-    depths, size, found = _depths(config, defaults), _grid(config, defaults), []
+    depths, size, result = _depths(config, defaults), _grid(config, defaults), []
     odd = {"up": 1, "down": 0, "not": 0}[rounded]
     for depth in depths:
-        found.append((depth, size))
+        result.append((depth, size))
         if rounded != "not":
             size = (max((size[0] + odd) // 2, 1), max((size[1] + odd) // 2, 1))
-    return found
+    return result
 
 
 def _depths(config: Config, defaults: Config) -> list[int]:

@@ -54,12 +54,12 @@ class Lines(Chart):
 
     def arrays(self) -> dict[str, Numbers]:
         """Return x and y of every curve, and the bands."""
-        found: dict[str, Numbers] = {}
+        result: dict[str, Numbers] = {}
         for name, (x, y) in self.series.items():
-            found |= {f"{name}/x": x, f"{name}/y": y}
+            result |= {f"{name}/x": x, f"{name}/y": y}
         for name, (low, high) in self.ranges.items():
-            found |= {f"{name}/low": low, f"{name}/high": high}
-        return found
+            result |= {f"{name}/low": low, f"{name}/high": high}
+        return result
 
 
 @dataclass(frozen=True, repr=False)
