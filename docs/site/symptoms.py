@@ -86,7 +86,11 @@ def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -
     more = ", ".join(f"[{titles[name]}]({name}.md)" for name in symptom.see)
     lines = [f"### {symptom.title}", ""]
     lines += [f"*Also: {'; '.join(symptom.also)}.*", ""] if symptom.also else []
-    check = f"`{symptom.check}`" + (f" names {names}." if names else ".") + (f" {symptom.target}" if symptom.target else "")
+    check = (
+        f"`{symptom.check}`"
+        + (f" names {names}." if names else ". It names no mistake for this.")
+        + (f" {symptom.target}" if symptom.target else "")
+    )
     lines += [f"**Cause.** {symptom.cause}", "", f"**Check.** {check if symptom.check else f'None: {symptom.unseen}'}", ""]
     lines += [f"**Fix.** {symptom.fix}", "", f"Reported in {threads}." + (f" More: {more}." if more else ""), ""]
     return lines
