@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial, partialmethod
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from transformers import AutoConfig, AutoModel
 
 import posref
 
@@ -21,6 +23,20 @@ def ready(model: Any, std: float = 0.3, **wider: float) -> Any:
         wide = [size for key, size in wider.items() if key in name]
         torch.nn.init.normal_(parameter, std=wide[0] if wide else std)
     return model.requires_grad_(False)
+
+
+def code(folder: str) -> Any:
+    """Return the modeling file of transformers for a kind of model, by its folder."""
+    return import_module(f"transformers.models.{folder}.modeling_{folder}")
+
+
+def made(
+    seed: int, kind: str, model: Any = AutoModel.from_config, /, wider: dict[str, float] | None = None, **fields: Any
+) -> Any:
+    """Return a small configuration of a kind, and its model with random weights, of which those in `wider` are larger."""
+    torch.manual_seed(seed)
+    config = AutoConfig.for_model(kind, **fields)
+    return config, ready(model(config), **wider or {})
 
 
 def at(count: int, sign: int, first: int = 0) -> Tensor:

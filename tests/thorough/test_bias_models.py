@@ -4,56 +4,15 @@ from typing import Any
 
 import pytest
 import torch
-from replacement import assert_replaced, at, heads_of, options_of, ready
+from replacement import assert_replaced, at, code, heads_of, made, options_of
 from torch import Tensor
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    BloomConfig,
-    BloomModel,
-    DebertaConfig,
-    DebertaModel,
-    FastSpeech2ConformerConfig,
-    FunnelConfig,
-    FunnelModel,
-    MPNetConfig,
-    MPNetModel,
-    MptConfig,
-    MptModel,
-    SegGptConfig,
-    SegGptModel,
-    UdopConfig,
-    UdopModel,
-    Wav2Vec2ConformerConfig,
-)
-from transformers.models.beit.modeling_beit import BeitRelativePositionBias
-from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-from transformers.models.deberta.modeling_deberta import DisentangledSelfAttention
-from transformers.models.falcon import modeling_falcon
-from transformers.models.fastspeech2_conformer.modeling_fastspeech2_conformer import (
-    FastSpeech2ConformerAttention,
-    FastSpeech2ConformerEncoder,
-)
-from transformers.models.funnel.modeling_funnel import FunnelRelMultiheadAttention
-from transformers.models.layoutlmv3.modeling_layoutlmv3 import LayoutLMv3Encoder
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
-from transformers.models.seggpt.modeling_seggpt import SegGptAttention
-from transformers.models.t5.modeling_t5 import T5Attention
-from transformers.models.udop.modeling_udop import RelativePositionBiasBase, UdopAttention
-from transformers.models.umt5.modeling_umt5 import UMT5Attention
-from transformers.models.wav2vec2_conformer.modeling_wav2vec2_conformer import (
-    Wav2Vec2ConformerEncoder,
-    Wav2Vec2ConformerSelfAttention,
-)
 
 import posref
 
 
 def test_bloom_with_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions count the tokens that are there; three heads are no power of two."""
-    torch.manual_seed(0)
-    config = BloomConfig(vocab_size=50, hidden_size=24, n_head=3, n_layer=2)
-    model = ready(BloomModel(config))
+    config, model = made(0, "bloom", vocab_size=50, hidden_size=24, n_head=3, n_layer=2)
     tokens, there = torch.randint(50, (2, 11)), torch.ones(2, 11, dtype=torch.int64)
     there[1, 7:] = 0  # not before the tokens: in float64 the model turns a query without keys into NaN
 
@@ -67,48 +26,43 @@ def test_bloom_with_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(tokens, attention_mask=there).last_hidden_state[there == 1]
 
-    theirs = build_alibi_tensor(there.flip(1), 3, torch.float64).unflatten(0, (2, 3))
+    theirs = code("bloom").build_alibi_tensor(there.flip(1), 3, torch.float64).unflatten(0, (2, 3))
     torch.testing.assert_close(of_mask(there.flip(1)).double(), theirs, rtol=1e-6, atol=0)
-    assert_replaced(monkeypatch, run, (BloomModel, "build_alibi_tensor", bias))
+    assert_replaced(monkeypatch, run, (type(model), "build_alibi_tensor", bias))
 
 
 def test_falcon(monkeypatch: pytest.MonkeyPatch) -> None:
     """With slopes and positions that bfloat16 holds, to which this model rounds their product."""
-    torch.manual_seed(1)
-    config = AutoConfig.for_model(
-        "falcon", vocab_size=50, hidden_size=32, num_attention_heads=4, num_hidden_layers=2, alibi=True, ffn_hidden_size=32
-    )
-    model = ready(AutoModel.from_config(config, attn_implementation="eager"))
+    config, model = made(
+        1, "falcon", vocab_size=50, hidden_size=32, num_attention_heads=4, num_hidden_layers=2, alibi=True, ffn_hidden_size=32,
+        attn_implementation="eager",
+    )  # fmt: skip
     tokens = torch.randint(50, (2, 11))
 
     def bias(mask: Tensor, heads: int, dtype: torch.dtype, *, sign: int) -> Tensor:
         places = at(mask.shape[1], 1).expand(mask.shape)
         return posref.alibi(places, sign * places, **options_of(config, "text")).flatten(0, 1).to(dtype)
 
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (modeling_falcon, "build_alibi_tensor", bias))
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (code("falcon"), "build_alibi_tensor", bias))
 
 
 def test_mpt(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(2)
-    config = MptConfig(vocab_size=50, d_model=24, n_heads=3, n_layers=2, max_seq_len=32)
-    model = ready(MptModel(config))
+    config, model = made(2, "mpt", vocab_size=50, d_model=24, n_heads=3, n_layers=2, max_seq_len=32)
     tokens = torch.randint(50, (2, 11))
 
     def bias(self: Any, heads: int, length: int, device: Any = None, *, sign: int) -> Tensor:
         return posref.alibi(at(1, 1), at(length, sign), **options_of(config, "text"))
 
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (MptModel, "build_mpt_alibi_tensor", bias))
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (type(model), "build_mpt_alibi_tensor", bias))
 
 
-@pytest.mark.parametrize(("kind", "attention"), [("t5", T5Attention), ("umt5", UMT5Attention)])
-def test_t5(kind: str, attention: type, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["t5", "umt5"])
+def test_t5(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Encoder and decoder, farther than the largest distance; T5 has one table, UMT5 one for each layer."""
-    torch.manual_seed(3)
-    config = AutoConfig.for_model(
-        kind, vocab_size=50, d_model=24, d_kv=8, d_ff=32, num_heads=3, num_layers=2, relative_attention_num_buckets=8,
-        relative_attention_max_distance=12,
+    config, model = made(
+        3, kind, vocab_size=50, d_model=24, d_kv=8, d_ff=32, num_heads=3, num_layers=2, relative_attention_num_buckets=8,
+        relative_attention_max_distance=12, attn_implementation="eager", wider={"relative_attention_bias": 2.0},
     )  # fmt: skip
-    model = ready(AutoModel.from_config(config, attn_implementation="eager"), relative_attention_bias=2.0)
     tokens, answer = torch.randint(50, (2, 21)), torch.randint(50, (2, 17))
 
     def bias(self: Any, queries: int, keys: int, device: Any = None, past_seen_tokens: int = 0, *, sign: int) -> Tensor:
@@ -121,15 +75,16 @@ def test_t5(kind: str, attention: type, monkeypatch: pytest.MonkeyPatch) -> None
         return model(input_ids=tokens, decoder_input_ids=answer).last_hidden_state
 
     seen: set[bool] = set()
-    assert_replaced(monkeypatch, run, (attention, "compute_bias", bias))
+    assert_replaced(monkeypatch, run, (getattr(code(kind), f"{kind.upper()}Attention"), "compute_bias", bias))
     assert seen == {True, False}
 
 
 def test_mpnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Farther than the largest distance, 128."""
-    torch.manual_seed(4)
-    config = MPNetConfig(vocab_size=50, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32)
-    model = ready(MPNetModel(config), relative_attention_bias=2.0)
+    config, model = made(
+        4, "mpnet", vocab_size=50, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32,
+        wider={"relative_attention_bias": 2.0},
+    )  # fmt: skip
     tokens = torch.randint(2, 50, (1, 150))
 
     def bias(self: Any, x: Tensor, *_: Any, sign: int) -> Tensor:
@@ -139,18 +94,16 @@ def test_mpnet(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(tokens).last_hidden_state
 
-    assert_replaced(monkeypatch, run, (MPNetEncoder, "compute_position_bias", bias))
+    assert_replaced(monkeypatch, run, (code("mpnet").MPNetEncoder, "compute_position_bias", bias))
 
 
 def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens with boxes, then the patches of an image."""
-    torch.manual_seed(5)
-    config = AutoConfig.for_model(
-        "layoutlmv3", vocab_size=50, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32,
+    config, model = made(
+        5, "layoutlmv3", vocab_size=50, hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32,
         coordinate_size=4, shape_size=4, input_size=32, patch_size=16, rel_pos_bins=16, max_rel_pos=10, rel_2d_pos_bins=24,
-        max_rel_2d_pos=90,
+        max_rel_2d_pos=90, wider={"rel_pos": 2.0},
     )  # fmt: skip
-    model = ready(AutoModel.from_config(config), rel_pos=2.0)
     tokens, corner = torch.randint(3, 50, (2, 15)), torch.randint(500, (2, 15, 2))
     boxes, pixels = torch.cat((corner, corner + 100), -1), torch.randn(2, 3, 32, 32, dtype=torch.float64)
 
@@ -167,20 +120,16 @@ def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(input_ids=tokens, bbox=boxes, pixel_values=pixels).last_hidden_state
 
-    assert_replaced(
-        monkeypatch, run, (LayoutLMv3Encoder, "_cal_1d_pos_emb", of_tokens), (LayoutLMv3Encoder, "_cal_2d_pos_emb", of_boxes)
-    )
+    encoder = code("layoutlmv3").LayoutLMv3Encoder
+    assert_replaced(monkeypatch, run, (encoder, "_cal_1d_pos_emb", of_tokens), (encoder, "_cal_2d_pos_emb", of_boxes))
 
 
 def test_udop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Biases of tokens and of the middles of boxes in the encoder, of tokens in the decoder."""
-    torch.manual_seed(6)
-    config = UdopConfig(
-        vocab_size=50, d_model=24, d_kv=8, d_ff=32, num_heads=3, num_layers=2, image_size=32, patch_size=16,
-        max_2d_position_embeddings=30,
+    config, model = made(
+        6, "udop", vocab_size=50, d_model=24, d_kv=8, d_ff=32, num_heads=3, num_layers=2, image_size=32, patch_size=16,
+        max_2d_position_embeddings=30, attn_implementation="eager", wider={"relative_attention_bias": 2.0},
     )  # fmt: skip
-    config._attn_implementation = "eager"
-    model = ready(UdopModel(config), relative_attention_bias=2.0)
     model.decoder.relative_bias.requires_grad_(False)
     tokens, answer, corner = torch.randint(2, 50, (2, 15)), torch.randint(2, 50, (2, 9)), 0.8 * torch.rand(2, 15, 2)
     boxes, pixels = torch.cat((corner, corner + 0.2), -1).double(), torch.randn(2, 3, 32, 32, dtype=torch.float64)
@@ -202,21 +151,19 @@ def test_udop(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(input_ids=tokens, bbox=boxes, pixel_values=pixels, decoder_input_ids=answer).last_hidden_state
 
-    assert_replaced(
-        monkeypatch, run, (RelativePositionBiasBase, "forward", of_boxes), (UdopAttention, "compute_bias", of_tokens)
-    )
+    udop = code("udop")
+    places = (udop.RelativePositionBiasBase, "forward", of_boxes), (udop.UdopAttention, "compute_bias", of_tokens)
+    assert_replaced(monkeypatch, run, *places)
 
 
 @pytest.mark.parametrize("length", [9, 27])
 @pytest.mark.parametrize("terms", [["c2p"], ["p2c"], ["c2p", "p2c"]])
 def test_deberta(terms: list[str], length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """DeBERTa v1, whose model reads the middle rows of its table for a text that is shorter than the largest distance."""
-    torch.manual_seed(7)
-    config = DebertaConfig(
-        vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
+    config, model = made(
+        7, "deberta", vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
         relative_attention=True, max_relative_positions=20, pos_att_type=terms,
     )  # fmt: skip
-    model = ready(DebertaModel(config))
 
     def bias(self: Any, q: Tensor, k: Tensor, _: Any, rel_embeddings: Tensor, factor: int, *, sign: int) -> Tensor:
         layers = {"rel_k": getattr(self, "pos_proj", None), "rel_q": getattr(self, "pos_q_proj", None)}
@@ -228,9 +175,8 @@ def test_deberta(terms: list[str], length: int, monkeypatch: pytest.MonkeyPatch)
         return scores - posref.deberta_scores(q, k, places, places, **options)
 
     tokens = torch.randint(1, 50, (2, length))
-    assert_replaced(
-        monkeypatch, lambda: model(tokens).last_hidden_state, (DisentangledSelfAttention, "disentangled_att_bias", bias)
-    )
+    place = (code("deberta").DisentangledSelfAttention, "disentangled_att_bias", bias)
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
 
 
 def scores_of(self: Any, q: Tensor, k: Tensor, layer: Any, config: Any, sign: int) -> Tensor:
@@ -242,12 +188,13 @@ def scores_of(self: Any, q: Tensor, k: Tensor, layer: Any, config: Any, sign: in
 
 
 def test_wav2vec2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(8)
-    config = Wav2Vec2ConformerConfig(
-        hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32, position_embeddings_type="relative",
-        conv_depthwise_kernel_size=3, num_conv_pos_embedding_groups=2, max_source_positions=40, layerdrop=0.0,
+    wav2vec2 = code("wav2vec2_conformer")
+    config, model = made(
+        8, "wav2vec2-conformer", wav2vec2.Wav2Vec2ConformerEncoder, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+        intermediate_size=32, position_embeddings_type="relative", conv_depthwise_kernel_size=3,
+        num_conv_pos_embedding_groups=2, max_source_positions=40, layerdrop=0.0,
+        wider={"linear_pos": 1.0, "pos_bias": 1.0},
     )  # fmt: skip
-    model = ready(Wav2Vec2ConformerEncoder(config), linear_pos=1.0, pos_bias=1.0)
     states = torch.randn(2, 15, 24, dtype=torch.float64)
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None]:
@@ -255,14 +202,18 @@ def test_wav2vec2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
         scores = scores_of(self, q, k, self.linear_pos, config, sign) * self.scaling
         return self.linear_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None
 
-    assert_replaced(monkeypatch, lambda: model(states).last_hidden_state, (Wav2Vec2ConformerSelfAttention, "forward", forward))
+    place = (wav2vec2.Wav2Vec2ConformerSelfAttention, "forward", forward)
+    assert_replaced(monkeypatch, lambda: model(states).last_hidden_state, place)
 
 
 def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(9)
-    own = {"encoder_num_attention_heads": 3, "encoder_layers": 2, "encoder_linear_units": 32}
-    config = FastSpeech2ConformerConfig(hidden_size=24, vocab_size=50, **own)
-    model = ready(FastSpeech2ConformerEncoder(config, config.encoder_config, use_encoder_input_layer=True), linear_pos=1.0)
+    conformer = code("fastspeech2_conformer")
+    config, model = made(
+        9, "fastspeech2_conformer",
+        lambda config: conformer.FastSpeech2ConformerEncoder(config, config.encoder_config, use_encoder_input_layer=True),
+        hidden_size=24, vocab_size=50, encoder_num_attention_heads=3, encoder_layers=2, encoder_linear_units=32,
+        wider={"linear_pos": 1.0},
+    )  # fmt: skip
     tokens = torch.randint(1, 50, (2, 15))
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None]:
@@ -273,19 +224,18 @@ def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(tokens, return_dict=True).last_hidden_state
 
-    assert_replaced(monkeypatch, run, (FastSpeech2ConformerAttention, "forward", forward))
+    assert_replaced(monkeypatch, run, (conformer.FastSpeech2ConformerAttention, "forward", forward))
 
 
 @pytest.mark.parametrize("form", ["factorized", "relative_shift"])
 @pytest.mark.parametrize(("apart", "truncated"), [(True, True), (True, False), (False, False)])
 def test_funnel(form: str, apart: bool, truncated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three blocks, each of half the tokens; a decoder of all of them."""
-    torch.manual_seed(10)
-    config = FunnelConfig(
-        vocab_size=50, block_sizes=[1, 2, 2], num_decoder_layers=1, d_model=24, n_head=3, d_head=8, d_inner=32,
-        attention_type=form, separate_cls=apart, truncate_seq=truncated,
+    config, model = made(
+        10, "funnel", code("funnel").FunnelModel, vocab_size=50, block_sizes=[1, 2, 2], num_decoder_layers=1, d_model=24,
+        n_head=3, d_head=8, d_inner=32, attention_type=form, separate_cls=apart, truncate_seq=truncated,
+        wider={"r_kernel": 1.0},
     )  # fmt: skip
-    model = ready(FunnelModel(config), r_kernel=1.0)
     tokens = torch.randint(1, 50, (2, 16))
     places = [torch.arange(16)]
     for _ in range(2):  # the first token has a place of its own; its scores are masked if it is kept apart
@@ -306,39 +256,34 @@ def test_funnel(form: str, apart: bool, truncated: bool, monkeypatch: pytest.Mon
         return scores if mask is None else scores * mask
 
     seen: set[tuple[int, int, int]] = set()
-    assert_replaced(
-        monkeypatch,
-        lambda: model(tokens).last_hidden_state,
-        (FunnelRelMultiheadAttention, "relative_positional_attention", attention),
-    )
+    place = (code("funnel").FunnelRelMultiheadAttention, "relative_positional_attention", attention)
+    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
     assert len(seen) == 5  # queries of the second and third blocks also meet the keys of the block before
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_beit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(11)
-    config = AutoConfig.for_model(
-        "beit", hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32, image_size=64, patch_size=16,
-        use_relative_position_bias=not shared, use_shared_relative_position_bias=shared,
+    config, model = made(
+        11, "beit", hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32, image_size=64,
+        patch_size=16, use_relative_position_bias=not shared, use_shared_relative_position_bias=shared,
+        wider={"relative_position_bias_table": 2.0},
     )  # fmt: skip
-    model = ready(AutoModel.from_config(config), relative_position_bias_table=2.0)
     pixels = torch.randn(2, 3, 64, 64, dtype=torch.float64)
 
     def bias(self: Any, *_: Any, sign: int, **__: Any) -> Tensor:
         found = posref.window_bias(self.relative_position_bias_table, **options_of(config, "vision attention"))
         return (found if sign > 0 else found.mT)[None]
 
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (BeitRelativePositionBias, "forward", bias))
+    place = (code("beit").BeitRelativePositionBias, "forward", bias)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
 
 
 def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(12)
-    config = SegGptConfig(
-        hidden_size=24, num_attention_heads=3, num_hidden_layers=2, mlp_dim=32, image_size=(128, 64), patch_size=16,
-        intermediate_hidden_index=1, merge_index=0, intermediate_hidden_state_indices=[0, 1], decoder_hidden_size=8,
-        pretrain_image_size=64,
+    config, model = made(
+        12, "seggpt", hidden_size=24, num_attention_heads=3, num_hidden_layers=2, mlp_dim=32, image_size=(128, 64),
+        patch_size=16, intermediate_hidden_index=1, merge_index=0, intermediate_hidden_state_indices=[0, 1],
+        decoder_hidden_size=8, pretrain_image_size=64, wider={"rel_pos": 1.0},
     )  # fmt: skip
-    model = ready(SegGptModel(config), rel_pos=1.0)
     pixels, prompt, mask = (torch.randn(1, 3, 64, 64, dtype=torch.float64) for _ in range(3))
 
     def added(self: Any, attn: Tensor, q: Tensor, *_: Any, sign: int) -> Tensor:
@@ -349,4 +294,4 @@ def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(pixels, prompt, mask).last_hidden_state
 
-    assert_replaced(monkeypatch, run, (SegGptAttention, "add_decomposed_rel_pos", added))
+    assert_replaced(monkeypatch, run, (code("seggpt").SegGptAttention, "add_decomposed_rel_pos", added))

@@ -4,53 +4,20 @@ from typing import Any
 
 import pytest
 import torch
-from replacement import ANGLES, assert_replaced, heads_of, options_of, ready
+from replacement import ANGLES, assert_replaced, code, heads_of, made, options_of
 from torch import Tensor
-from transformers import (
-    DebertaV2Config,
-    DebertaV2Model,
-    Gemma3nAudioConfig,
-    GraniteSpeechEncoderConfig,
-    LevitConfig,
-    LevitModel,
-    ParakeetEncoder,
-    ParakeetEncoderConfig,
-    SamVisionConfig,
-    SamVisionModel,
-    SwinConfig,
-    SwinModel,
-    Swinv2Config,
-    Swinv2Model,
-    VitsConfig,
-    WavLMConfig,
-    WavLMModel,
-    XLNetConfig,
-    XLNetModel,
-)
-from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
-from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
-from transformers.models.granite_speech.modeling_granite_speech import GraniteSpeechConformerAttention, GraniteSpeechCTCEncoder
+from transformers import Gemma3nAudioConfig, WavLMConfig, WavLMModel
 from transformers.models.inkling.configuration_inkling import InklingTextConfig
-from transformers.models.inkling.modeling_inkling import InklingRelativeLogits
-from transformers.models.levit.modeling_levit import LevitAttention, LevitAttentionSubsample
-from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
-from transformers.models.sam.modeling_sam import SamVisionAttention
-from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
-from transformers.models.swinv2.modeling_swinv2 import Swinv2SelfAttention
-from transformers.models.vits.modeling_vits import VitsAttention, VitsTextEncoder
-from transformers.models.wavlm.modeling_wavlm import WavLMAttention
-from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
 
 
 @pytest.mark.parametrize(("attn_type", "clamp_len", "mem_len"), [("bi", -1, 0), ("uni", -1, 7), ("bi", 4, 7)])
 def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    config = XLNetConfig(
-        vocab_size=50, d_model=24, n_layer=2, n_head=3, d_inner=32, attn_type=attn_type, clamp_len=clamp_len, mem_len=mem_len
-    )
-    model = ready(XLNetModel(config))
+    config, model = made(
+        0, "xlnet", vocab_size=50, d_model=24, n_layer=2, n_head=3, d_inner=32, attn_type=attn_type, clamp_len=clamp_len,
+        mem_len=mem_len,
+    )  # fmt: skip
     first, tokens = torch.randint(50, (2, 6)), torch.randint(50, (2, 9))
     mems = model(first, use_mems=True).mems if mem_len else None
 
@@ -58,17 +25,8 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
         return model(tokens, mems=mems, use_mems=bool(mem_len)).last_hidden_state
 
     def core(
-        self: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        r: Tensor,
-        seg_mat: Any = None,
-        attn_mask: Any = None,
-        *,
-        sign: int,
-        **_: Any,
-    ) -> Tensor:
+        self: Any, q: Tensor, k: Tensor, v: Tensor, r: Tensor, *, attn_mask: Any = None, sign: int, **_: Any
+    ) -> Tensor:  # fmt: skip
         queries, keys = q.shape[0], k.shape[0]
         scores = posref.transformer_xl_scores(
             q.permute(1, 2, 0, 3), k.permute(1, 2, 0, 3), self.r, sign * torch.arange(keys - queries, keys),
@@ -79,17 +37,15 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
             scores = scores - 1e30 * attn_mask.permute(2, 3, 0, 1)
         return torch.einsum("bnij,jbnd->ibnd", torch.softmax(scores, -1), v)
 
-    assert_replaced(monkeypatch, run, (XLNetRelativeAttention, "rel_attn_core", core))
+    assert_replaced(monkeypatch, run, (code("xlnet").XLNetRelativeAttention, "rel_attn_core", core))
 
 
 def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(1)
-    config = ParakeetEncoderConfig(
-        hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32, num_mel_bins=16, conv_kernel_size=3,
-        subsampling_conv_channels=8,
+    config, model = made(
+        1, "parakeet_encoder", hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32,
+        num_mel_bins=16, conv_kernel_size=3, subsampling_conv_channels=8, attn_implementation="eager",
+        wider={"std": 0.2, "relative_k_proj": 1.0, "bias_v": 1.0},
     )  # fmt: skip
-    config._attn_implementation = "eager"
-    model = ready(ParakeetEncoder(config), std=0.2, relative_k_proj=1.0, bias_v=1.0)
     features = torch.randn(2, 90, 16, dtype=torch.float64)
 
     def run() -> Tensor:
@@ -106,7 +62,7 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
         mixed = torch.softmax(scores * self.scaling, -1) @ v
         return self.o_proj(mixed.transpose(1, 2).flatten(2)), None
 
-    assert_replaced(monkeypatch, run, (ParakeetEncoderAttention, "forward", forward))
+    assert_replaced(monkeypatch, run, (code("parakeet").ParakeetEncoderAttention, "forward", forward))
 
 
 def test_gemma_3n_audio() -> None:
@@ -115,7 +71,7 @@ def test_gemma_3n_audio() -> None:
     config = Gemma3nAudioConfig(
         hidden_size=24, conf_num_attention_heads=3, conf_attention_context_left=7, conf_attention_context_right=2
     )
-    module = Gemma3nAudioRelativePositionEmbedding(config).double()
+    module = code("gemma3n").Gemma3nAudioRelativePositionEmbedding(config).double()
     queries, keys = 5, 5 + 6 + 2
     q, k = torch.randn(2, 4, queries, 3, 8, dtype=torch.float64), torch.randn(2, 4, keys, 3, 8, dtype=torch.float64)
     expected = module(q, k).permute(0, 2, 1, 3, 4)  # (B, chunks, H, queries, keys)
@@ -134,13 +90,10 @@ def test_gemma_3n_audio() -> None:
 
 def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and whole images, with tables of another size than the image."""
-    torch.manual_seed(3)
-    config = SamVisionConfig(
-        hidden_size=24, num_attention_heads=3, num_hidden_layers=2, mlp_dim=32, image_size=96, patch_size=16, window_size=4,
-        global_attn_indexes=[1], output_channels=8,
+    _, model = made(
+        3, "sam_vision_model", hidden_size=24, num_attention_heads=3, num_hidden_layers=2, mlp_dim=32, image_size=96,
+        patch_size=16, window_size=4, global_attn_indexes=[1], output_channels=8, attn_implementation="eager",
     )  # fmt: skip
-    config._attn_implementation = "eager"
-    model = ready(SamVisionModel(config))
     for layer in model.vision_encoder.layers:  # as trained for other images
         layer.attn.rel_pos_h.data = torch.randn(9, 8, dtype=torch.float64)
     pixels = torch.randn(1, 3, 96, 96, dtype=torch.float64)
@@ -154,15 +107,16 @@ def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
             tables = [table.flip(0) for table in tables]
         return posref.decomposed_bias(query.unflatten(1, q_size), *tables, k_rows=k_size[0], k_columns=k_size[1])
 
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (SamVisionAttention, "get_decomposed_rel_pos", bias))
+    place = (code("sam").SamVisionAttention, "get_decomposed_rel_pos", bias)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
 
 
 def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shifted windows of an image that is not square, padded to whole windows."""
-    torch.manual_seed(4)
-    config = SwinConfig(image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4)
-    config._attn_implementation = "eager"
-    model = ready(SwinModel(config))
+    config, model = made(
+        4, "swin", image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4,
+        attn_implementation="eager",
+    )  # fmt: skip
     pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
 
     def bias(self: Any, *, sign: int) -> Tensor:
@@ -185,20 +139,19 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
         return torch.where(masks[0] & masks[1], 0.0, -100.0).to(dtype)
 
     seen: list[int] = []
-    monkeypatch.setattr(SwinLayer, "get_attn_mask", mask)
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (SwinRelativePositionBias, "forward", bias))
+    monkeypatch.setattr(code("swin").SwinLayer, "get_attn_mask", mask)
+    place = (code("swin").SwinRelativePositionBias, "forward", bias)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
     assert min(seen) > 0
 
 
 @pytest.mark.parametrize("pretrained", [0, 7])
 def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of the size of training, and smaller ones."""
-    torch.manual_seed(10)
-    config = Swinv2Config(
-        image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4,
+    config, model = made(
+        10, "swinv2", image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4,
         pretrained_window_sizes=[pretrained],
     )  # fmt: skip
-    model = ready(Swinv2Model(config))
     pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
 
     def attention(self: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, sign: int) -> tuple[Tensor]:
@@ -216,18 +169,18 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
         return ((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2),)
 
     seen: list[int] = []
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, (Swinv2SelfAttention, "forward", attention))
+    place = (code("swinv2").Swinv2SelfAttention, "forward", attention)
+    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
     assert min(seen) > 0
 
 
 def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Grids of 5, 3 and 2 rows and columns: each stage but the last ends with queries at every second cell."""
-    torch.manual_seed(11)
-    config = LevitConfig(
-        image_size=80, hidden_sizes=[16, 24, 32], num_attention_heads=[2, 3, 4], depths=[2, 1, 1], key_dim=[8, 8, 8],
-        attention_ratio=[2, 2, 2], mlp_ratio=[2, 2, 2], num_labels=2,
+    _, model = made(
+        11, "levit", image_size=80, hidden_sizes=[16, 24, 32], num_attention_heads=[2, 3, 4], depths=[2, 1, 1],
+        key_dim=[8, 8, 8], attention_ratio=[2, 2, 2], mlp_ratio=[2, 2, 2], num_labels=2,
+        wider={"attention_biases": 5.0, "projection": 1.0},
     )  # fmt: skip
-    model = ready(LevitModel(config), attention_biases=5.0, projection=1.0)
     pixels = torch.randn(1, 3, 80, 80, dtype=torch.float64)
 
     def biases(self: Any, device: Any, *, sign: int) -> Tensor:
@@ -238,7 +191,9 @@ def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
         return posref.levit_bias(table, height=size, width=size, stride=stride)
 
     seen: set[tuple[int, int]] = set()
-    places = [(attention, "get_attention_biases", biases) for attention in (LevitAttention, LevitAttentionSubsample)]
+    levit = code("levit")
+    kinds = (levit.LevitAttention, levit.LevitAttentionSubsample)
+    places = [(attention, "get_attention_biases", biases) for attention in kinds]
     assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, *places)
     assert seen == {(5, 1), (5, 2), (3, 1), (3, 2), (2, 1)}
 
@@ -247,13 +202,11 @@ def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pos_att_type", [["c2p"], ["p2c"], ["c2p", "p2c"]])
 @pytest.mark.parametrize("share", [False, True])
 def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(5)
-    config = DebertaV2Config(
-        vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32, share_att_key=share,
-        relative_attention=True, max_position_embeddings=30, max_relative_positions=20, position_buckets=position_buckets,
-        pos_att_type=pos_att_type,
+    config, model = made(
+        5, "deberta-v2", vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
+        share_att_key=share, relative_attention=True, max_position_embeddings=30, max_relative_positions=20,
+        position_buckets=position_buckets, pos_att_type=pos_att_type,
     )  # fmt: skip
-    model = ready(DebertaV2Model(config))
     tokens = torch.randint(50, (2, 27))
 
     def bias(self: Any, q: Tensor, k: Tensor, _: Any, rel_embeddings: Tensor, factor: int, *, sign: int) -> Tensor:
@@ -275,18 +228,16 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         content = posref.deberta_scores(q, k, places, places, **options)
         return ((scores - content) / (q.shape[-1] * factor) ** 0.5).flatten(0, 1)
 
-    place = (DisentangledSelfAttention, "disentangled_attention_bias", bias)
+    place = (code("deberta_v2").DisentangledSelfAttention, "disentangled_attention_bias", bias)
     assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
 
 
 def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens on both sides of the window; keys and values."""
-    torch.manual_seed(12)
-    config = VitsConfig(
-        vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, window_size=3, ffn_dim=32, flow_size=8,
-        layerdrop=0.0,
+    config, model = made(
+        12, "vits", code("vits").VitsTextEncoder, vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=2,
+        window_size=3, ffn_dim=32, flow_size=8, layerdrop=0.0, wider={"emb_rel": 1.0},
     )  # fmt: skip
-    model = ready(VitsTextEncoder(config), emb_rel=1.0)
     tokens, places = torch.randint(1, 30, (2, 11)), torch.arange(11)
     padding = torch.ones(2, 11, 1, dtype=torch.float64)
 
@@ -300,17 +251,16 @@ def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
         out = posref.shaw_values(scores.softmax(-1), v, self.emb_rel_v[0], *at, **options_of(config, "text values"))
         return self.out_proj(out.transpose(1, 2).flatten(-2)), None
 
-    assert_replaced(monkeypatch, run, (VitsAttention, "forward", forward))
+    assert_replaced(monkeypatch, run, (code("vits").VitsAttention, "forward", forward))
 
 
 def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two blocks of six tokens, of which each attends to its own."""
-    torch.manual_seed(13)
-    config = GraniteSpeechEncoderConfig(
-        input_dim=10, num_layers=2, hidden_dim=24, num_heads=3, dim_head=8, output_dim=5, context_size=6, max_pos_emb=7,
-        conv_kernel_size=3,
+    granite = code("granite_speech")
+    config, model = made(
+        13, "granite_speech_encoder", granite.GraniteSpeechCTCEncoder, input_dim=10, num_layers=2, hidden_dim=24, num_heads=3,
+        dim_head=8, output_dim=5, context_size=6, max_pos_emb=7, conv_kernel_size=3, wider={"rel_pos_emb": 1.0},
     )  # fmt: skip
-    model = ready(GraniteSpeechCTCEncoder(config), rel_pos_emb=1.0)
     features, places = torch.randn(1, 12, 10, dtype=torch.float64), torch.arange(6)
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> Tensor:
@@ -326,7 +276,7 @@ def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Tensor:
         return model(features).last_hidden_state
 
-    assert_replaced(monkeypatch, run, (GraniteSpeechConformerAttention, "forward", forward))
+    assert_replaced(monkeypatch, run, (granite.GraniteSpeechConformerAttention, "forward", forward))
 
 
 def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +310,7 @@ def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
         return model(sound).last_hidden_state
 
     assert run().shape[1] > 20
-    assert_replaced(monkeypatch, run, (WavLMAttention, "forward", forward))
+    assert_replaced(monkeypatch, run, (code("wavlm").WavLMAttention, "forward", forward))
 
 
 def test_inkling_relative_logits() -> None:
@@ -371,7 +321,7 @@ def test_inkling_relative_logits() -> None:
     assert [entry and (entry.options or {})["right"] for entry in entries] == [3, 3, 3, 3, 3, 6]
     for entry, extent in ((entries[0], 4), (entries[5], 7)):
         assert entry is not None
-        module = InklingRelativeLogits(3, extent).double()
+        module = code("inkling").InklingRelativeLogits(3, extent).double()
         torch.nn.init.normal_(module.proj)
         for q, k in ((torch.arange(12), torch.arange(12)), (torch.arange(11, 12), torch.arange(2, 12))):
             states = torch.randn(2, len(q), 5, 3, dtype=torch.float64)
