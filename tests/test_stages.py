@@ -1,13 +1,27 @@
 """Frequencies that are wrong beside a known mistake of the rotation or of positions are read together."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
+import posref
 from posref.conformance import Unsupported, check_call
+from posref.testing import assert_conforms
 
 
-def _rope(own=None, shift=0, frequency=lambda i, d: 2 * i / d, turn=lambda a, b, c, s: (a * c - b * s, b * c + a * s)):
-    def rope(x, positions, /, *, layout, base):
+def _right(a: Any, b: Any, c: Any, s: Any) -> tuple[Any, Any]:
+    return a * c - b * s, b * c + a * s
+
+
+def _rope(
+    own: float | None = None,
+    shift: int = 0,
+    frequency: Callable[[Any, int], Any] = lambda i, d: 2 * i / d,
+    turn: Callable[[Any, Any, Any, Any], tuple[Any, Any]] = _right,
+) -> Callable[..., Any]:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
         if layout != "half":
             raise Unsupported(layout)
         d = x.shape[-1]
@@ -18,7 +32,7 @@ def _rope(own=None, shift=0, frequency=lambda i, d: 2 * i / d, turn=lambda a, b,
     return rope
 
 
-def _in_place(a, b, c, s):
+def _in_place(a: Any, b: Any, c: Any, s: Any) -> tuple[Any, Any]:
     first = a * c - b * s
     return first, b * c + first * s
 
@@ -35,9 +49,35 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_frequencies_and_a_known_mistake_are_named_together(name):
+def test_frequencies_and_a_known_mistake_are_named_together(name: str) -> None:
     function, formula, mistake = PAIRS[name]
     found = check_call(function, op="rope", dtype="float32", experiments=0).operations[0].diagnosis
     text = str((found or {})["text"])
     assert formula in text
     assert mistake in text
+
+
+def test_exchanged_words_of_three_are_named() -> None:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        other = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "interleaved_to_half"}[layout]
+        return posref.rope(x, positions, layout=other, base=base)
+
+    found = check_call(rope, op="rope", dtype="float32", experiments=0).operations[0].diagnosis
+    assert "layout 'half' and 'interleaved' are exchanged" in str((found or {})["text"])
+
+
+def test_a_few_pairs_of_one_call_are_a_place() -> None:
+    rng = np.random.default_rng(1)
+    x, positions = rng.normal(size=(2, 24, 64)).astype("float32"), np.arange(24)
+    out = posref.rope(x, positions, layout="half", base=1e4)
+    out[..., [8, 9, 40, 41]] = x[..., [8, 9, 40, 41]]
+    with pytest.raises(AssertionError, match=r"Only pairs 8 to 9 are wrong\. There .*\(not-rotated\)"):
+        assert_conforms("rope", out, x, positions, layout="half", base=1e4)
+
+
+@pytest.mark.parametrize("offset", [3, -7])
+def test_an_offset_of_the_queries_of_one_call_is_named(offset: int) -> None:
+    q, k = np.arange(40, 48), np.arange(48)
+    out = posref.alibi(q + offset, k, heads=8, form="causal")
+    with pytest.raises(AssertionError, match=f"for queries, positions are offset by {offset}"):
+        assert_conforms("alibi", out, q, k, heads=8, form="causal")

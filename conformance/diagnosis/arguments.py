@@ -7,6 +7,8 @@ They are enumerated from the registry, so they are tried for operations whose ow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from ..evidence.tools.deviation import Deviation, Wrap, after, before, narrowed
 
 WIDTHS = {"int8": (8, True), "uint8": (8, False), "int16": (16, True), "uint16": (16, False), "int32": (32, True),
           "uint32": (32, False)}  # fmt: skip
+SHIFTS = (*range(2, 21), 32, 64, 128)  # of the positions of queries or of keys alone; 1 is one of `ORDERS`
 NARROW = ("bfloat16", "float16")
 Array = Any
 Change = Callable[[Array], Array]
@@ -151,6 +154,8 @@ def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
         word = {"q": "queries", "k": "keys"}.get(name.partition("_")[0], name)
         for text, change in ORDERS.items():
             yield Deviation("", f"for {word}, {text}", _changed(op, {name: change}))
+        for shift in (signed for size in SHIFTS for signed in (size, -size)):
+            yield Deviation("", f"for {word}, positions are offset by {shift}", _changed(op, {name: partial(add, shift)}))
     if len(places) == 2:
 
         def last(*args: Any, **options: Any) -> Any:

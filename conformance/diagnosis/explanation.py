@@ -37,6 +37,7 @@ from . import (
     placed_mistakes,
     places,
     search,
+    siblings,
     sides,
     slopes,
     stages,
@@ -324,8 +325,9 @@ def _partition(questions: Sequence[Question], parts: Sequence[Group]) -> Explana
 
 
 def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
-    """Return a mistake between the queries and keys of an adapter that explains all cases."""
-    ties = extent.holding([(d,) for d in sides.mistakes(op) if Hypothesis(d, questions).fits()], questions)
+    """Return a mistake between the queries and keys of an adapter, or between two options, that explains all cases."""
+    mistakes = (*sides.mistakes(op), *siblings.exchanged_options(op))
+    ties = extent.holding([(d,) for d in mistakes if Hypothesis(d, questions).fits()], questions)
     return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 

@@ -219,8 +219,8 @@ def with_a_base() -> tuple[Formula, ...]:
         return formula.of(d, own, right)
 
     singles = (_formula({place: value}, "d") for place, values in PARTS.items() for value in values[1:])
-    plain = [_formula({}, "d"), *islice(_others(), 2), *singles]
-    return tuple(Formula(f.words.replace("base", f"{own:g}"), partial(fixed, f, own)) for f in plain for own in BASES)
+    every = {f.words: f for f in (_formula({}, "d"), *islice(_others(), 2), *singles)}
+    return tuple(Formula(w.replace("base", f"{own:g}"), partial(fixed, f, own)) for w, f in every.items() for own in BASES)
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
@@ -228,7 +228,7 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     shown = [s for s in spectra(questions) if s.options["scaling"] is None][:CASES]
     if not shown or not any(s.options["dim"] > 4 for s in shown):
         return []
-    for every in (formulas("d"), with_a_base()):
+    for every in (formulas("d"), with_a_base()[len(BASES) :]):  # another base alone is a number of an option
         left: list[Formula] = list(every)
         for spectrum in shown:
             dim = spectrum.options["dim"]

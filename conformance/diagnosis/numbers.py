@@ -279,6 +279,8 @@ def _shifts_and_scales() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     """Yield what may become of all positions, in words and as a function."""
 
     def linear(scale: float, offset: float = 0.0) -> Callable[[Any], Any]:
+        if scale == 1:
+            return lambda p: p + offset  # rows of a table stay integers
         return lambda p: scale * p + offset
 
     for scale in SCALES:

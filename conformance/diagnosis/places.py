@@ -27,6 +27,7 @@ MOST = 0.8  # the least part of a place that must be wrong: a rotation by nothin
 TELLING = 0.6  # the least part of the outputs with wrong values that must have units outside a place
 PARTLY = 0.25  # the least part of keys before or after the query that must be wrong in a mask
 FEW = 2  # wrong tokens, heads, ... of one case that are counted where no place is common to all
+MANY_WRONG = 32  # wrong values of a single case that tell as much as several cases
 MANY = 8  # wrong reals that must have one quotient
 ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
@@ -327,6 +328,7 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
 def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, sure: bool = False) -> list[WrongPlace]:
     """Return the places that hold all wrong values and little else, the fullest first; nothing else if it is `sure`."""
     failing = _with_places(questions)
+    cases = len(failing) if len(failing) != 1 or sum(_wrong(q) for q in questions if q.failed) < MANY_WRONG else LEAST
     found = []
     named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
     ranks = {kind: named.get(kind, 11 if "axis" in kind else 12 if "axes" in kind else 10) for kind in lines}
@@ -336,7 +338,7 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
         fullest: tuple[tuple[float, int], WrongPlace] | None = None
         units = _Units.of(own)
         for place in _places(kind, own):
-            judged = _judged(place, units, len(failing), sure=sure)
+            judged = _judged(place, units, cases, sure=sure)
             key = (judged.share, judged.outside) if judged else (0.0, 0)
             if judged and fullest is not None and key == fullest[0] and _alike(judged) == _alike(fullest[1]):
                 fullest = key, replace(fullest[1], as_well=(*fullest[1].as_well, *re.findall(r"block of (\d+)", judged.words)))
@@ -345,6 +347,11 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
         if fullest:
             found.append((-fullest[1].share, order, fullest[1]))
     return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
+
+
+def _wrong(question: Question) -> int:
+    """Return how many values of a case are wrong."""
+    return sum(int(np.sum(o.wrong)) for o in question.whole.observations)
 
 
 def _alike(place: WrongPlace) -> str:
@@ -455,7 +462,7 @@ def _of_residues(many: str, m: int, good: set[float], bad: set[float]) -> Iterat
         yield UnitPlace(f"number {k:g} in each block of {m} {many}", lambda v, n: v % m == k)
     if len(good) == 1:
         (k,) = good
-        yield UnitPlace(f"{m - 1} of every {m} {many}, all but number {k:g} of a block,", lambda v, n: v % m != k, rest=True)
+        yield UnitPlace(f"{m - 1} of every {m} {many} (all but number {k:g} of a block)", lambda v, n: v % m != k, rest=True)
 
 
 def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array) -> Iterator[UnitPlace]:
@@ -494,7 +501,7 @@ def said(places: Sequence[WrongPlace]) -> str:
     best = places[0]
     as_well = f" (a block of {' or '.join(best.as_well)} fits as well)" if best.as_well else ""
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
-    same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
+    same = [p for p in places[1:] if p.share == best.share == 1 and not re.search("axis|axes| of every ", p.words)]
     also = f", and only {same[0].words}" if same else ""
     one = best.words.startswith("the ") or re.match(r"(?!.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
     return f"{best.words}{count}{as_well} {'is' if one else 'are'} wrong{also}"

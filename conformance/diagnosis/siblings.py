@@ -30,7 +30,7 @@ ValueOf = Callable[[Mapping[str, Any]], Any]  # what an option is, of the option
 
 def candidates(op: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
     """Yield the other things that an operation may have computed; `options` are those of one call."""
-    yield from _exchanged_options(op)
+    yield from exchanged_options(op)
     yield from _exchanged_arrays(op)
     yield from _exchanged_coordinates(op)
     for other in REGISTRY:
@@ -82,8 +82,8 @@ def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
     return lambda _: deviating
 
 
-def _exchanged_options(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which two numbers are exchanged, the two words of an option, or True and False."""
+def exchanged_options(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which two numbers are exchanged, two words of an option, or True and False."""
     own = parameters_of(REGISTRY[op].function)
     domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
     required = [w for w, d in domains.items() if not isinstance(d, OneOf) and own[w].default is inspect.Parameter.empty]
@@ -94,14 +94,13 @@ def _exchanged_options(op: str) -> Iterator[Deviation]:
 
         yield Deviation("", f"{one} and {two} are exchanged", {op: before(swapped)})
     for word, domain in domains.items():
-        words = domain.words if isinstance(domain, OneOf) else ()
-        if len(words) == 2:
+        for first, second in combinations(domain.words if isinstance(domain, OneOf) else (), 2):
 
-            def other(*args: Any, word: str = word, words: Any = words, **options: Any) -> Any:
+            def other(*args: Any, word: str = word, first: Any = first, second: Any = second, **options: Any) -> Any:
                 given = options.get(word, own[word].default)
-                return args, options | {word: words[given == words[0]]}
+                return args, options | {word: {first: second, second: first}.get(given, given)}
 
-            yield Deviation("", f"{word} {words[0]!r} and {words[1]!r} are exchanged", {op: before(other)})
+            yield Deviation("", f"{word} {first!r} and {second!r} are exchanged", {op: before(other)})
 
 
 def _exchanged_arrays(op: str) -> Iterator[Deviation]:

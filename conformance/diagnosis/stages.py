@@ -22,6 +22,7 @@ from ..evidence.tools.deviation import Deviation
 from . import frequencies
 from .frequencies import Formula, Reals
 from .hypotheses import JITTER, UNITS, Question, predict, quiet
+from .siblings import exchanged_options
 
 CASES = 4  # that are read, each of another width, base or layout
 LARGEST = 512  # values of a case that is read
@@ -73,14 +74,17 @@ def candidates(questions: Sequence[Question]) -> list[Pair]:
     cases = _cases(questions)
     if not cases:
         return []
-    others = [d for d in deviations_touching(op) if not d.stateful and {op, FREQUENCIES}.isdisjoint(d.wraps)]
+    known = (*deviations_touching(op), *exchanged_options(ROTATION))
+    others = [d for d in known if not d.stateful and {op, FREQUENCIES}.isdisjoint(d.wraps)]
     every = (*frequencies.formulas("d"), *frequencies.with_a_base())
     found: list[Pair] = []
     with quiet():
-        for other in others:
+        for other in (Deviation("", "", {}), *others):
             fitting: Sequence[Formula] = every
             for case in cases:
                 fitting = case.shows(other, fitting) if fitting else ()
+            if fitting and not other.text:  # it is no pair
+                return []
             found += [(frequencies.deviation(formula), other) for formula in frequencies.different(fitting)]
     return found[:SHOWN]
 
