@@ -59,7 +59,7 @@ def test_frequencies_and_a_known_mistake_are_named_together(name: str) -> None:
 
 def test_exchanged_words_of_three_are_named() -> None:
     def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
-        other = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "interleaved_to_half"}[layout]
+        other: Any = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "interleaved_to_half"}[layout]
         return posref.rope(x, positions, layout=other, base=base)
 
     found = check_call(rope, op="rope", dtype="float32", experiments=0).operations[0].diagnosis

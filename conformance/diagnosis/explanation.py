@@ -438,7 +438,8 @@ def _without_name(
         said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
         remark = f" A few cases alone may be explained: {'; '.join(said)}."
     trait = features.shared(*_cases(questions), sure=bool(place))
-    return Explanation(lead + trait + place + common + remark, groups=kept, trait=trait)
+    read = partners.remark(questions)
+    return Explanation(lead + trait + place + common + read + remark, groups=kept, trait=trait)
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:

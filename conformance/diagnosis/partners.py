@@ -11,13 +11,14 @@ half, for channels of even and odd number, or for each quarter. They are judged 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from posref import apply_rope
 from posref.core.composition import reaches
 
 from ..evidence.shared.formulas import ROTATION
@@ -28,6 +29,7 @@ from .hypotheses import UNITS, Question, predict, quiet
 WIDEST = 20  # channels of a case that is read
 CASES = 4  # of each layout that are read, of different widths
 ROWS = 16  # of a case that are compared
+TOLD = 2  # wrong channels of a case that are told one by one
 TRIED = 4  # formulas of each index that are tried together
 SAMPLE = 12  # pairs for which a formula is put in words
 CLOSE = 4.0  # tolerances within which two terms give a value: what is read is judged on all cases afterwards
@@ -138,6 +140,35 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     else:
         text = next(iter(said.values()))
     return [Deviation("", text, {ROTATION: _wrap(read)})]
+
+
+def remark(questions: Sequence[Question]) -> str:
+    """Return what a wrong channel of a small failing case is made of, where every channel is read though no formula is."""
+    op = questions[0].op
+    for question in (q for q in questions if q.failed and (op == ROTATION or ROTATION in reaches(op))):
+        for rotation in recorded_rotations(question):
+            layout, inverse = rotation.key
+            if inverse or not 2 < 2 * rotation.pairs <= WIDEST or len(rotation.x) < 2:
+                continue
+            right = replace(rotation, out=np.asarray(apply_rope(rotation.x, rotation.cos, rotation.sin, layout=layout)))
+            with quiet():
+                both = list(zip(readings(rotation), readings(right), strict=True))
+            wrong = [(j, own[0], due[0]) for j, (own, due) in enumerate(both) if own and due and not {*own} & {*due}]
+            if wrong and all(own for own, _ in both):
+                said = "; ".join(f"channel {j} is {_as_read(own)}, not {_as_read(due)}" for j, own, due in wrong[:TOLD])
+                return f" The table is right, the rotation is not: in {question.id}, {said}."
+    return ""
+
+
+def _as_read(reading: Reading) -> str:
+    """Return the two terms of a channel in words."""
+    terms = [(term, wave) for term, wave in zip(reading, ("cos", "sin"), strict=True) if term.sign]
+    said = [
+        f" {'-+'[term.sign > 0]} x[{term.channel}]" + (f" {wave}[{term.pair}]" if term.pair >= 0 else "")
+        for term, wave in terms
+    ]
+    text = "".join(said) or " + 0"
+    return text[3:] if text.startswith(" +") else f"-{text[3:]}"
 
 
 # ---- the rotations of a case -------------------------------------------------------------------------------------------------
