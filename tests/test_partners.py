@@ -121,3 +121,14 @@ def test_noise_is_not_read() -> None:
     found = check_call(apply_rope, op="apply_rope", experiments=0).operations[0].diagnosis
     assert found is not None
     assert found["text"].startswith("unexplained")
+
+
+def test_a_rotation_without_a_formula_is_told_by_its_channels() -> None:
+    def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+        if layout != "interleaved" or 2 * cos.shape[-1] != x.shape[-1]:
+            raise Unsupported(layout)
+        cos, sin = (np.concatenate([t, t[..., ::-1]], -1) for t in (cos, sin))
+        return x * cos + np.stack([-x[..., 1::2], x[..., 0::2]], -1).reshape(x.shape) * sin
+
+    found = check_call(apply_rope, op="apply_rope", experiments=0, dtype="float32").operations[0].diagnosis
+    assert "channel 1 is x[1] cos[1] + x[0] sin[1], not x[1] cos[0] + x[0] sin[0]" in str((found or {})["text"])

@@ -150,24 +150,24 @@ def remark(questions: Sequence[Question]) -> str:
             layout, inverse = rotation.key
             if inverse or not 2 < 2 * rotation.pairs <= WIDEST or len(rotation.x) < 2:
                 continue
-            right = replace(rotation, out=np.asarray(apply_rope(rotation.x, rotation.cos, rotation.sin, layout=layout)))
+            function: Any = apply_rope
+            right = replace(rotation, out=function(rotation.x, rotation.cos, rotation.sin, layout=layout))
             with quiet():
                 both = list(zip(readings(rotation), readings(right), strict=True))
             wrong = [(j, own[0], due[0]) for j, (own, due) in enumerate(both) if own and due and not {*own} & {*due}]
             if wrong and all(own for own, _ in both):
                 said = "; ".join(f"channel {j} is {_as_read(own)}, not {_as_read(due)}" for j, own, due in wrong[:TOLD])
-                return f" The table is right, the rotation is not: in {question.id}, {said}."
+                return f" Channels and numbers of the table meet otherwise: in {question.id}, {said}."
     return ""
 
 
 def _as_read(reading: Reading) -> str:
     """Return the two terms of a channel in words."""
-    terms = [(term, wave) for term, wave in zip(reading, ("cos", "sin"), strict=True) if term.sign]
-    said = [
-        f" {'-+'[term.sign > 0]} x[{term.channel}]" + (f" {wave}[{term.pair}]" if term.pair >= 0 else "")
-        for term, wave in terms
-    ]
-    text = "".join(said) or " + 0"
+    text = ""
+    for term, wave in zip(reading, ("cos", "sin"), strict=True):
+        factor = f" {wave}[{term.pair}]" if term.pair >= 0 else ""
+        text += f" {'-+'[term.sign > 0]} x[{term.channel}]{factor}" if term.sign else ""
+    text = text or " + 0"
     return text[3:] if text.startswith(" +") else f"-{text[3:]}"
 
 
