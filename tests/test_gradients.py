@@ -521,3 +521,20 @@ def test_functions_with_a_case_for_each_sign_have_their_slope_at_zero(function: 
     assert x.grad is not None
     assert float(x.grad) == pytest.approx(SLOPES[function])
     assert float(jax.grad(function)(jax.numpy.zeros(()))) == pytest.approx(SLOPES[function])
+
+
+def test_a_kernel_in_place_has_no_gradients_and_conforms() -> None:
+    """What is written under `torch.no_grad` is seen by no automatic differentiation, whatever `supports` says."""
+
+    @torch.no_grad()
+    def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+        if layout != "half" or 2 * cos.shape[-1] != x.shape[-1]:
+            raise Unsupported(layout)
+        a, b = (part.clone() for part in x.chunk(2, -1))
+        x[...] = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+        return x
+
+    stated = SimpleNamespace(apply_rope=apply_rope, backend="torch", in_place=("x",))
+    report = check(stated, op="apply_rope", dtype="float32", experiments=0)
+    assert report.conformant
+    assert not report.failures

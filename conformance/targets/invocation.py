@@ -393,6 +393,10 @@ class GradientCall(ValueCall):
         except Exception as error:  # nothing was promised, and nobody is misled
             msg = f"no gradient by {library.name}: {in_one_line(error)}"
             raise Unsupported(msg) from error
+        written = [name for name in self.changed() if name in self.target.in_place]
+        if written:
+            msg = f"no gradient by {library.name}: {written[0]} is overwritten, which automatic differentiation does not see"
+            raise Unsupported(msg)
         gradients = dict(zip(wrt, found, strict=True))
         stopped = [name for name, gradient in gradients.items() if gradient is None]
         if stopped:
