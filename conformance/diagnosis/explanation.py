@@ -69,6 +69,7 @@ WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
+EXACT = 2**24  # positions up to which float32 holds all integers
 NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
@@ -332,14 +333,24 @@ def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
 
 
 def _several(questions: Sequence[Question], known: _Known) -> Explanation | None:
-    """Return several deviations at once that explain all cases."""
+    """
+    Return several deviations at once that explain all cases.
+
+    Cases of positions that float32 does not hold may have a mistake of their own besides.
+    """
     budget = known.budget.limited(known.budget.left - AFTER_PAIRS)
-    numbered = _with_number(questions, known.budget)
+    far = [q for q in questions if q.failed and q.dtype != "float64" and numbers.farthest(q) > EXACT]
+    near_ones = [q for q in questions if q not in far]
+    far, near_ones = (far, near_ones) if any(q.failed for q in near_ones) else ([], [*questions])
+    numbered = _with_number(near_ones, known.budget)
     near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
-    pairs = extent.holding(search.combined(questions, known.stages, budget, near=near) or numbered, questions)
-    if not pairs:
-        return None
-    return Explanation(_matches(pairs, first=_first(known.first, questions)), pairs, whole=True)
+    pairs = extent.holding(search.combined(near_ones, known.stages, budget, near=near) or numbered, near_ones)
+    whole = [pair for pair in pairs if any(Hypothesis(one, far).fits() for one in search.orders(pair))]
+    if whole or not pairs:
+        return Explanation(_matches(whole, first=_first(known.first, questions)), whole, whole=True) if whole else None
+    lead = f"In {sum(q.failed for q in near_ones)} of {sum(q.failed for q in questions)} failing cases your output matches"
+    others = f"Besides, positions beyond 2^24, which float32 does not hold, are wrong in {_ids([q.id for q in far])}."
+    return Explanation(f"{_matches(pairs, lead)} {others}", pairs)
 
 
 def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Explanation | None:
@@ -374,7 +385,8 @@ def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[De
     """Return known mistakes that explain all failures, each with a number beside it, if they are near by themselves."""
     mistakes = [d for d in deviations_touching(questions[0].op) if not d.stateful]
     nearest = search.nearest_first(mistakes, questions)[:NEAREST]
-    pairs = [(mistake, number) for mistake in nearest for number in numbers.solved(questions, budget, beside=mistake)]
+    ways = (numbers.solved, numbers.constants)
+    pairs = [(mistake, number) for mistake in nearest for way in ways for number in way(questions, budget, beside=mistake)]
     return [pair for pair in pairs if numbers.whole(questions, [together(*pair)])]
 
 

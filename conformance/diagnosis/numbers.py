@@ -81,6 +81,13 @@ def tried(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     return [h.deviation for h in hypotheses if any(plausible(q, h.predicted(n)) for n, q in enumerate(small))]
 
 
+def constants(questions: Sequence[Question], budget: Budget, beside: Deviation) -> list[Deviation]:
+    """Return deviations in which an option has another value that explain a small failing case beside a known mistake."""
+    small = _probes(questions)[:1]
+    both = ((together(beside, d), d) for d in budget.within(_of_options(questions[0].op, questions)))
+    return [d for several, d in both if plausible(small[0], Hypothesis(several, small).predicted(0))]
+
+
 def _probes(questions: Sequence[Question]) -> list[Question]:
     """Return small failing cases, each of another scaling or kind of positions: these may be wrong by themselves."""
     probes: dict[Any, Question] = {}
@@ -386,20 +393,20 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
 def _easiest(failing: Sequence[Question]) -> list[Question]:
     """Return the smallest cases, and the one whose positions are smallest: there angles are small, and steps lead to a base."""
     smallest = sorted(failing, key=lambda q: q.size)[:FITTED]
-    near = [min(failing, key=_farthest)] if failing and positions_of(failing[0].op) else []
+    near = [min(failing, key=farthest)] if failing and positions_of(failing[0].op) else []
     return [*near, *(q for q in smallest if q not in near)][:FITTED]
 
 
 def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
     """Return cases of farther positions, which give more digits of a number, none too far for the digits that are known."""
     found = [question]
-    for other in sorted(failing, key=_farthest):
-        if FARTHER <= _farthest(other) / max(_farthest(found[-1]), 1.0) <= FARTHER**3:
+    for other in sorted(failing, key=farthest):
+        if FARTHER <= farthest(other) / max(farthest(found[-1]), 1.0) <= FARTHER**3:
             found.append(other)
     return found[1:]
 
 
-def _farthest(question: Question) -> float:
+def farthest(question: Question) -> float:
     """Return the size of the largest position of a case."""
     places = positions_of(question.op)
     every = (x for call in question.calls for name, x in call.inputs.items() if name in places)

@@ -55,8 +55,7 @@ def alibi_bfloat16_slopes_off_by_one():
 
 @planted(
     "slopes 2^(-8h/H) for every H, and a signed distance where its size is asked for",
-    names=(),
-    said="Wrong at heads not a power of two",
+    names=(("slopes-closed-form", "alibi-abs-missing"),),
 )
 def alibi_closed_form_signed():
     """Slopes in closed form and no absolute value: Baichuan2 #225 meets x-transformers 4ed4d0a."""
