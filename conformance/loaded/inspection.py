@@ -22,7 +22,7 @@ import posref
 from posref.models.config import text_of
 
 from ..errors import TargetError
-from . import attention_calls, head_rotations
+from . import attention_calls, head_norms, head_rotations
 from .attention_calls import mask_text
 from .buffers import compare_buffers
 from .file_facts import FileFacts, LayerFacts, facts_of
@@ -94,6 +94,7 @@ class Inspection:
             return
         self._describe(recording)
         self._compare_rotations(recording, positions)
+        self._compare_norms(recording)
         self._compare_attentions(recording, self.facts)
         if self._has_short_frequencies() and positions.tokens[0] > 0:
             self._compare_rotations(self._forward(_positions(0), placed=True), _positions(0))
@@ -177,6 +178,8 @@ class Inspection:
             if layer is not None and self._wanted(layer):
                 facts = self.facts.layer(part, layer)
                 words = [rotation_text(facts.position)]
+                norm = self.facts.entry(f"{part} norm", layer)
+                words += [head_norms.norm_text(norm)] if norm is not None and norm.options else []
                 words += [mask_text(facts.mask, None)] if facts.mask else []
                 words += [f"scale {facts.scale:.6g}"] if facts.scale is not None else []
                 words += [f"softcap {facts.softcap:g}"] if facts.softcap is not None else []
@@ -237,6 +240,32 @@ class Inspection:
                     self._leave(part, layer, "rotation", "it is not seen: the model rotates in a method or inline")
         for name, why in recording.misread.items():
             self._leave(name, None, "call", why)
+
+    # ---- norms ----------------------------------------------------------------------------------------------------------
+    def _compare_norms(self, recording: Recording) -> None:
+        """Judge the norms of queries and keys of types whose norms are known."""
+        seen: set[tuple[str, int]] = set()
+        for norm in recording.norms:
+            part, layer = self._place(norm.owner)
+            component = f"{part} norm"
+            if layer is None or not self._wanted(layer) or "ndexer" in type(norm.owner).__name__:
+                continue
+            if component not in self.facts.components:
+                self._leave(part, layer, "norm", "norms of queries and keys are not known of this type")
+                continue
+            seen.add((part, layer))
+            try:
+                rotates = self.facts.layer(part, layer).rotation is not None
+                text = head_norms.difference(norm, self.facts.entry(component, layer), rotates=rotates)
+            except ValueError as error:
+                self._leave(part, layer, "norm", str(error))
+                continue
+            self._note(part, layer, "norm", text and f"{self.names[norm.module].rpartition('.')[2]}: {text}")
+        for part, layer in map(self._place, (call.module for call in recording.attentions)):
+            if layer is None or not self._wanted(layer) or (part, layer) in seen:
+                continue
+            if self.facts.entry(f"{part} norm", layer) is not None:
+                self._leave(part, layer, "norm", "it is not seen: no module with the name of such a norm runs")
 
     # ---- attention ------------------------------------------------------------------------------------------------------
     def _compare_attentions(self, recording: Recording, facts: FileFacts, *, values: bool = True) -> None:

@@ -21,6 +21,7 @@ ROTATING_MODULE = re.compile(r"[Rr]ot(ary|ation)|R[oO][pP][eE]")
 PROJECTS = re.compile(
     r"(^|[._])(q|k|query|key|q_?proj|k_?proj|qkv|qkv_proj|query_key_value|w?qkv|c_attn|q_lin|k_lin|to_q|to_k)$", re.I
 )
+NORMALIZES = re.compile(r"(^|\.)(q|k|qk|query|key)_?(layer_?)?norm$")
 MOST = 4  # calls that are kept of a module that runs several times
 
 
@@ -33,6 +34,17 @@ class Rotation:
     which: int  # 0 is the query of a function that rotates both
     before: torch.Tensor
     after: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Queries or keys before and after a norm of the attention `owner`; `rotated`, whether it had rotated them before."""
+
+    module: torch.nn.Module
+    owner: torch.nn.Module
+    before: torch.Tensor
+    after: torch.Tensor
+    rotated: bool
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Recording:
     """The calls of one forward pass."""
 
     rotations: list[Rotation] = field(default_factory=list)
+    norms: list[Norm] = field(default_factory=list)
     attentions: list[Attention] = field(default_factory=list)
     softmaxes: list[Softmax] = field(default_factory=list)
     misread: dict[str, str] = field(default_factory=dict)  # calls that could not be read: function and why
@@ -90,6 +103,8 @@ def recorded(model: torch.nn.Module, *, silent: bool = False) -> Iterator[Record
     with ExitStack() as undo:
         for name, module in model.named_modules():
             _follow(module, recording, undo)
+            if NORMALIZES.search(name):
+                undo.callback(module.register_forward_hook(_normalizing_heads(recording)).remove)
             if silent and PROJECTS.search(name):
                 undo.callback(module.register_forward_hook(lambda module, args, result: torch.zeros_like(result)).remove)
         for code in {sys.modules[type(module).__module__] for module in model.modules()}:
@@ -125,6 +140,26 @@ def _follow(module: torch.nn.Module, recording: Recording, undo: ExitStack) -> N
 
     undo.callback(module.register_forward_pre_hook(enter).remove)
     undo.callback(module.register_forward_hook(leave, always_call=True).remove)
+
+
+def _normalizing_heads(recording: Recording) -> Callable[..., None]:
+    """Return a hook that records a norm of queries or keys. It runs after the module has left the stack."""
+
+    def record(module: torch.nn.Module, args: Any, result: Any) -> None:
+        same = len(args) == 1 and isinstance(result, torch.Tensor) and result.shape == args[0].shape
+        if same and recording.stack and sum(norm.module is module for norm in recording.norms) < MOST:
+            owner = recording.stack[-1]
+            before = args[0].detach().clone()
+            rotated = any(rotation.module is owner and _is_same(rotation.after, before) for rotation in recording.rotations)
+            recording.norms.append(Norm(module, owner, before, result.detach().clone(), rotated))
+
+    return record
+
+
+def _is_same(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Return whether two tensors of heads have the same values, their heads before or after tokens."""
+    ways = (x, x.transpose(1, 2)) if x.ndim > 2 and x.numel() == y.numel() else ()
+    return any(torch.equal(way.reshape(y.shape), y) for way in ways)
 
 
 def _shapes(tensors: Any) -> list[Any]:
