@@ -25,7 +25,7 @@ QWEN_YARN = {"rope__freq_base": 1e6, "rope__scaling__type": "yarn", "rope__scali
 GEMMA4 = of("gemma4", rope__freq_base=1e6, rope__dimension_count=512, attention__key_length=512, attention__sliding_window=512)
 
 
-# llama.cpp 00342301, src/llama-model.cpp, llama_model_rope_type; posref leaves out baichuan, bert, grok and starcoder
+# llama.cpp 00342301, src/llama-model.cpp, llama_model_rope_type; posref leaves out baichuan, bert and starcoder
 NORM = """
 arcee arctic bailingmoe chameleon chatglm cohere2 command-r deci deepseek deepseek2 ernie4_5 ernie4_5-moe glm4 granite
 granitehybrid granitemoe internlm2 llada llama llama4 minicpm neo-bert olmo plm smollm3 xverse
@@ -265,3 +265,50 @@ def test_slopes_of_ggml() -> None:
     m0, m1 = 2.0 ** (-5.0 / 8), 2.0 ** (-5.0 / 2 / 8)
     slopes = [m0 ** (h + 1) if h < 8 else m1 ** (2 * (h - 8) + 1) for h in range(12)]
     np.testing.assert_allclose(np.asarray(bias)[:, 0, 0], [-7 * slope for slope in slopes], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "component", "value"),
+    [
+        ("gemma2", {}, "text softcap", ("attention", {"softcap": 50.0})),
+        ("gemma2", {"attn_logit_softcapping": 30.0}, "text softcap", ("attention", {"softcap": 30.0})),
+        ("gemma2", {"block_count": 46}, "text scale", ("attention", {"scale": 0.125})),
+        ("gemma2", {}, "text scale", None),
+        ("gemma3n", {}, "text scale", ("attention", {"scale": 1.0})),
+        ("granite", {"attention.scale": 0.015625}, "text scale", ("attention", {"scale": 0.015625})),
+        ("granite", {}, "text scale", None),
+        ("grok", {}, "text scale", ("attention", {"scale": 0.08838834764831845})),
+        ("grok", {}, "text softcap", ("attention", {"softcap": 30.0})),
+        ("gpt-oss", {}, "text sinks", ("attention", {})),
+        ("mimo2", {}, "text sinks", ("attention", {})),
+        ("qwen2", {}, "text sinks", None),
+        (
+            "deepseek2",
+            {"rope.dimension_count": 64, "attention.key_length_mla": 192, "rope.scaling.type": "yarn",
+             "rope.scaling.factor": 40.0, "rope.scaling.yarn_log_multiplier": 0.1},
+            "text scale",
+            ("mla_logits", {"scale": 0.1352337788608801}),
+        ),
+        (
+            "mistral3",
+            {"attention.temperature_scale": 0.1, "rope.scaling.type": "yarn", "rope.scaling.factor": 16.0,
+             "rope.scaling.original_context_length": 8192},
+            "text temperature",
+            ("attention_temperature", {"form": "steps", "beta": 0.1, "original_length": 8192, "offset": 0}),
+        ),
+    ],
+)  # fmt: skip
+def test_what_attention_has_besides_positions(name: str, keys: dict[str, Any], component: str, value: Any) -> None:
+    """Literals of llama.cpp's src/models, and the scale of DeepSeek's latent attention (deepseek2.cpp, 443)."""
+    sizes = {"block_count": 4, "embedding_length": 512, "attention.head_count": 8, "context_length": 4096}
+    metadata = {f"{name}.{key}": number for key, number in {**sizes, **keys}.items()}
+    pattern = {f"{name}.attention.sliding_window_pattern": [1, 0] * 2} if name in ("mimo2", "gemma3n") else {}
+    found = from_gguf({"general.architecture": name, **metadata, **pattern}).get(component, [None])
+    assert found == [value]
+
+
+def test_queries_of_llama4_that_do_not_rotate_have_a_temperature() -> None:
+    sizes = {"block_count": 8, "embedding_length": 512, "attention.head_count": 8}
+    found = from_gguf({"general.architecture": "llama4", **{f"llama4.{key}": number for key, number in sizes.items()}})
+    warm = ("attention_temperature", {"form": "steps", "beta": 0.1, "original_length": 8192, "offset": 1})
+    assert found["text temperature"] == [None if entry else warm for entry in found["text"]]

@@ -5,7 +5,7 @@ A row of tables/gguf.json says what is known of an architecture:
 
 - ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM, NEOX, MROPE and IMROPE. Left out are architectures with layer
   types that differ by more than a base (step35, deepseek4), or that may have ALiBi or a learned table instead (baichuan,
-  starcoder, bert), and grok, which has constants besides the keys.
+  starcoder, bert). ``betas`` are those of a file without the keys of YaRN.
 - ``axes`` of M-RoPE: how ``dimension_sections`` are arranged. With "chunked, or none" a file without sections has RoPE.
 - ``sliding``: sliding layers may have a base of their own, ``freq_base_swa``. If the file does not say, it is ``base`` of
   this dict, else that of the full layers. ``scaled`` is false if they are not scaled. ``window`` is the window of a file
@@ -338,8 +338,11 @@ def _length(original: int | None, name: str) -> int:
 
 def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
     """Return YaRN with llama.cpp's factor on cos and sin. With yarn_log_multiplier (DeepSeek) the softmax has a part of it."""
+    silent = table("gguf").get(name, {}).get("betas", {})
     betas: dict[str, Any] = {
-        field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
+        field: number(key, (key,), rope, {key: silent.get(field)}, low=0, strict=True)
+        for field, key in BETAS.items()
+        if key in rope or field in silent
     }
     key = "scaling.yarn_log_multiplier"
     moved = number(key, (key,), rope, {key: 0.0}, low=0)

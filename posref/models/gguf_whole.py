@@ -22,6 +22,7 @@ from posref.models.gguf import (
     sections_of,
     window_of,
 )
+from posref.models.gguf_attention import attention_of
 from posref.models.gguf_vision import CLIP, read_tower
 from posref.models.model_types import table
 from posref.types import Layout
@@ -37,7 +38,6 @@ REFUSED = {
     "dots3note": "its sliding layers have sizes of their own",
     "gemma4-assistant": "its queries use the keys of another model",
     "gptj": "llama.cpp has no graph for it",
-    "grok": "it has constants beside the keys",
     "hy_v4": "its latent attention has sizes of its own",
     "qwen4exp": "its indexer rotates pooled keys",
     "step35": "its full layers rotate half of dimension_count",
@@ -83,7 +83,8 @@ def from_gguf(
     The rules are llama.cpp's (src/models). It reads ``attention.max_alibi_bias`` for MPT alone, where 0 means a learned table;
     BLOOM, Jina BERT v2, Refact and Baichuan 13B have 8 whatever the file says. It takes distances in T5's buckets to be at most
     128. Converters drop the rows of a learned table that come before that of position 0. "text mask" is the window or chunk of
-    each layer. Scales, softcaps, sinks and temperatures are not read, nor are towers for audio. A vision tower's encoding
+    each layer. "text scale", "text softcap", "text sinks" and "text temperature" are there where attention has more than the
+    softmax of q.k / sqrt(d). Towers for audio are not read. A vision tower's encoding
     follows from ``clip.projector_type`` (tools/mtmd/models). ggml's interleaved M-RoPE gives pairs beyond three times the
     section of their axis a fourth position (ggml-cpu/ops.cpp, 6256), where transformers gives them the time: ``conventions``
     name these pairs.
@@ -103,6 +104,7 @@ def from_gguf(
             both = {"encoder": True, "decoder": False}
             return {part: [Entry("t5_bias", {"bidirectional": both[part], "max_distance": 128})] for part in T5[name]}
         found = {"text": _text(metadata, name, rope_factors), "text mask": _masks(metadata, name)}
+        found |= attention_of(metadata, name, _count(metadata, name)) if name in layouts() else {}
         return {
             part: entries if layer is None or len(entries) == 1 else [entries[layer]]
             for part, entries in found.items()
