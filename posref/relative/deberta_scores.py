@@ -112,7 +112,7 @@ def deberta_scores(
     -----
     In version 1 the projection for K^r has no bias, that for Q^r has one. With ``share_att_key`` (v2 and v3) both are the
     content's own projections, biases included. The table goes through a layer norm first if ``norm_rel_ebd`` says so.
-    transformers' version 1 takes wrong rows for fewer queries than keys, and its version 2 raises an error there.
+    For fewer queries than keys, version 1 in transformers takes wrong rows, and with p2c raises an error. Version 2 raises one.
 
     Examples
     --------

@@ -83,7 +83,8 @@ def camera_transform(x: ArrayOf[T], matrices: ArrayOf[T], inverses: ArrayOf[T], 
     -----
     PRoPE rotates its last half by negative angles: a quarter of the head by the column of the token, then a quarter by the row,
     in layout "half" with base 100. UCPE (transformer_sana_wm.py of diffusers) rotates it by positive angles in layout
-    "interleaved". Logits are divided by the root of D as ever.
+    "interleaved". PRoPE first normalizes intrinsics: it divides their first row by the width of the image and their second by
+    the height, and subtracts 0.5 from both principal points. Logits are divided by the root of D as ever.
 
     Examples
     --------

@@ -50,7 +50,9 @@ def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, weight_offset:
     eps : float
         Added to the mean of the squares, above 0.
     weight_offset : {0, 1}
-        Added to the weight: 1 in Gemma, Gemma 2, Gemma 3 and Qwen3-Next, whose weights are stored less 1; 0 in all others.
+        Added to the weight: 1 in models whose weights are stored less 1. These are Gemma, Gemma 2, Gemma 3, RecurrentGemma,
+        T5Gemma, T5Gemma 2, VaultGemma, Qwen3-Next, Qwen3.5, Qwen4-Exp, Step-3.7, MiniMax-M3, Muse Spark and Muse Glimmer. It is
+        0 in Gemma 4, Qwen3 and OLMo 2.
 
     Returns
     -------
