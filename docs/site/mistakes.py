@@ -12,11 +12,11 @@ PAGE = Path(__file__).parents[1] / "deviations.md"
 
 def sections() -> dict[str, dict[str, str]]:
     """Return the sections of docs/deviations.md by family and title. A section belongs to the family of its first operation."""
-    found: dict[str, dict[str, str]] = {family: {} for family in FAMILIES}
+    families: dict[str, dict[str, str]] = {family: {} for family in FAMILIES}
     for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, text = section.split("\n", 1)
-        found[REGISTRY[title.split(", ")[0]].family][title] = text.strip()
-    return {family: texts for family, texts in found.items() if texts}
+        families[REGISTRY[title.split(", ")[0]].family][title] = text.strip()
+    return {family: texts for family, texts in families.items() if texts}
 
 
 def places() -> dict[str, str]:
@@ -43,13 +43,13 @@ def first() -> str:
 
 def page(family: str) -> str:
     """Return the page of one family. A mistake that is behind a symptom says so, with a link."""
-    told = symptoms.of_mistakes()
+    behind = symptoms.of_mistakes()
     lines = [f"# Mistakes: {family}", ""]
     for title, text in sections()[family].items():
         lines += [f"## {title}", ""]
         for line in text.splitlines():
             name = re.match(r"\| `([\w.-]+)` \| (.*)$", line)
-            seen = told.get(name[1], []) if name else []
+            seen = behind.get(name[1], []) if name else []
             links = ", ".join(f'["{s.title}"](../symptoms.md#{symptoms.slug(s.title)})' for s in seen)
             lines.append(f"| `{name[1]}` | Symptom: {links}: {name[2]}" if name and links else line)
         lines.append("")

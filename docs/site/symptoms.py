@@ -46,18 +46,18 @@ def symptoms() -> list[Symptom]:
 
 def page(titles: dict[str, str]) -> str:
     """Return the page. `titles` has the title of each page that an entry links to."""
-    found, sections = symptoms(), mistakes.places()
+    entries, sections = symptoms(), mistakes.places()
     lines = [
         *("---", "tocdepth: 2", "---"),  # the list beside the page has its groups; with all entries it is long
         "# Symptoms",
         "",
-        f"{len(found)} things that people write in trackers, and what was wrong. Type an error message or what",
+        f"{len(entries)} things that people write in trackers, and what was wrong. Type an error message or what",
     ]
     lines += ["you see: the entries are ranked by its words. `TARGET` is your code: see [check](guides/check.md).", ""]
     lines += ["```{raw} html", BOX, "```", ""]
-    for group in dict.fromkeys(symptom.group for symptom in found):
+    for group in dict.fromkeys(symptom.group for symptom in entries):
         lines += [f"## {group}", ""]
-        for symptom in (symptom for symptom in found if symptom.group == group):
+        for symptom in (symptom for symptom in entries if symptom.group == group):
             lines += _entry(symptom, titles, sections)
     lines += ["## In one library", "", "Confirmed defects of released versions, each with a fix and a test:", ""]
     defects = {name: title for name, title in titles.items() if name.startswith("findings/") and name != "findings/index"}
