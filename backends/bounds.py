@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -68,7 +69,9 @@ class Bounds(NumberSystem):
     def array(self, value: Part | float, error: Part | float, dtype: Label, waived: Part | float = 0.0) -> Array:
         """Return an array of this system from its parts."""
         value = np.asarray(value)
-        return Array((value, np.asarray(error), np.broadcast_to(waived, value.shape)), dtype, self)
+        if np.shape(waived) != value.shape:
+            waived = np.broadcast_to(waived, value.shape) if isinstance(waived, np.ndarray) or waived else _zeros(value.shape)
+        return Array((value, np.asarray(error), np.asarray(waived)), dtype, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
     def _unit(self, dtype: Label) -> float:
@@ -538,6 +541,12 @@ class Sensitivity(Bounds):
 def bounds(name: str) -> Bounds:
     """Return the namespace of the accuracy class called `name`."""
     return Bounds(CLASSES[name])
+
+
+@lru_cache(maxsize=256)  # nearly every array waives nothing, and NumPy takes long to broadcast
+def _zeros(shape: tuple[int, ...]) -> Part:
+    """Return zeros that are one number in memory, and cannot be written."""
+    return np.broadcast_to(0.0, shape)
 
 
 def waives(waived: Part) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -252,13 +252,22 @@ def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
 
 def elementary(name: str, *parts: Part) -> Part:
     """Return an elementary function of NumPy float64, correctly rounded: "pow", or a method of arb."""
+    parts = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in parts))
+    data = _elementary(name, *(part.tobytes() for part in parts))
+    return np.frombuffer(data).reshape(parts[0].shape)
+
+
+@lru_cache(maxsize=64)  # accuracy classes differ in errors: one after the other asks for the same values
+def _elementary(name: str, *parts: bytes) -> bytes:
+    """Return the bytes of the values of an elementary function, from the bytes of its arguments."""
 
     def one(*numbers: float) -> float:
-        first, *others = (arb(n) if np.isfinite(n) else arb(str(n)) for n in numbers)
+        first, *others = (arb(n) if math.isfinite(n) else arb(str(n)) for n in numbers)
         return nearest_float64(first ** others[0] if name == "pow" else getattr(first, name)())
 
+    rows = zip(*(np.frombuffer(part).tolist() for part in parts), strict=True)
     with precision(160):
-        return np.asarray(np.frompyfunc(one, len(parts), 1)(*parts), dtype=np.float64)
+        return np.asarray([one(*numbers) for numbers in rows], dtype=np.float64).tobytes()
 
 
 def of_matrices(name: str, *parts: Part) -> Part:

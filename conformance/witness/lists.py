@@ -15,9 +15,11 @@ def shape(x: Any) -> tuple[int, ...]:
 
 def at(x: Any, index: Sequence[int]) -> Any:
     """Return the element of `x` at `index`, aligned from the right; axes of size 1 and missing leading axes stretch."""
-    sizes = shape(x)
-    for size, i in zip(sizes, index[len(index) - len(sizes) :], strict=True):
-        x = x[0 if size == 1 else i]
+    depth, first = 0, x
+    while isinstance(first, list):
+        depth, first = depth + 1, first[0] if first else None
+    for i in index[len(index) - depth :]:
+        x = x[0 if len(x) == 1 else i]
     return x
 
 

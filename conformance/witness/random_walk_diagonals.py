@@ -17,11 +17,11 @@ def random_walk_diagonals(adjacency: Any, *, steps: int) -> Any:
     """Return the diagonals, shape (*B, N, steps)."""
     *lead, nodes, _ = shape(adjacency) if len(shape(adjacency)) > 1 else (0, 0)
 
-    def returns(*index: int) -> Any:
-        """Follow the walk from one node, step by step."""
-        *batch, start, k = index
-        found = {start: mp.mpf(1)}
-        for _ in range(k + 1):
+    def returns(*index: int) -> list[Any]:
+        """Follow the walk from one node, step by step, and note what returns."""
+        *batch, start = index
+        found, back = {start: mp.mpf(1)}, []
+        for _ in range(steps):
             after: dict[int, Any] = {}
             for node, probability in found.items():
                 edges = [at(adjacency, (*batch, node, other)) for other in range(nodes)]
@@ -30,6 +30,7 @@ def random_walk_diagonals(adjacency: Any, *, steps: int) -> Any:
                     if weight:
                         after[other] = after.get(other, mp.mpf(0)) + probability * weight / degree
             found = after
-        return found.get(start, mp.mpf(0))
+            back.append(found.get(start, mp.mpf(0)))
+        return back
 
-    return build((*lead, nodes, steps), returns)
+    return build((*lead, nodes), returns)

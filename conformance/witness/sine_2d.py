@@ -26,6 +26,7 @@ def sine_2d(
     """Return the sines and cosines of both axes, shape (*B, H, W, dim)."""
     *_, height, width = shape(mask)
     features = dim // 2
+    periods = [mpf(base) ** (mpf(2 * (j // 2)) / features) for j in range(features)]
 
     def coordinate(valid: list[int], here: int) -> Any:
         count = mpf(sum(valid[: here + 1]))
@@ -34,11 +35,7 @@ def sine_2d(
         return (count - mpf(centered) / 2) / (sum(valid) + mpf(eps)) * mpf(scale)
 
     def waves(place: Any) -> list[Any]:
-        found = []
-        for j in range(features):
-            angle = place / mpf(base) ** (mpf(2 * (j // 2)) / features)
-            found.append(cos(angle) if j % 2 else sin(angle))
-        return found
+        return [(cos if j % 2 else sin)(place / period) for j, period in enumerate(periods)]
 
     def cell(*where: int) -> list[Any]:
         *batch, row, column = where
