@@ -81,3 +81,14 @@ def test_an_offset_of_the_queries_of_one_call_is_named(offset: int) -> None:
     out = posref.alibi(q + offset, k, heads=8, form="causal")
     with pytest.raises(AssertionError, match=f"for queries, positions are offset by {offset}"):
         assert_conforms("alibi", out, q, k, heads=8, form="causal")
+
+
+def test_a_word_that_is_taken_for_another_is_named() -> None:
+    def mrope(x: Any, positions: Any, /, *, sections: Any, arrangement: Any, layout: Any, base: float) -> Any:
+        if arrangement not in ("chunked", "interleaved"):
+            raise Unsupported(arrangement)
+        word: Any = "round_robin" if arrangement == "interleaved" else arrangement
+        return posref.mrope(x, positions, sections=sections, arrangement=word, layout=layout, base=base)
+
+    found = check_call(mrope, op="mrope", dtype="float32", experiments=0).operations[0].diagnosis
+    assert "arrangement 'interleaved' is taken for 'round_robin'" in str((found or {})["text"])

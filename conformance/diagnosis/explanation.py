@@ -327,8 +327,9 @@ def _partition(questions: Sequence[Question], parts: Sequence[Group]) -> Explana
 
 def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
     """Return a mistake between the queries and keys of an adapter, or between two options, that explains all cases."""
-    mistakes = (*sides.mistakes(op), *siblings.exchanged_options(op))
-    ties = extent.holding([(d,) for d in mistakes if Hypothesis(d, questions).fits()], questions)
+    fitting: list[list[Deviation]] = [[d for d in sides.mistakes(op) if Hypothesis(d, questions).fits()]]
+    fitting += [[d] for d in islice((d for d in siblings.exchanged_options(op) if Hypothesis(d, questions).fits()), 1)]
+    ties = next((held for found in fitting if (held := extent.holding([(d,) for d in found], questions))), [])
     return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import combinations, islice, product
+from itertools import combinations, islice, permutations, product
 from operator import itemgetter
 from typing import Any
 
@@ -83,7 +83,7 @@ def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
 
 
 def exchanged_options(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which two numbers are exchanged, two words of an option, or True and False."""
+    """Yield deviations in which two numbers are exchanged, or one word of an option is taken for another, or conversely too."""
     own = parameters_of(REGISTRY[op].function)
     domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
     required = [w for w, d in domains.items() if not isinstance(d, OneOf) and own[w].default is inspect.Parameter.empty]
@@ -94,13 +94,16 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
 
         yield Deviation("", f"{one} and {two} are exchanged", {op: before(swapped)})
     for word, domain in domains.items():
-        for first, second in combinations(domain.words if isinstance(domain, OneOf) else (), 2):
+        words = domain.words if isinstance(domain, OneOf) else ()
+        ways = [({a: b}, f"{word} {a!r} is taken for {b!r}") for a, b in permutations(words, 2)]
+        ways += [({a: b, b: a}, f"{word} {a!r} and {b!r} are exchanged") for a, b in combinations(words, 2)]
+        for taken, text in ways:
 
-            def other(*args: Any, word: str = word, first: Any = first, second: Any = second, **options: Any) -> Any:
+            def other(*args: Any, word: str = word, taken: Mapping[Any, Any] = taken, **options: Any) -> Any:
                 given = options.get(word, own[word].default)
-                return args, options | {word: {first: second, second: first}.get(given, given)}
+                return args, options | {word: taken.get(given, given)}
 
-            yield Deviation("", f"{word} {first!r} and {second!r} are exchanged", {op: before(other)})
+            yield Deviation("", text, {op: before(other)})
 
 
 def _exchanged_arrays(op: str) -> Iterator[Deviation]:

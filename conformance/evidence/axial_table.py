@@ -1,6 +1,6 @@
 """Cosines and sines of multimodal RoPE: cases and known mistakes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
 
 from ..model import Case
-from .shared.axial import ARRANGED, PROMPT, SECTIONS, exchanged, first_row, placed_forms
+from .shared.axial import ARRANGED, PROMPT, SECTIONS, Change, exchanged, first_row, placed_forms, with_axes
 from .shared.rotary import FAR, FREQUENCIES, TRIPLES
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
@@ -76,23 +76,11 @@ def cases() -> tuple[Case, ...]:
 AXIS_OF_PAIRS = "Which pairs belong to which axis: Qwen2-VL has chunks, Qwen3-VL interleaves."
 
 
-def _map(change: Callable[[list[int], list[int], str], list[int]]) -> dict[str, Wrap]:
-    """Return a wrap that changes the axis of pairs: `change` takes the right axes, the sections and the arrangement."""
-
-    def wrap(function: Function) -> Function:
-        def deviating(
-            positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **rest: Any
-        ) -> Any:
-            axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
-            angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
-            return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
-
-        return deviating
-
-    return {"axial_table": wrap}
+def _map(change: Change) -> dict[str, Wrap]:
+    return {"axial_table": with_axes(change)}
 
 
-def _arranged(other: str) -> Callable[[list[int], list[int], str], list[int]]:
+def _arranged(other: str) -> Change:
     """Return axes arranged in another way, where the sections allow it."""
 
     def change(axes: list[int], sections: list[int], arrangement: str) -> list[int]:

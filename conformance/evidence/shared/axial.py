@@ -5,12 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posref.rotary.axial_table import axes_of_pairs
+
 from ...model import Case
-from ..tools.deviation import Real
+from ..tools.deviation import Function, Real, Wrap
 from ..tools.forms import form_case
 from ..tools.numbers import floats, reals, seed_of
 from .rotary import PLACES
 
+Change = Callable[[list[int], list[int], str], list[int]]  # of the right axes of pairs, the sections and the arrangement
 ARRANGED = {
     "chunked": [1, 3, 2],
     "interleaved": [3, 2, 1],
@@ -94,3 +97,19 @@ def exchanged(a: int, b: int) -> Callable[[Any], Any]:
 def first_row(p: Real) -> Real:
     """Return positions of which every row is the first one."""
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
+
+
+def with_axes(change: Change) -> Wrap:
+    """Return a wrap of `axial_table` that changes the axis of every pair."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(
+            positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **rest: Any
+        ) -> Any:
+            axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
+            angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
+            return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+
+        return deviating
+
+    return wrap

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import alibi_slopes
+from posref.rotary.axial_table import ARRANGEMENTS
 
 from ..tools.deviation import after
+from .axial import with_axes
 
 ROTATION, FREQUENCIES, ANGLES, SLOPES = "apply_rope", "rope_frequencies", "rope_table", "alibi_slopes"
 Parts = Sequence[Mapping[str, Any]]  # of each part the words, and what stands there; the definition's words come first
@@ -140,6 +142,23 @@ def _distance(sign: float, of: Any) -> Any:
     return after(changed)
 
 
+# ---- axes of pairs -----------------------------------------------------------------------------------------------------------
+AXES: dict[str, Callable[[list[int], list[int]], Sequence[int]]] = {  # of the right axes and the sections, for all n pairs
+    "as is asked": lambda axes, s: axes, "i mod A, to the last pair": lambda axes, s: [i % len(s) for i in range(len(axes))],
+    "A - 1 - i mod A": lambda axes, s: [len(s) - 1 - i % len(s) for i in range(len(axes))],
+    "(i + 1) mod A": lambda axes, s: [(i + 1) % len(s) for i in range(len(axes))],
+    "floor(i A/n)": lambda axes, s: [i * len(s) // len(axes) for i in range(len(axes))],
+    "that of pair n - 1 - i": lambda axes, s: axes[::-1],
+    "that of the axes in order of their sections": lambda axes, s: [k for k in np.argsort(s) for _ in range(s[k])],
+    "the axis before, from the second on": lambda axes, s: [max(axis - 1, 0) for axis in axes],
+}  # fmt: skip
+WHERE = {"": ARRANGEMENTS, **{f", where the arrangement is {word!r}": (word,) for word in ARRANGEMENTS}}
+
+
+def _axes(of: Any, where: Sequence[str]) -> Any:
+    return with_axes(lambda axes, sections, word: list(of(axes, sections)) if word in where else axes)
+
+
 KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
     "positions_from_mask": ("a token's position counts {0}{1}, and {2}", _positions, (COUNTS, LESS, FILLS)),
     "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
@@ -149,5 +168,6 @@ KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
         _buckets,
         (ARGUMENTS, RANGES, TIMES, ENDS),
     ),
+    "axial_table": ("of n pairs and A axes, pair i rotates with axis {0}{1}", _axes, (AXES, WHERE)),
     "alibi": ("the bias is {0}m {1}, of distance n", _distance, (SIGNS, DISTANCES)),
 }
