@@ -143,14 +143,14 @@ NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict o
 def experiments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many calls may find why failures fail, which takes longer than all the rest; verdicts do not depend on it."""
     if not request.param:
-        monkeypatch.setattr(conclusion, "_diagnose", lambda operations: None)
+        monkeypatch.setattr(conclusion, "_diagnose", lambda operations, trials: None)
     return int(request.param)
 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures are judged and not diagnosed."""
-    monkeypatch.setattr(conclusion, "_diagnose", lambda operations: None)
+    monkeypatch.setattr(conclusion, "_diagnose", lambda operations, trials: None)
 
 
 @few(6, "name", NEVER_RIGHT)

@@ -13,7 +13,7 @@ Every operation must answer one fresh call: else it may be a table that refuses 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..vocabulary.traits import RELATIONS, are_lengths, defaults, letters, trait
 from . import scope_statement
 from .case_run import asked_in
 from .learned_scope import Trials
-from .scope import is_inside
+from .scope import Bound, is_inside
 from .scope_result import NARROW
 from .scope_statement import Stated
 
@@ -72,11 +72,15 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     known = [call for _, given in own for answer in given for call in answer.case.calls]
     cases = [cases[at] for at in rng.permutation(len(cases)) if asked_in(cases[at], operation.dtype)]
     answered = refused = 0
-    for case, call, words in (*_with_numbers(cases, operation.dtype, rng, known), *_varied(op, cases, asker, rng, known)):
+    scope = stated.get(op, {})
+    drawn = (*_with_numbers(cases, operation.dtype, rng, known), *_varied(op, cases, asker, rng, known, scope))
+    for case, call, words in drawn:
         if words == NUMBERS and answered + refused >= CALLS and (answered or trials.right.get(op)):
             continue
         outcome = asker.asked(call, case.form)
         if outcome not in (RIGHT, WRONG, REFUSED, "error", *ENDED):
+            continue
+        if outcome == REFUSED and not _is_stated(case, call, stated):
             continue
         answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
         loose = words != NUMBERS and op not in stated  # nothing is known of such numbers
@@ -86,7 +90,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         text = f"it {verb} a fresh call, {case.id} with {words}: {asker.said}"
         _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
         return answered + refused
-    if not answered and all(_is_known(op, call, known) for call in trials.right.get(op, ())):
+    if not answered and (refused or op not in stated) and all(_is_known(op, call, known) for call in trials.right.get(op, ())):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = (
             f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"
@@ -107,9 +111,10 @@ def _with_numbers(
 
 
 def _varied(
-    op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call]
+    op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call],
+    scope: Mapping[str, Any],
 ) -> Iterator[Drawn]:  # fmt: skip
-    """Yield calls of which one option or one size is a number that no known call has there."""
+    """Yield calls of which one option or one size is a number that no known call has there, inside of a stated scope."""
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
     stored = [read(op, call) for call in known]
     names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
@@ -117,13 +122,24 @@ def _varied(
         taken = {repr(record.get(name)) for record in stored}
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
         for case, record in [having[at % len(having)] for at in range(ATTEMPTS)]:
-            other = _other(op, name, record[name], rng)
+            other = _stated_number(scope.get(name.partition(" ")[2]), taken, _other(op, name, record[name], rng), rng)
             made = None if repr(other) in taken else make(op, record | {name: other}, int(rng.integers(1 << 30)))
             call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
             if call is not None and is_small(call):
                 kind, _, own = name.partition(" ")
                 yield case, call, f"another {word_of(op, own) if kind == 'size' else own}"
                 break
+
+
+def _stated_number(allowed: Any, taken: Collection[str], other: Any, rng: np.random.Generator) -> Any:
+    """Return a number that a stated scope allows, such as one of its list that is not `taken`, in place of another."""
+    if not is_number(other):
+        return other
+    if isinstance(allowed, Bound):
+        low, high = (other if end is None else type(other)(end) for end in (allowed.low, allowed.high))
+        return min(max(other, low), high) // (allowed.multiple_of or 1) * (allowed.multiple_of or 1)
+    numbers = sorted(n for n in allowed or () if is_number(n) and repr(type(other)(n)) not in taken)
+    return type(other)(numbers[int(rng.integers(len(numbers)))]) if numbers else other
 
 
 def _is_varied(name: str, value: Any) -> bool:
@@ -161,11 +177,17 @@ def _is_known(op: str, call: Call, known: Sequence[Call]) -> bool:
     )  # fmt: skip
 
 
+def _is_stated(case: LoadedCase, call: Call, stated: Stated) -> bool:
+    """Return whether a call is inside of the scope that is stated for its operation, if one is."""
+    return case.op not in stated or is_inside(stated[case.op], traits_of(replace(case, calls=(call,)), case.dtypes[0]))
+
+
 def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:
     """Return whether a call that was refused lies outside of the scope, as far as it is known."""
-    op, traits = operation.op, traits_of(replace(case, calls=(call,)), case.dtypes[0])
+    op = operation.op
     if op in stated:
-        return not is_inside(stated[op], traits)
+        return False
+    traits = traits_of(replace(case, calls=(call,)), case.dtypes[0])
     learned = operation.scope.supports if operation.scope is not None else {}
     if learned and not is_inside(scope_statement.read(op, {op: learned})[op], traits):
         return True
