@@ -157,6 +157,7 @@ def test_dir_shows_what_a_user_calls() -> None:
 
     rest = {"configs", "positions", "presets", "scaling"}
     rest |= {"from_config", "from_gguf", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
+    rest |= {"laplacian_eigenvalues", "laplacian_projectors"}
     assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
     assert len(posref.__all__) == len(set(posref.__all__))
 

@@ -156,25 +156,7 @@ def _check(
         for width in asked_dtypes(target, name)
         if any(asked_in(case, width) for case in own)
     ]
-    asked = [(o, answers, case) for o, answers in operations for case in cases_in(target, by_op[o.op], o.dtype)]
-    asked.sort(key=lambda one: one[2].kind == "reject")  # comes last: a program may end on each, and be asked no more
-    expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are
-    if expect is not None:
-        expect(len(asked))
-    complete = True
-    try:
-        for operation, answers, case in asked:
-            if progress:
-                progress(case.id)
-            answer = Answer(case, operation.dtype)
-            result = ask(target, case, operation.dtype, answer)
-            if result.verdict == NOT_JUDGED:
-                operation.unjudged.append(result)
-            else:
-                operation.cases.append(result)
-                answers.append(answer)
-    except KeyboardInterrupt:
-        complete = False
+    complete = _ask_cases(target, operations, by_op, progress)
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
     trials = Trials(target, experiments if asks_all else 0, seed or 0, progress)
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
@@ -203,6 +185,32 @@ def _check(
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
     return _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
+
+
+def _ask_cases(
+    target: Target, operations: Sequence[tuple[Operation, list[Answer]]], by_op: Mapping[str, Sequence[LoadedCase]],
+    progress: Progress | None,
+) -> bool:  # fmt: skip
+    """Ask the stored cases and put results and answers into `operations`; return whether all were asked."""
+    asked = [(o, answers, case) for o, answers in operations for case in cases_in(target, by_op[o.op], o.dtype)]
+    asked.sort(key=lambda one: one[2].kind == "reject")  # comes last: a program may end on each, and be asked no more
+    expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are
+    if expect is not None:
+        expect(len(asked))
+    try:
+        for operation, answers, case in asked:
+            if progress:
+                progress(case.id)
+            answer = Answer(case, operation.dtype)
+            result = ask(target, case, operation.dtype, answer)
+            if result.verdict == NOT_JUDGED:
+                operation.unjudged.append(result)
+            else:
+                operation.cases.append(result)
+                answers.append(answer)
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def _report(
