@@ -27,7 +27,7 @@ from posref.conformance.errors import VectorError
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case, LoadedGroup, Step
 from posref.conformance.proof.build import build_group, plain, write_group
-from posref.conformance.suite.reader import document, load_groups, withdrawn_cases
+from posref.conformance.suite.reader import document, load_groups, version_of, withdrawn_cases
 from posref.conformance.suite.schemas import FOLDER, caches, validator
 from posref.conformance.suite.tensors import digest
 from posref.conformance.suite.writer import SCHEMA, STATIC, SUITE, copy_static, write_json, write_manifest
@@ -84,6 +84,7 @@ def sealed(good: Files, changes: Changes) -> Files:
     files[folder + "group.json"] = changes.get("group.json", bytes)(dump(group))
     suite["groups"][0]["files"] = {n: digest(files[folder + n]) for n in (*TENSORS, "group.json")}
     suite["total_bytes"] = sum(file["bytes"] for file in suite["groups"][0]["files"].values())
+    suite["suite"] = version_of(suite["groups"], suite["suite"].partition("+")[0])
     files["SUITE.json"] = changes.get("SUITE.json", bytes)(dump(suite))
     return files
 
