@@ -166,7 +166,7 @@ def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
     first = run(tmp_path, "right.py")
     assert first.returncode == 0, first.stdout
-    [seed] = re.findall(r"note: 8 more calls, drawn afresh \(repeat them with --seed (\d+)\)", first.stdout)
+    [seed] = re.findall(r"note: \d+ more calls, drawn afresh \(repeat them with --seed (\d+)\)", first.stdout)
     assert run(tmp_path, "right.py", "--seed", seed).stdout == first.stdout
     assert run(tmp_path, "right.py").stdout != first.stdout
 
@@ -213,6 +213,19 @@ def test_a_fresh_call_is_given_as_it_is_judged(op: str) -> None:
             for dtype in {"float32", "bfloat16"} & {*case.dtypes}:
                 call = fresh_calls.fresh(case, dtype, rng)
                 assert call is None or dtype in askable(op, call.inputs, {}, case.form), (case.id, dtype)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("op", share(REGISTRY))
+def test_options_and_sizes_are_others_and_the_reference_is_right(op: str) -> None:
+    cases, rng = small(op), np.random.default_rng(len(op))
+    known = [case.calls[0] for case in cases]
+    asker = experiments.Asker(load_python("posref"), op, "float32", 100)
+    drawn = [*fresh_calls._varied(op, cases, asker, rng, known, {}), *fresh_calls._with_numbers(cases, "float32", rng, known)]
+    assert not any(fresh_calls._is_known(op, call, known) for _, call, _ in drawn)
+    outcomes = [asker.asked(call, case.form) for case, call, _ in drawn]
+    assert {*outcomes} <= {experiments.RIGHT, experiments.NO_VALUES, "not judged"}
+    assert experiments.RIGHT in outcomes
 
 
 def test_a_fresh_call_has_options_that_are_not_stored() -> None:
