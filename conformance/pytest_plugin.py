@@ -28,6 +28,7 @@ OPTIONS = {
     "backend": "the target's array library, if it does not name one",
     "op": "check only this operation",
     "tier": "smoke, core (the default) or kernel",
+    "seed": "repeat the fresh calls of a run, which names their seed; by default they are drawn anew",
     "expected-failures": "a file that lists cases known to fail; a listed case that passes, or does not exist, is an error",
 }
 
@@ -76,6 +77,17 @@ def _of_project(config: pytest.Config) -> dict[str, Any]:
         raise pytest.UsageError(str(error)) from error
 
 
+def _seed(given: Any) -> int:
+    """Return the seed of fresh calls, drawn where none is given."""
+    from secrets import randbits
+
+    try:
+        return randbits(32) if given is None else abs(int(given))
+    except ValueError as error:
+        msg = f"--posref-seed must be an integer; got {given!r}."
+        raise pytest.UsageError(msg) from error
+
+
 class Suite(pytest.Collector):
     """The cases of the vectors, for one implementation."""
 
@@ -96,6 +108,8 @@ class Suite(pytest.Collector):
         self.operations: dict[tuple[str, str], tuple[Operation, list[Answer]]] = {}
         self.cases: dict[tuple[str, str], list[LoadedCase]] = {}
         self.tier = given["tier"] or "core"
+        self.seed = _seed(given["seed"])
+        self.fresh = 0  # calls that were drawn
         choice = Choice(tier=self.tier, op=given["op"])
         names = choice.operations()
         self.by_name = bool(given["op"])
@@ -126,9 +140,8 @@ class Suite(pytest.Collector):
         return self.results[case.id, dtype]
 
     def whole(self, op: str) -> bool:
-        """Return whether all cases of an operation were chosen, so that its scope can be told."""
-        asked = sum(len(cases) for (name, _), cases in self.cases.items() if name == op)
-        return self.tier != "smoke" and len(self._chosen(op)) == asked
+        """Return whether all cases of an operation were chosen."""
+        return len(self._chosen(op)) == sum(len(cases) for (name, _), cases in self.cases.items() if name == op)
 
     def _chosen(self, op: str) -> list[tuple[LoadedCase, str]]:
         if self.chosen is None:
@@ -141,6 +154,7 @@ class Suite(pytest.Collector):
     def _ask(self, op: str) -> None:
         """Ask the chosen cases of an operation in all dtypes, and add its scope."""
         from .checks import case_run, scope_result
+        from .checks.fresh_calls import ask_fresh_calls
         from .checks.learned_scope import Trials
         from .model import NOT_JUDGED, Answer
 
@@ -153,8 +167,11 @@ class Suite(pytest.Collector):
                 if result.verdict != NOT_JUDGED:
                     operation.cases.append(result)
                     answers.append(answer)
-        own = [pair for (name, _), pair in self.operations.items() if name == op]
-        scope_result.add_scopes(own, self.target, self.stated, Trials(self.target), whole=self.whole(op))
+            own, trials = [pair for (name, _), pair in self.operations.items() if name == op], Trials(self.target)
+            scope_result.add_scopes(own, self.target, self.stated, trials, whole=self.whole(op) and self.tier != "smoke")
+            if self.whole(op):
+                self.fresh += ask_fresh_calls(own, self.stated, self.seed, trials)
+            trials.close()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
@@ -172,6 +189,7 @@ class Suite(pytest.Collector):
         lines += [f"{op}: {scope.line}" for op, scope in scopes.items() if scope.answered < scope.asked]
         lines += [terminal.missing(self.missing)] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
+        lines += [f"note: {self.fresh} fresh calls besides (repeat them with --posref-seed {self.seed})"] if self.fresh else []
         if lines:
             terminalreporter.section(f"posref: {printable(self.target.name)}")
         for line in lines:
@@ -226,9 +244,14 @@ class OperationItem(CaseItem):
 
     def runtest(self) -> None:
         """Raise if cases were refused and nothing explains it, or too little was answered."""
+        from .model import NOTHING
+
         if not self.parent.whole(self.key[0]):
             pytest.skip("not all of its cases were chosen")
-        scope = self.parent.operations[self.key][0].scope
+        operation = self.parent.operations[self.key][0]
+        scope = operation.scope
+        if scope is None and operation.counts.keys() == {"unsupported"}:  # in the smoke tier
+            raise CaseFailure(NOTHING)
         if scope is not None and scope.wrong and not self._expected(scope):
             raise CaseFailure(scope.wrong)
 

@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_fresh_calls import KEYS, TABLE
 
 pytest_plugins = "pytester"
 
 SOURCE = Path(__file__).parents[2] / "examples" / "broken_rope.py"
 EXAMPLE = "broken_rope.py"
-TABLE = [
+CASES = [
     "rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128", "rope_table/word/usual-distant",
     "rope_table/usual/64-far", "rope_table/usual/128-decode", "rope_table/value/usual-beyond-24-bits",
 ]  # fmt: skip
@@ -35,7 +36,7 @@ def expect(pytester: pytest.Pytester, text: str) -> str:
 def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     found, text = outcomes(pytester, "--posref-op", "rope_table")
     assert found == {"failed": 7, "passed": 46, "skipped": 3}  # 54 cases, gradients that NumPy lacks, a refusal, the whole
-    for case in TABLE:
+    for case in CASES:
         assert f"FAILED posref::{case}[float32]" in text
         assert f"repeat: posref check {EXAMPLE} --case {case} --dtype float32" in text
     assert "positions are held in float16 (positions-float16)" in text
@@ -54,7 +55,7 @@ def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
 
 
 def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
-    file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in TABLE))
+    file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in CASES))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
     assert found == {"passed": 46, "skipped": 3, "xfailed": 7}
 
@@ -104,10 +105,29 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     assert "no case that has values passed" in done.stdout.str()
 
 
+def test_unsupported_operations_do_not_pass_in_the_smoke_tier(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
+    done = pytester.runpytest_subprocess("--posref-target", "mine.py", "--posref-tier", "smoke")
+    assert done.parseoutcomes()["failed"] == 1
+    assert "no case that has values passed" in done.stdout.str()
+
+
+@pytest.mark.parametrize("tier", ["smoke", "core"])
+def test_a_table_of_the_answers_fails(pytester: pytest.Pytester, tier: str) -> None:
+    """Fresh calls are asked here too, and the run names their seed."""
+    source = TABLE.format(op="axial_frequencies", lacking="refuse", key=KEYS["by hash"])
+    pytester.makepyfile(mine=source)
+    done = pytester.runpytest_subprocess("--posref-target", "mine.py", "--posref-tier", tier, "--posref-seed", "7")
+    assert done.parseoutcomes()["failed"] == 1
+    assert "its scope is too narrow" in done.stdout.str()
+    assert "(repeat them with --posref-seed 7)" in done.stdout.str()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--posref-target", "no_such_module"], "cannot import 'no_such_module'"),
+        (["--posref-target", EXAMPLE, "--posref-seed", "x"], "--posref-seed must be an integer; got 'x'"),
         (["--posref-claim", "angle32"], "give --posref-target"),
         (["--posref-target", EXAMPLE, "--posref-claim", "perfect"], "must be one of angle64, frequency32, product32, angle32"),
         (["--posref-target", EXAMPLE, "--posref-op", "rppe"], "op must be the name of an operation; got"),
