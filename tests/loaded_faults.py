@@ -300,6 +300,104 @@ def sections_exchanged(make: Make) -> Planted | None:
     return Planted(make.model(rope_parameters=other), make.file, "rotation", rotating(make), "")
 
 
+def tables(change: Callable[..., Any], words: str = "") -> Callable[[Make], Planted | None]:
+    """Change the cosines and sines of one layer."""
+    return lambda make: in_a_layer(make, change, words)
+
+
+def table_rounded(make: Make) -> Planted | None:
+    """In models of float32: the tables of others are rounded so by their own code."""
+    if make.dtype != torch.float32:
+        return None
+    return in_a_layer(make, lambda cos, sin: (cos.bfloat16().float(), sin.bfloat16().float()), "")
+
+
+def factor_of(make: Make) -> float:
+    """Return the factor on the cosines of a model, 1 for most."""
+    scalings = [float(getattr(module, "attention_scaling", 1.0)) for module in make.model().modules()]
+    return next((value for value in scalings if value != 1), 1.0)
+
+
+def factor_changed(power: int) -> Callable[[Make], Planted | None]:
+    def plant(make: Make) -> Planted | None:
+        factor = factor_of(make) ** power
+        return None if factor == 1 else in_a_layer(make, lambda cos, sin: (cos * factor, sin * factor), "")
+
+    return plant
+
+
+def from_zero(cos: torch.Tensor, sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Turn a table back by its first position."""
+    size = (cos**2 + sin**2)[..., :1, :]
+    first_cos, first_sin = cos[..., :1, :] / size, sin[..., :1, :] / size
+    return cos * first_cos + sin * first_sin, sin * first_cos - cos * first_sin
+
+
+def norm_changed(change: Callable[..., torch.Tensor], words: str) -> Callable[[Make], Planted | None]:
+    """Change what the norm of queries gives in the last layer, from its input and its result."""
+
+    def plant(make: Make) -> Planted | None:
+        model = make.model()
+        modules = {n: one.q_norm for n, one in attentions(model).items() if hasattr(one, "q_norm")}
+        if not modules:
+            return None
+        torch.nn.init.uniform_(modules[max(modules)].weight, 0.25, 0.75)
+        modules[max(modules)].register_forward_hook(
+            lambda module, args, result: change(module, args[0], result).to(result.dtype)
+        )
+        return Planted(model, make.file, "norm", {max(modules)}, words)
+
+    return plant
+
+
+def other_offset(module: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    weight = module.weight.float()
+    return y.float() * (weight / (1 + weight) if "Gemma" in type(module).__name__ else (1 + weight) / weight)
+
+
+def mask_changed(change: Callable[[torch.Tensor], torch.Tensor | None], words: str) -> Callable[[Make], Planted | None]:
+    """Change the mask that the last layer gets as a tensor."""
+
+    def plant(make: Make) -> Planted | None:
+        model, seen = make.model(), []
+        modules = attentions(model)
+        if make.attention != "eager" or make.model_type in ("t5", "mpt", "modernbert", "falcon"):
+            return None
+
+        def hook(module: Any, args: Any, options: dict[str, Any]) -> Any:
+            if isinstance(options.get("attention_mask"), torch.Tensor):
+                seen.append(1)
+                return args, {**options, "attention_mask": change(options["attention_mask"])}
+            return None
+
+        modules[max(modules)].register_forward_pre_hook(hook, with_kwargs=True)
+        with torch.no_grad():
+            model(input_ids=torch.arange(5, 20)[None])
+        return Planted(model, make.file, "mask", {max(modules)}, words) if seen else None
+
+    return plant
+
+
+def without_key(mask: torch.Tensor) -> torch.Tensor:
+    mask = mask.clone()
+    mask[..., 9:, 8] = torch.finfo(mask.dtype).min
+    return mask
+
+
+def with_next_key(mask: torch.Tensor) -> torch.Tensor:
+    return torch.cat([mask[..., 1:, :], mask[..., -1:, :]], -2)
+
+
+def softcap_halved(make: Make) -> Planted | None:
+    planted = softcap_lost(make)
+    if planted is None:
+        return None
+    model = make.model()
+    for module in attentions(model).values():
+        module.attn_logit_softcapping = 1.0
+    return planted._replace(model=model, words="softcap 1 fits")
+
+
 def distance_changed(make: Make) -> Planted | None:
     if make.model_type != "t5":
         return None
@@ -328,6 +426,30 @@ KINDS: dict[str, Callable[[Make], Planted | None]] = {
     "one axis for all": axes_lost,
     "sections in another order": sections_exchanged,
     "largest distance of buckets": distance_changed,
+    "frequencies rounded to float16": on_frequencies(lambda x: x.half().float(), "float16"),
+    "frequencies doubled": on_frequencies(lambda x: 2 * x, ""),
+    "half of the pairs are still": on_frequencies(lambda x: x * (torch.arange(len(x)) < len(x) // 2), ""),
+    "the fastest pair is still": on_frequencies(lambda x: x * (torch.arange(len(x)) > 0), ""),
+    "frequencies in reverse": on_frequencies(lambda x: x.flip(0), ""),
+    "frequencies shifted by a pair": on_frequencies(lambda x: x.roll(1), ""),
+    "one layer rotates back": tables(lambda cos, sin: (cos, -sin), "other direction"),
+    "one layer has sines for cosines": tables(lambda cos, sin: (sin, cos)),
+    "one layer has a table in bfloat16": table_rounded,
+    "one layer has one position for all": tables(
+        lambda cos, sin: (cos[..., :1, :].expand_as(cos), sin[..., :1, :].expand_as(sin))
+    ),
+    "one layer counts from 0": tables(from_zero),
+    "one layer has tokens in reverse": tables(lambda cos, sin: (cos.flip(-2), sin.flip(-2))),
+    "one layer has no attention factor": factor_changed(-1),
+    "one layer has its attention factor twice": factor_changed(1),
+    "the softcap halved": softcap_halved,
+    "a norm lost": norm_changed(lambda module, x, y: x, "does not normalize"),
+    "a norm with the other offset": norm_changed(other_offset, "weight_offset"),
+    "a norm that subtracts the mean": norm_changed(lambda module, x, y: module.forward(x - x.mean(-1, keepdim=True)), "mean"),
+    "a norm without its weight": norm_changed(lambda module, x, y: y / module.forward(torch.ones_like(x)), "weight"),
+    "one layer hides a key": mask_changed(without_key, "does not see key 8"),
+    "one layer sees the next key": mask_changed(with_next_key, "sees key"),
+    "one layer has no mask": mask_changed(lambda mask: None, "later ones too"),
 }
 
 

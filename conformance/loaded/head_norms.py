@@ -55,7 +55,8 @@ def difference(norm: Norm, entry: Entry | None, *, rotates: bool) -> str | None:
             words: float((y.double() - value).abs().max()) for words, value in _near(x.double(), weight.double(), options)
         }
         best = min(errors, key=lambda words: errors[words])
-        return f"{best}; the file says {norm_text(entry)}" if errors[best] <= 8 * tolerance else f"not {norm_text(entry)}"
+        allowed = 8 * max(tolerance, torch.finfo(y.dtype).eps * float(y.abs().max()))
+        return f"{best}; the file says {norm_text(entry)}" if errors[best] <= allowed else f"not {norm_text(entry)}"
     said, seen = _order(entry), ORDER["rope" if norm.rotated else "norm"]
     return f"it comes {seen}; the file says {said}" if rotates and said and said != seen else None
 

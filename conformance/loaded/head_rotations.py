@@ -143,6 +143,7 @@ def _near(
         return
     yield "it does not rotate", lambda: x
     yield "it does not rotate: all frequencies are 0", partial(_rotated, x, entry, positions, frequencies=torch.zeros_like)
+    yield "it rotates in the other direction", partial(_rotated, x, entry, positions, frequencies=torch.neg)
     for words, other in others.items():
         if other != entry:
             yield f"it rotates with {words}", partial(_rotated, x, other, positions)
@@ -170,7 +171,7 @@ def _near(
 
 
 def _variants(entry: Entry, width: int) -> Iterator[tuple[str, Entry]]:
-    """Yield near options with their words: another scaling, layout, base, direction or number of channels."""
+    """Yield near options with their words: another scaling, layout, base or number of channels."""
     options: dict[str, Any] = dict(entry.options or {})
     domains = REGISTRY[entry.operation].domains
     if options.get("scaling") is not None:
@@ -182,7 +183,6 @@ def _variants(entry: Entry, width: int) -> Iterator[tuple[str, Entry]]:
     for base in BASES:
         yield f"base {base:g}", entry._replace(options={**options, "base": base})
         yield f"base {base:g} and no scaling", entry._replace(options={**options, "base": base, "scaling": None})
-    yield "it rotates in the other direction", entry._replace(options={**options, "inverse": not options.get("inverse", False)})
     if "rotary_dim" in options:
         for lanes in dict.fromkeys((width, width // 2, width // 4)):
             if lanes >= 2 and lanes % 2 == 0 and lanes != options["rotary_dim"]:
