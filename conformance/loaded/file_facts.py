@@ -11,9 +11,6 @@ from posref.models.config import text_of
 from posref.models.fields import parsed
 from posref.models.whole import from_config
 
-# Model types whose code has a scale of its own that from_config does not return.
-SCALED = ("dia_decoder", "dia_encoder", "gpt_neo", "zamba", "zamba2", "granite4_vision_text", "granite_docling_text",
-          "pix2struct_text_model")  # fmt: skip
 SCALE_KEYS = ("query_pre_attn_scalar", "attention_multiplier")  # where from_config has no scale, it does not read them
 BIASES = ("alibi", "t5_bias")
 ROTATIONS = ("rope", "mrope")
@@ -74,8 +71,6 @@ class FileFacts:
         scale, position = self.entry(f"{part} scale", number), self.entry(part, number)
         others = ("temperature", "values", "attention", "horizontal", "layout")
         unjudged = [name for name in (f"{part} {other}" for other in others) if self.entry(name, number) is not None]
-        kind = text_of(self.config).get("model_type")
-        unjudged += [f"a scale that from_config does not read for {kind}"] if kind in SCALED else []
         keys = [name for name in SCALE_KEYS if scale is None and self.part(part).get(name) is not None]
         unjudged += [f"{keys[0]}, which from_config does not read here"] if keys else []
         unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
