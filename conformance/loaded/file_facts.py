@@ -12,6 +12,7 @@ from posref.models.fields import parsed
 from posref.models.whole import from_config
 
 SCALE_KEYS = ("query_pre_attn_scalar", "attention_multiplier")  # where from_config has no scale, it does not read them
+PLAIN_ATTENTION = ("attention", {})  # of parts without positions
 BIASES = ("alibi", "t5_bias")
 ROTATIONS = ("rope", "mrope")
 PLAIN = ("rope", "mrope", "learned", "sinusoidal", "alibi", "t5_bias")  # attention is a softmax of q.k with at most a bias
@@ -70,7 +71,9 @@ class FileFacts:
         """Return what the file says of a layer."""
         scale, position = self.entry(f"{part} scale", number), self.entry(part, number)
         others = ("temperature", "values", "attention", "horizontal", "layout")
-        unjudged = [name for name in (f"{part} {other}" for other in others) if self.entry(name, number) is not None]
+        unjudged = [
+            name for name in (f"{part} {other}" for other in others) if self.entry(name, number) not in (None, PLAIN_ATTENTION)
+        ]
         keys = [name for name in SCALE_KEYS if scale is None and self.part(part).get(name) is not None]
         unjudged += [f"{keys[0]}, which from_config does not read here"] if keys else []
         unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
