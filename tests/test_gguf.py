@@ -312,3 +312,28 @@ def test_queries_of_llama4_that_do_not_rotate_have_a_temperature() -> None:
     found = from_gguf({"general.architecture": "llama4", **{f"llama4.{key}": number for key, number in sizes.items()}})
     warm = ("attention_temperature", {"form": "steps", "beta": 0.1, "original_length": 8192, "offset": 1})
     assert found["text temperature"] == [None if entry else warm for entry in found["text"]]
+
+
+@pytest.mark.parametrize("kind", ["qwen2.5vl_merger", "exaone4_5"])
+def test_windows_of_a_tower_are_those_of_the_configuration(kind: str) -> None:
+    sizes = {"embedding_length": 1280, "attention.head_count": 16, "block_count": 32, "patch_size": 14, "n_wa_pattern": 8}
+    metadata = {
+        "general.architecture": "clip",
+        "clip.projector_type": kind,
+        **{f"clip.vision.{k}": n for k, n in sizes.items()},
+    }
+    theirs = from_config({"model_type": "qwen2_5_vl_vision", "hidden_size": 1280, "num_heads": 16, "depth": 32})
+    assert from_gguf(metadata)["vision mask"] == theirs["vision mask"]
+    assert from_gguf(metadata, layer=7)["vision mask"] == [None]
+    del metadata["clip.vision.n_wa_pattern"]
+    assert "vision mask" not in from_gguf(metadata)
+
+
+@pytest.mark.parametrize("kind", ["glm4v", "qwen3vl_merger"])
+def test_a_tower_may_have_a_table_and_a_rotation(kind: str) -> None:
+    sizes = {"clip.vision.embedding_length": 1152, "clip.vision.attention.head_count": 16}
+    found = from_gguf({"general.architecture": "clip", "clip.projector_type": kind, **sizes})
+    assert found["vision input"] == [("learned", {"offset": 0})]
+    (entry,) = found["vision attention"]
+    assert entry is not None
+    assert (entry.options or {})["dims"] == (36, 36)

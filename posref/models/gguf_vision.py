@@ -10,11 +10,15 @@ from typing import Any
 from posref.models.arguments import Entry
 from posref.models.fields import integer, refuse
 from posref.models.gguf import check_layer
+from posref.models.reaches import MOST, windows
 
 CLIP = "clip"  # the architecture of all of them
 TABLE = ("gemma3", "idefics3", "janus_pro")
 RESIZED = ("lfm2", "phi4")
-ROTARY = ("qwen2.5vl_merger", "qwen2vl_merger")
+ROTARY = ("dots_ocr", "exaone4_5", "glm4v", "qwen2.5vl_merger", "qwen2vl_merger", "qwen3vl_merger")
+BOTH = ("glm4v", "qwen3vl_merger")  # a learned table, resized, and a rotation
+WINDOWS = ("exaone4_5", "qwen2.5vl_merger")  # the last layer of every clip.vision.n_wa_pattern attends to all patches
+PIXELS = 112  # of a window, if the file does not say
 BASE = 10_000.0
 
 
@@ -38,4 +42,21 @@ def read_tower(metadata: Mapping[str, Any], layer: int | None) -> dict[str, list
         refuse(f"clip.vision.embedding_length must be a multiple of 4 times {heads} heads; got {width}.")
     dims = (width // heads // 2,) * 2
     rotation = {"dims": dims, "base": BASE, "allocation": "own", "arrangement": "chunked", "layout": "half"}
-    return {"vision": [Entry("axial_rope", rotation)]}
+    if kind in BOTH:
+        table = Entry("learned", {"offset": 0}, {"table": "resized at every call for another grid"})
+        return {"vision input": [table], "vision attention": [Entry("axial_rope", rotation)]}
+    found: dict[str, list[Entry | None]] = {"vision": [Entry("axial_rope", rotation)]}
+    masks = _windows(metadata) if kind in WINDOWS else []
+    return found | ({"vision mask": masks if layer is None else [masks[layer]]} if any(masks) else {})
+
+
+def _windows(metadata: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the windows of each layer: squares of patches."""
+    period = metadata.get("clip.vision.n_wa_pattern", 0)
+    if isinstance(period, bool) or not isinstance(period, int) or period < 0:
+        refuse(f"clip.vision.n_wa_pattern must be an int of at least 0; got {period!r}.")
+    if not period:
+        return []
+    count, size = (integer((f"clip.vision.{key}",), metadata) for key in ("block_count", "patch_size"))
+    pixels = integer(("clip.vision.window_size",), metadata, {"clip.vision.window_size": PIXELS})
+    return windows(pixels // size, [(layer + 1) % period != 0 for layer in range(min(count, MOST))])

@@ -125,7 +125,7 @@ def of_cells(
     numbers = silent if numbers is None else numbers
     if not isinstance(numbers, list | tuple) or not all(_is_whole(number) for number in numbers):
         refuse(f"{listed} must be a list of numbers of layers; got {numbers!r}.")
-    found = _windows(window, [(layer in numbers) is windowed for layer in range(count)])
+    found = windows(window, [(layer in numbers) is windowed for layer in range(count)])
     return found if any(found) else []
 
 
@@ -137,10 +137,11 @@ def of_muse(config: Config, row: Config, defaults: Config) -> list[Entry | None]
         types = ["window_attention" if layer % 4 != 3 and layer != count - 1 else "full" for layer in range(min(count, MOST))]
     if not isinstance(types, list | tuple) or len(types) < min(count, MOST):
         refuse(f"layer_types must be a list of {count} words, one for each layer; got {types!r}.")
-    return _windows(window, [kind == "window_attention" for kind in types[:count]])
+    return windows(window, [kind == "window_attention" for kind in types[:count]])
 
 
-def _windows(window: int, has: list[bool]) -> list[Entry | None]:
+def windows(window: int, has: list[bool]) -> list[Entry | None]:
+    """Return windows of a grid of patches for the layers that have them: chunks of rows and of columns."""
     if window < 1:
         refuse(f"a window must have a patch; got {window}.")
     axes = "rows of patches, and in a second call columns: a query sees keys that both masks allow"
