@@ -147,3 +147,21 @@ def test_types_that_are_not_read_are_refused_with_a_reason() -> None:
         with pytest.raises(ValueError, match="must be one that is read") as error:
             from_config({"model_type": name})
         assert reason in str(error.value)
+
+
+def test_the_language_model_of_deepseek_vl2_is_plain_without_a_latent_vector() -> None:
+    def text(**changes: Any) -> Any:
+        return from_config({"model_type": "deepseek_vl_v2", "vision_config": {}, "language_config": {**SIZES, **changes}})[
+            "text"
+        ][0]
+
+    assert text(**LATENT).options["layout"] == "interleaved"
+    plain = text(kv_lora_rank=None, qk_rope_head_dim=0).options
+    assert (plain["layout"], plain["rotary_dim"]) == ("half", 64)
+
+
+def test_the_text_of_internvl_is_what_its_file_says() -> None:
+    for kind in ("internlm2", "llama", "qwen2", "qwen3_moe"):
+        found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": {**SIZES, "model_type": kind}})
+        assert found["text"] == from_config({**SIZES, "model_type": kind})["text"]
+        assert found["vision"] == [("learned", {"offset": 0})]
