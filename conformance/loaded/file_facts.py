@@ -12,7 +12,7 @@ from posref.models.fields import parsed
 from posref.models.whole import from_config
 
 SCALE_KEYS = ("query_pre_attn_scalar", "attention_multiplier")  # where from_config has no scale, it does not read them
-PLAIN_ATTENTION = ("attention", {})  # of parts without positions
+PLAIN_ATTENTION: tuple[str, dict[str, Any]] = ("attention", {})  # of parts without positions
 BIASES = ("alibi", "t5_bias")
 ROTATIONS = ("rope", "mrope")
 PLAIN = ("rope", "mrope", "learned", "sinusoidal", "alibi", "t5_bias")  # attention is a softmax of q.k with at most a bias
@@ -77,13 +77,13 @@ class FileFacts:
         keys = [name for name in SCALE_KEYS if scale is None and self.part(part).get(name) is not None]
         unjudged += [f"{keys[0]}, which from_config does not read here"] if keys else []
         unjudged += [f"{part} scale"] if scale is not None and not (scale.options or {}).get("scale") else []
-        sinks, softcap = (self.entry(f"{part} {name}", number) for name in ("sinks", "softcap"))
+        sinks, softcap, mask = (self.entry(f"{part} {name}", number) for name in ("sinks", "softcap", "mask"))
         unjudged += [f"{part} sinks"] if sinks is not None and sinks.options is None else []
         if position is not None and (position.operation not in PLAIN or position.options is None):
             unjudged.append(f"{part} ({position.operation})")
         return LayerFacts(
             position,
-            self.entry(f"{part} mask", number),
+            mask if mask is None or mask.options is not None else None,  # a pass without a cache is causal
             _scale(scale, position),
             sinks is not None,
             softcap and (softcap.options or {}).get("softcap"),

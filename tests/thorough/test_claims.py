@@ -6,6 +6,7 @@ from pathlib import Path
 import transformers
 
 import posref
+from posref.models.model_types import model_table
 from posref.spec import REGISTRY
 
 MODELS = Path(transformers.__file__).parent / "models"
@@ -31,3 +32,24 @@ def test_no_list_of_users_ends_in_all_others() -> None:
     for name, encoding in REGISTRY.items():
         text = " ".join(str(encoding.function.__doc__).split())
         assert not re.search(r"\b(in|by|of) all others[.;]", text), name
+
+
+# What the code of attention does, and the last word of the component that says it. Directories of transformers/models.
+SAYS = {
+    "mask": re.compile(r"create_sliding_window_causal_mask\("),
+    "softcap": re.compile(r"softcap=(self|config)"),
+    "sinks": re.compile(r"s_aux=|self\.sinks"),
+    "scale": re.compile(r"self\.scaling = (self\.)?config\.(query_pre_attn|attention_mult)"),
+}
+WINDOW_OF_ANOTHER_PART = {"qwen3_omni_moe_talker_text", "qwen3_omni_moe_text"}  # theirs is None (modeling, 1460)
+
+
+def test_what_the_code_of_a_text_does_in_attention_is_said() -> None:
+    for name, row in model_table().items():
+        rows = [own for own in row.get("rows", ()) if own["component"].partition(" ")[0] in ("text", "encoder", "decoder")]
+        if not rows or "stack" in row or name in WINDOW_OF_ANOTHER_PART:
+            continue
+        directory = rows[0]["source"].partition("/")[0]
+        code = MODELS / directory / f"modeling_{directory}.py"
+        does = {what for what, words in SAYS.items() if code.exists() and words.search(code.read_text(encoding="utf-8"))}
+        assert does <= {own["component"].rpartition(" ")[2] for own in row["rows"]}, name
