@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def assert_conforms(
-    op: str, actual: Any, /, *arrays: Any, claim: str | None = None, rows: Literal["some"] | None = "some", **options: Any
-) -> None:
+    op: str, actual: Any, /, *arrays: Any, claim: str | None = None, rows: Literal["some"] | None = "some",
+    batch_invariant: bool = False, **options: Any,
+) -> None:  # fmt: skip
     """
     Raise AssertionError unless `actual` equals the result of an operation, within an accuracy class.
 
@@ -29,7 +30,8 @@ def assert_conforms(
         The operation: ``"rope"``, ``"alibi"``, ``"attention"``. ``posref list`` prints all of them.
     actual : array
         What your code returned, as an array of NumPy, PyTorch, JAX, CuPy or Dask, or a tuple if the operation has several
-        results. Its dtype is the dtype of the call.
+        results. Its dtype is the dtype of the call. With `batch_invariant`, your function, which is called with `arrays` and
+        `options`.
     *arrays : array
         The positional arguments of posref's function of that name, with the values that your code received.
     claim : str, optional
@@ -38,6 +40,9 @@ def assert_conforms(
     rows : "some" or None
         With "some", results of more than 2**20 values are checked in some rows: the first, the last, rows beside tile borders,
         random rows and the rows that look farthest off. None checks all rows.
+    batch_invariant : bool
+        Also call your function with 1, 2, 3, 7, 64, 65 and 257 rows like those of the call, and with one of them alone. Each
+        row must have the same bits, also beside rows of NaN or of other positions, with strides, and in gradients.
     **options
         The options of posref's function.
 
@@ -49,6 +54,8 @@ def assert_conforms(
         If the operation, an argument or `claim` does not fit, or the class allows no verdict on this call.
     ValueError
         If `rows` is neither "some" nor None.
+    TypeError
+        If `batch_invariant` is True and `actual` is no function.
 
     Examples
     --------
@@ -70,9 +77,19 @@ def assert_conforms(
     if rows not in ("some", None):
         msg = f'assert_conforms: rows must be "some", or None for all; got {rows!r}.'
         raise ValueError(msg)
-    fault = fault_of(op, actual, arrays, options, claim, everything=rows is None)
-    if fault is not None:
-        raise AssertionError(fault)
+    function = actual
+    if batch_invariant:
+        if not callable(function):
+            msg = f"assert_conforms: actual must be a function if batch_invariant is True; got {type(function).__name__}."
+            raise TypeError(msg)
+        actual = function(*arrays, **options)
+    faults = [fault_of(op, actual, arrays, options, claim, everything=rows is None)]
+    if batch_invariant:
+        from posref.conformance.checks.batch_invariance import batch_fault
+
+        faults.append(batch_fault(op, function, actual, arrays, options))
+    if any(faults):
+        raise AssertionError("\n".join(filter(None, faults)))
 
 
 def calls(op: str, /, *, dtype: str = "float32") -> "SearchStrategy[tuple[tuple[Any, ...], dict[str, Any]]]":

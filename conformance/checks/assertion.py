@@ -50,7 +50,7 @@ def fault_in(
 ) -> str | None:  # fmt: skip
     """Return what is wrong with results on the host, as `fault_of` does; `who` asks, and `why` wants the diagnosis."""
     try:
-        dtype, outputs = _accepted(op, call, found)
+        dtype, outputs = accepted(op, call, found)
     except Failure as failure:
         return f"{op}: {failure}."
     accuracy = class_of_claim(op, DEFAULT_CLAIM[dtype]) if claim is None else claim
@@ -99,17 +99,17 @@ def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]
     return Call({n: v for n, v in values.items() if n not in array_names(op)}, inputs)
 
 
-def _library(*arrays: Any) -> ModuleType:
+def library_of(*arrays: Any) -> ModuleType:
     """Return the backend of the first array that is not NumPy's, else NumPy's."""
     for array in arrays:
         root = type(array).__module__.partition(".")[0].removesuffix("lib")  # jaxlib's arrays are JAX's
-        if root != "numpy" and _is_library(root):
+        if root != "numpy" and _islibrary_of(root):
             return load(root)
     return load("numpy")
 
 
 @cache
-def _is_library(name: str) -> bool:
+def _islibrary_of(name: str) -> bool:
     """Return whether a backend has that name; looking for those of other packages takes milliseconds."""
     return name in names()
 
@@ -118,7 +118,7 @@ def on_host(value: Any) -> Any:
     """Return an array as NumPy, not copied where that can be avoided; reals in a dtype that holds them."""
     if isinstance(value, np.generic | int | float | list | tuple):
         return np.asarray(value)
-    return _viewed(_library(value))(value)
+    return _viewed(library_of(value))(value)
 
 
 def _viewed(library: ModuleType) -> Callable[[Any], Any]:
@@ -129,7 +129,7 @@ def _viewed(library: ModuleType) -> Callable[[Any], Any]:
 
 def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.Collected:
     """Return results as NumPy, as `call_of` does arguments, each with the name of its dtype; `Failure` for another count."""
-    library = _library(actual, *arrays)
+    library = library_of(actual, *arrays)
     viewing = SimpleNamespace(
         name=library.name, dtypes=library.dtypes, dtype=library.dtype, to_numpy=_viewed(library)
     )  # fmt: skip
@@ -137,7 +137,7 @@ def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.C
     return invocation.collected(target, op, actual)
 
 
-def _accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arrays]:
+def accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
     expected = result_placeholders(op, call.inputs, call.params, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)

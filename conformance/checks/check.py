@@ -55,6 +55,7 @@ def check(
     progress: Progress | None = None,
     seed: int | None = None,
     experiments: int = CALLS,
+    batch_invariant: bool = False,
 ) -> Report:
     """
     Return what an implementation does on the golden vectors.
@@ -102,6 +103,9 @@ def check(
         Ask what passed some fresh calls too, drawn by this seed, so that a table of the suite's answers fails.
     experiments : int
         How many calls of every operation and dtype may be asked besides, to find why some were refused or wrong; 0: none.
+    batch_invariant : bool
+        Also compare rows among others with rows alone, in every bit. It changes no verdict: `batch` of the report has what was
+        found.
 
     Raises
     ------
@@ -134,7 +138,7 @@ def check(
                 loaded.reproduce += "" if layout is None else f" --layout {layout}"
                 loaded.reproduce += "" if component is None else f" --component {shlex.quote(component)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            report = _check(loaded, choice, cases, missing, progress, seed, experiments)
+            report = _check(loaded, choice, cases, missing, progress, seed, experiments, batch=batch_invariant)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
@@ -143,7 +147,7 @@ def check(
 
 def _check(
     target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], progress: Progress | None,
-    seed: int | None, experiments: int,
+    seed: int | None, experiments: int, *, batch: bool,
 ) -> Report:  # fmt: skip
     """Return the report on loaded cases."""
     stated = stated_scope(target)
@@ -180,11 +184,18 @@ def _check(
     report_scope(operations, stated)
     if complete:
         report_state(operations, target)
+    rows: list[Mapping[str, Any]] | None = None
+    if batch and complete and target.kind != "outputs":
+        from .batch_invariance import batch_invariance  # other checks do not ask for it
+
+        rows = [one.to_json() for one in batch_invariance(trials.target, operations)]
     trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
-    return _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
+    report = _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
+    report.batch = rows
+    return report
 
 
 def _ask_cases(

@@ -80,6 +80,8 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
               help="Repeat the fresh calls of a report, which names their seed; by default they are drawn anew.")  # fmt: skip
 @click.option("--experiments", metavar="N", type=click.IntRange(0), default=500, show_default=True,
               help="How many calls of an operation may be asked to find what is refused or wrong; 0: none.")  # fmt: skip
+@click.option("--batch-invariant", is_flag=True,
+              help="Also say whether rows have the same bits alone as in a batch; changes no verdict.")  # fmt: skip
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings

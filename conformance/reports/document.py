@@ -153,6 +153,20 @@ def _beyond(ratio: float) -> str:
     return f" (error/bound {ratio:.2g})" if math.isfinite(ratio) else ""
 
 
+def batch_lines(document: Mapping[str, Any]) -> list[str]:
+    """Return what a check found of batch invariance, if it was asked: a line, and one for each operation whose rows differ."""
+    if "batch_invariance" not in document:
+        return []
+    found = document["batch_invariance"]
+    broken = [one for one in found if one["broken"]]
+    compared = sum(one["compared"] for one in found)
+    ops = f"{len(found) - len(broken)} of {len(found)} operations and dtypes"
+    line = (
+        f"batch invariance: {ops} give a row the same bits alone as in a batch ({compared} rows; does not decide conformance)"
+    )
+    return [line, *(f"not batch-invariant: {one['op']} {one['dtype']}: {one['broken']}" for one in broken)]
+
+
 def meanings(document: Mapping[str, Any]) -> list[str]:
     """Return how accurate operations that conform are: what a class means at the longest position, and what misses fused."""
     conforming = [op for op in document["operations"] if op["conformant"]]

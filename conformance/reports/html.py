@@ -12,7 +12,19 @@ from typing import Any
 from ..errors import PosrefError, printable
 from ..model import BAD, STANDINGS
 from . import figures
-from .document import by_operation, class_names, failing, ordered, process, ratio, scope_lines, standing, state, told
+from .document import (
+    batch_lines,
+    by_operation,
+    class_names,
+    failing,
+    ordered,
+    process,
+    ratio,
+    scope_lines,
+    standing,
+    state,
+    told,
+)
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -49,7 +61,7 @@ def render(document: Mapping[str, Any]) -> str:
         "report.html.j2", process=process(document),
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
         shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
-        scopes=scope_lines(document), operations=_operations(document),
+        scopes=scope_lines(document), batch=batch_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
         legend=figures.LEGEND,
     )  # fmt: skip

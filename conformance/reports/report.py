@@ -26,6 +26,9 @@ class Report:
     part: str = ""  # what was asked, where it was not a whole tier of the installed suite
     unmet: tuple[str, ...] = ()  # what was required of the scope, and is not in it
     model: str = ""  # the model whose calls were asked, if it was one's
+    batch: list[Mapping[str, Any]] | None = (
+        None  # of every operation and dtype whether its rows have the same bits alone, if asked
+    )
 
     @property
     def scopes(self) -> list[Scope]:
@@ -87,6 +90,7 @@ class Report:
             "counts": _counts(self.counts), "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
             "operations": [_operation(op) for op in self.operations], "cases": [_case(case) for case in cases],
             "totals": {"operations": len(self.operations), "cases": len(cases)},
+            **({} if self.batch is None else {"batch_invariance": [dict(one) for one in self.batch]}),
         }  # fmt: skip
 
     def write_json(self, path: Path) -> None:

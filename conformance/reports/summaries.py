@@ -13,7 +13,20 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
 from ..model import BAD, decides
-from .document import by_operation, class_names, failing, ordered, process, ratio, samples, scope_lines, standing, state, told
+from .document import (
+    batch_lines,
+    by_operation,
+    class_names,
+    failing,
+    ordered,
+    process,
+    ratio,
+    samples,
+    scope_lines,
+    standing,
+    state,
+    told,
+)
 
 INCOMPLETE = "This report has no verdict: it ended before all cases were judged, or a part of it is missing."
 GOOD, BROKEN, OPEN = "#1e7a4f", "#b3261e", "#855300"
@@ -48,6 +61,7 @@ def markdown(document: Json) -> str:
     scopes = [f"- {_prose(line)}" for line in scope_lines(document)]
     scopes += [f"- Required: {_prose(text)}" for text in document.get("unmet", ())]
     lines += [*scopes, ""] if scopes else []
+    lines += [f"{_prose(line)}\n" for line in batch_lines(document)]
     refused = document["validation"]
     if refused["asked"]:
         lines += [f"Invalid calls rejected: {refused['rejected']} of {refused['asked']} (informational).", ""]

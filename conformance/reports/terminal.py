@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from ..errors import printable
 from ..model import BAD, STANDINGS, Operation
-from .document import SHOWN, class_names, failing, meanings, ratio, samples, scope_lines, told
+from .document import SHOWN, batch_lines, class_names, failing, meanings, ratio, samples, scope_lines, told
 from .report import Report
 
 COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
@@ -37,6 +37,8 @@ def show(report: Report, console: Console) -> None:
         console.print(plain(line))
     for note in report.target.get("notes", ()):
         console.print(f"note: {plain(note)}")
+    for line in batch_lines(document):
+        console.print(plain(line))
     rejected, asked = report.validation
     if asked:
         console.print(f"invalid calls rejected: {rejected} of {asked} (informational)")
