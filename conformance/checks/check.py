@@ -184,18 +184,21 @@ def _check(
     report_scope(operations, stated)
     if complete:
         report_state(operations, target)
-    rows: list[Mapping[str, Any]] | None = None
-    if batch and complete and target.kind != "outputs":
-        from .batch_invariance import batch_invariance  # other checks do not ask for it
-
-        rows = [one.to_json() for one in batch_invariance(trials.target, operations)]
+    rows = _batch(trials.target, operations) if batch and complete else None
     trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
-    report = _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
-    report.batch = rows
-    return report
+    return _report(target, choice, [o for o, _ in operations], missing, notes, rows, complete=complete)
+
+
+def _batch(target: Target, operations: list[tuple[Operation, list[Answer]]]) -> list[Mapping[str, Any]] | None:
+    """Return what is found of batch invariance; None if the target cannot be asked more than was stored."""
+    if target.kind == "outputs":
+        return None
+    from .batch_invariance import batch_invariance  # other checks do not ask for it
+
+    return [one.to_json() for one in batch_invariance(target, operations)]
 
 
 def _ask_cases(
@@ -225,8 +228,9 @@ def _ask_cases(
 
 
 def _report(
-    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], told: list[str], *, complete: bool
-) -> Report:
+    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], told: list[str],
+    batch: list[Mapping[str, Any]] | None, *, complete: bool,
+) -> Report:  # fmt: skip
     """Return the report of a target's operations."""
     notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
@@ -238,7 +242,7 @@ def _report(
     }  # fmt: skip
     version = load_manifest(choice.suite)["suite"]
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
-    report = Report(about, sums, choice.tier, operations, missing, complete, choice.part)
+    report = Report(about, sums, choice.tier, operations, missing, complete, choice.part, batch=batch)
     return report if choice.model is None else _for_model(report, choice.model)
 
 
