@@ -332,7 +332,7 @@ def encoding(
         results = (result,) * len(outputs) if isinstance(result, str) else result
         _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
         _expect_words(function, domains or {})
-        function = undisturbed(function, tuple(arrays)) if arrays else function
+        function = undisturbed(function, tuple(arrays or ()))
         known = REGISTRY.registered.get(op)
         if known is not None and known.function.__module__ != function.__module__:
             msg = f"encoding: names must be unique; {op!r} is already defined in {known.function.__module__}."

@@ -31,7 +31,7 @@ ALSO_CALLED = {  # other libraries' names of options
     "original_length": ("original_max_position_embeddings", "max_position_embeddings"),
     "rotary_dim": ("dim", "rot_dim", "partial_rotary_factor"),
     "scaling": ("rope_scaling", "rope_parameters", "scaling_factor"),
-    "window": ("local_window", "window_size"),
+    "window": ("window_size", "window_length"),
 }
 
 

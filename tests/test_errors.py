@@ -4,6 +4,8 @@ Bad input is refused in one sentence: function, argument, requirement, value, re
 `snapshots/errors.txt` has calls, each with its error below it. ``python tests/test_errors.py`` writes the errors anew.
 """
 
+import dataclasses
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,10 @@ def test_shapes_read_alike_in_every_library(xp: Any) -> None:
     )
     with pytest.raises(ValueError, match="cos"):
         posref.apply_rope(xp.ones((5, 4)), xp.ones((4, 2)), xp.ones((4, 2)), layout="half")
+
+
+def test_a_record_keeps_its_signature() -> None:
+    assert list(inspect.signature(scaling.Llama3).parameters) == [field.name for field in dataclasses.fields(scaling.Llama3)]
 
 
 def test_fields_of_a_scaling_are_numbers_of_python() -> None:
