@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +46,7 @@ if sys.dont_write_bytecode:  # else each process that a test starts would compil
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
  --disable-component-update --disable-sync --disable-dev-shm-usage"""
 SAMPLED = pytest.StashKey[bool]()
+KEPT = 1000  # arrays made for JAX until it forgets the programs that it compiled for their shapes
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
 
@@ -167,11 +169,20 @@ def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def compiled_code_is_forgotten() -> Iterator[None]:
-    """Forget what JAX compiled for a test: some 40 MB for every shape, which no other test needs."""
-    yield
+def compiled_code_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget what JAX compiled for a test, and in a long one now and then: a program for each shape takes gigabytes in all."""
     import jax
 
+    library, made = backends.load("jax"), count(1)
+    from_numpy = library.from_numpy
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        if next(made) % KEPT == 0:
+            jax.clear_caches()
+        return from_numpy(*arguments, **options)
+
+    monkeypatch.setattr(library, "from_numpy", counted)
+    yield
     jax.clear_caches()
 
 
