@@ -29,6 +29,7 @@ from posref.conformance.proof.build import build
 from posref.conformance.suite.reader import INSTALLED, load_manifest
 from posref.conformance.suite.safe_files import clear, put_aside, whole_directory, whole_file
 from posref.conformance.suite.writer import copy
+from posref.spec import REGISTRY
 
 Action = Callable[[], Any]
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.")
@@ -118,7 +119,7 @@ def builds(folder: Path, count: int, seed: int) -> Counter[str]:
     place.parent.mkdir()
     copy(INSTALLED, kept, ["alibi_slopes"])
     building.STATIC = kept  # nobody edits the schemas meanwhile
-    some = [case for case in building.all_cases() if case.tier == "smoke"][::4]
+    some = [next(case for case in building.cases_of(op) if case.tier == "smoke") for op in sorted(REGISTRY)[::4]]
     building.all_cases = lambda ops=(): iter(some)
     old = tree(kept)
     shutil.copytree(kept, place)
