@@ -235,7 +235,7 @@ def test_a_single_wrong_element_of_a_single_case(experiments: int) -> None:
         assert case.worst["index"] == [sizes()[case.id] - 1]
 
 
-@pytest.mark.parametrize("op", ["sinusoidal", pytest.param("rope", marks=pytest.mark.thorough)])
+@few(1, "op", ["alibi", "sinusoidal", "rope"])
 def test_an_unknown_defect_is_unexplained(op: str) -> None:
     """Noise of one part in 10^5, the same at every call, is nobody's deviation; no name is given for it."""
 
