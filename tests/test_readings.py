@@ -166,6 +166,8 @@ def sinusoids(first: Callable[[Any], Any], second: Callable[[Any], Any], *, zero
      lambda a: np.sin(a[0] * a[1] ** (-2 * a[2])), lambda a: np.cos(a[0] * a[1] ** (-2 * a[2] - 2 / a[3])), True),
     ("the second column of pair i is the sine of p base^(-2i/d).",
      lambda a: np.sin(a[0] * a[1] ** -a[2]), lambda a: np.sin(a[0] * a[1] ** -a[2]), False),
+    ("frequency i is base^(-4i/d), and positions are one too large.",
+     lambda a: np.sin((a[0] + 1) * a[1] ** (-2 * a[2])), lambda a: np.cos((a[0] + 1) * a[1] ** (-2 * a[2])), False),
     ("the result is multiplied by sqrt(d).",
      lambda a: a[3] ** 0.5 * np.sin(a[0] * a[1] ** -a[2]), lambda a: a[3] ** 0.5 * np.cos(a[0] * a[1] ** -a[2]), False),
 ])  # fmt: skip

@@ -29,6 +29,7 @@ WAVES: dict[str, Callable[[Any], Any]] = {
     "zero": lambda a: 0 * a,
 }  # fmt: skip
 SIGNS = {"sine": 1.0, "cosine": 1.0, "negative sine": -1.0, "negative cosine": -1.0, "zero": 0.0}
+SHIFTS = {1: "positions are one too large", -1: "positions are one too small"}
 BELOW = {False: "d", True: "(d - 2)"}  # the denominator of the definition
 SIZES: dict[str, Callable[[int], float]] = {
     "": lambda d: 1.0, "sqrt(d)": lambda d: d**0.5, "1/sqrt(d)": lambda d: d**-0.5, "sqrt(2/d)": lambda d: (2 / d) ** 0.5,
@@ -62,10 +63,11 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     if op not in SINUSOIDS:
         return []
     sizes = [size for size, of in SIZES.items() if 0.5 <= _largest(failing, of) <= ABOVE]
-    for order, zero, size in product(("asked", "interleaved", "halves"), (False, True), sizes):
-        read = _read(op, failing, order, size, zero=zero)
+    plain = product(("asked", "interleaved", "halves"), (False, True), sizes, (0,))
+    for order, zero, size, shift in (*plain, *product(("asked",), (False,), sizes, SHIFTS)):
+        read = _read(op, failing, order, size, zero=zero, shift=shift)
         if read:
-            return [_deviation(op, order, size, read, zero=zero)]
+            return [_deviation(op, order, size, read, zero=zero, shift=shift)]
     return []
 
 
@@ -81,7 +83,7 @@ def _largest(failing: Sequence[Question], size: Callable[[int], float]) -> float
 
 
 def _read(
-    op: str, failing: Sequence[Question], order: str, size: str, *, zero: bool
+    op: str, failing: Sequence[Question], order: str, size: str, *, zero: bool, shift: int
 ) -> dict[bool, tuple[Wave, Wave]] | None:  # fmt: skip
     """Return the two waves of the columns, by whether the last frequency is 1/base; None if they are not read."""
     groups: dict[bool, dict[tuple[int, float, str], Columns]] = {}
@@ -96,7 +98,7 @@ def _read(
             and len(own) < CASES
             and layouts.setdefault(endpoint, layout) == layout
         ):
-            columns = _columns(op, question, order, size, zero=zero)
+            columns = _columns(op, question, order, size, zero=zero, shift=shift)
             if columns is not None:
                 own.setdefault((dim, base, layout), columns)
     read: dict[bool, tuple[Wave, Wave]] = {}
@@ -126,11 +128,11 @@ def _joined(both: tuple[Reals, Reals], order: str) -> Reals:
     return np.concatenate(both, axis=-1)
 
 
-def _columns(op: str, question: Question, order: str, size: str, *, zero: bool) -> Columns | None:
+def _columns(op: str, question: Question, order: str, size: str, *, zero: bool, shift: int) -> Columns | None:
     """Return the columns of a case in some order, over some size; of rows that are not all zero if position 0 is."""
     (call,), (seen,) = question.calls, question.observations
     dim, base, endpoint, layout, scale, factor = SINUSOIDS[op][0](call.params)
-    positions = np.ravel(np.asarray(next(iter(call.inputs.values())), dtype=np.float64)) * scale
+    positions = (np.ravel(np.asarray(next(iter(call.inputs.values())), dtype=np.float64)) + shift) * scale
     factor *= SIZES[size](dim)
     rows, width = (np.asarray(x, dtype=np.float64).reshape(-1, dim) / factor for x in (seen.observed, seen.width))
     if zero and np.any(rows[positions == 0]):
@@ -165,13 +167,15 @@ def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
     return []
 
 
-def _deviation(op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool) -> Deviation:
+def _deviation(
+    op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool, shift: int
+) -> Deviation:  # fmt: skip
     def wrap(function: Any) -> Any:
         def deviating(positions: Any, dim: int, /, **options: Any) -> Any:
             width, base, endpoint, layout, scale, factor = SINUSOIDS[op][0]({"dim": dim} | options)
             if dim % 2 or endpoint not in read:
                 return function(positions, dim, **options)
-            p = np.asarray(positions, dtype=np.float64)[..., None] * scale
+            p = (np.asarray(positions, dtype=np.float64)[..., None] + shift) * scale
             below = float(width - 2 if endpoint else width)
             both = [
                 _column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below)) for wave in read[endpoint]
@@ -190,6 +194,7 @@ def _deviation(op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave
     }.get(order, [])
     parts += [f"the result is multiplied by {size}"] if size else []
     parts += ["position 0 has zeros"] if zero else []
+    parts += [SHIFTS[shift]] if shift else []
     return Deviation("", ", and ".join(part for part in parts if part), {op: wrap})
 
 
