@@ -28,7 +28,7 @@ TELLING = 0.6  # the least part of the outputs with wrong values that must have 
 PARTLY = 0.25  # the least part of keys before or after the query that must be wrong in a mask
 FEW = 2  # wrong tokens, heads, ... of one case that are counted where no place is common to all
 MANY_WRONG = 32  # wrong values of a single case that tell as much as several cases
-MANY = 8  # wrong reals that must have one quotient
+MANY = 8  # wrong reals that must have one quotient, and units of which a few in a row of one case are a place
 ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 HELD = 1 / 2  # of right reals that a narrower dtype holds too, at most: else all of them have few bits
 SURPRISE = 7.0  # bits: of a hundred places that are tried, one holds the wrong units of few outputs by chance
@@ -66,6 +66,7 @@ class UnitPlace:
     holds: Callable[..., Array]
     least: float = MOST  # the least part of it that must be wrong
     rest: bool = False  # whether it is all units but one
+    row: bool = False  # whether it is one unit, or some in a row, and nothing more
 
 
 @dataclass(frozen=True)
@@ -328,7 +329,7 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
 def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, sure: bool = False) -> list[WrongPlace]:
     """Return the places that hold all wrong values and little else, the fullest first; nothing else if it is `sure`."""
     failing = _with_places(questions)
-    cases = len(failing) if len(failing) != 1 or sum(_wrong(q) for q in questions if q.failed) < MANY_WRONG else LEAST
+    enough = len(failing) == 1 and sum(_wrong(q) for q in questions if q.failed) >= MANY_WRONG
     found = []
     named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
     ranks = {kind: named.get(kind, 11 if "axis" in kind else 12 if "axes" in kind else 10) for kind in lines}
@@ -337,8 +338,9 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
             continue
         fullest: tuple[tuple[float, int], WrongPlace] | None = None
         units = _Units.of(own)
+        several = enough and max(line.size for line in own) >= MANY
         for place in _places(kind, own):
-            judged = _judged(place, units, cases, sure=sure)
+            judged = _judged(place, units, LEAST if several and place.row else len(failing), sure=sure)
             key = (judged.share, judged.outside) if judged else (0.0, 0)
             if judged and fullest is not None and key == fullest[0] and _alike(judged) == _alike(fullest[1]):
                 fullest = key, replace(fullest[1], as_well=(*fullest[1].as_well, *re.findall(r"block of (\d+)", judged.words)))
@@ -429,10 +431,10 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     if kind not in ("channel", "pair"):
         yield UnitPlace(f"{many} up to {last + shown:g}", lambda v, n: v <= last)
     noun, of, rest = kind.partition(" of axis ")
-    yield UnitPlace(f"{noun} {first + shown:g}{of}{rest}", lambda v, n: v == first)
+    yield UnitPlace(f"{noun} {first + shown:g}{of}{rest}", lambda v, n: v == first, row=True)
     yield from _of_blocks(kind, many, good, bad)
     if last > first:
-        yield UnitPlace(f"{many} {first + shown:g} to {last + shown:g}", lambda v, n: (v >= first) & (v <= last))
+        yield UnitPlace(f"{many} {first + shown:g} to {last + shown:g}", lambda v, n: (v >= first) & (v <= last), row=True)
 
 
 def _of_blocks(kind: str, many: str, good: Array, bad: Array) -> Iterator[UnitPlace]:
