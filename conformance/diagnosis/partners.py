@@ -29,6 +29,7 @@ from .hypotheses import UNITS, Question, predict, quiet
 WIDEST = 20  # channels of a case that is read
 CASES = 4  # of each layout that are read, of different widths
 ROWS = 16  # of a case that are compared
+TURNS, TELLING, NARROW = 1e-2, 3, 2.0**-14  # a sine, rows, and a width relative to x, by which a channel is told alone
 TOLD = 2  # wrong channels of a case that are told one by one
 TRIED = 4  # formulas of each index that are tried together
 SAMPLE = 12  # pairs for which a formula is put in words
@@ -67,6 +68,12 @@ class Rotation:
     def pairs(self) -> int:
         """The number of pairs."""
         return int(self.cos.shape[-1])
+
+    @property
+    def tells(self) -> bool:
+        """Whether so many rows turn, and their values are so narrow, that no two terms give them by chance."""
+        turning = np.any(np.abs(self.sin) > TURNS, axis=-1)
+        return bool(np.sum(turning) >= TELLING and np.max(self.width) <= NARROW * np.max(np.abs(self.x)))
 
     def waves(self, count: int) -> tuple[Reals, tuple[Reals, Reals], tuple[Reals, Reals]]:
         """Return positions, and cosines and sines by which the rotation is right, at the nearest positions, with tolerances."""
@@ -148,14 +155,14 @@ def remark(questions: Sequence[Question]) -> str:
     for question in (q for q in questions if q.failed and (op == ROTATION or ROTATION in reaches(op))):
         for rotation in recorded_rotations(question):
             layout, inverse = rotation.key
-            if inverse or not 2 < 2 * rotation.pairs <= WIDEST or len(rotation.x) < 2:
+            if inverse or not 2 < 2 * rotation.pairs <= WIDEST or not rotation.tells:
                 continue
             function: Any = apply_rope
             right = replace(rotation, out=function(rotation.x, rotation.cos, rotation.sin, layout=layout))
             with quiet():
                 both = list(zip(readings(rotation), readings(right), strict=True))
             wrong = [(j, own[0], due[0]) for j, (own, due) in enumerate(both) if own and due and not {*own} & {*due}]
-            if wrong and all(own for own, _ in both):
+            if wrong and all(len(own) == 1 for own, _ in both):
                 said = "; ".join(f"channel {j} is {_as_read(own)}, not {_as_read(due)}" for j, own, due in wrong[:TOLD])
                 return f" Channels and numbers of the table meet otherwise: in {question.id}, {said}."
     return ""
