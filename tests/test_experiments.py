@@ -32,21 +32,24 @@ KINDS: dict[str, Callable[[int, int], bool]] = {  # of numbers
 }
 
 
-def drawn(seed: int, kind: str) -> tuple[str, str, Condition]:
-    """Return an operation, and a condition on one feature of its calls, in words and as a function."""
-    rng = random.Random(f"{kind}/{seed}")
-    op = rng.choice(list(REGISTRY))
+def condition(rng: random.Random, op: str) -> tuple[str, Condition]:
+    """Return a condition on one feature of an operation's calls, in words and as a function."""
     values = domains(op)
     name = rng.choice([name for name in values if len(values[name]) > 1 and not name.startswith(("way", "bits", "memory"))])
     if name.startswith(("size", "option")) and sum(map(is_number, values[name])) > 2:
         how, number = rng.choice(list(KINDS)), rng.choice((2, 4, 8, 16))
-        return (
-            op,
-            f"{name}: {how} {number}",
-            lambda record: is_number(record.get(name)) and KINDS[how](int(record[name]), number),
-        )
+        return f"{name}: {how} {number}", lambda record: is_number(record.get(name)) and KINDS[how](int(record[name]), number)
     only = rng.choice(values[name][1:])
-    return op, f"{name}: {only}", lambda record: name in record and repr(record[name]) == repr(only)
+    return f"{name}: {only}", lambda record: name in record and repr(record[name]) == repr(only)
+
+
+def drawn(seed: int, kind: str, several: str) -> tuple[str, str, Condition]:
+    """Return an operation, and a condition on one feature of its calls, or on two: that both hold, or one."""
+    rng = random.Random(f"{kind}/{several}/{seed}")
+    op = rng.choice(list(REGISTRY))
+    (first, one), (second, other) = condition(rng, op), condition(rng, op)
+    together = {"": one, "and": lambda r: one(r) and other(r), "or": lambda r: one(r) or other(r)}[several]
+    return op, f"{first} {several} {second}" if several else first, together
 
 
 def implementation(op: str, kind: str, holds: Condition) -> SimpleNamespace:
@@ -93,9 +96,9 @@ def refuted(trial: Experiment, cause: Cause, holds: Condition) -> int:
 
 
 @few(3, "seed", in_turn(range(40)), ids=str)
-@pytest.mark.parametrize("kind", ["refused", "wrong"])
-def test_every_cause_that_is_told_is_true(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    (op, words, holds), begun = drawn(seed, kind), list[Experiment]()
+@pytest.mark.parametrize(("kind", "several"), [("refused", ""), ("wrong", ""), ("refused", "and"), ("wrong", "or")])
+def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    (op, words, holds), begun = drawn(seed, kind, several), list[Experiment]()
     begin = Trials.begin
     monkeypatch.setattr(Trials, "begin", lambda self, *given: begun.append(begin(self, *given)) or begun[-1])
     report = check(implementation(op, kind, holds), op=op, dtype="float32", seed=seed)
@@ -139,3 +142,20 @@ def test_calls_of_experiments_are_far_and_have_few_values() -> None:
     assert {2**15, 2**16 - 1, 2**16 + 1, 2**17 - 1, 2**24 + 1, 2**31, 2**33 + 1} <= {*trial.domains["start"]}
     assert [asked.whole({**usual, "size Q": n, "size K": 1030}) is None for n in (1, 63)] == [False, True]
     assert all(asked.whole({**usual, "start": start}) is not None for start in trial.domains["start"])
+
+
+def test_a_whole_number_and_a_fraction_are_of_one_kind() -> None:
+    """Refused from a base on where the length is no power of two: a base of 2 is an int, and the others are floats."""
+    reference = REGISTRY["rope_frequencies"].function
+
+    def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None, length: int | None = None) -> Any:
+        if base > 32 and length is not None and (length < 1 or length & (length - 1)):
+            raise Unsupported
+        return reference(dim, base=base, scaling=scaling, length=length)
+
+    scalings = tuple(kind.__name__ for kind in RECORDS)
+    narrow = SimpleNamespace(rope_frequencies=rope_frequencies, scalings=scalings, __name__="narrow")
+    (operation,) = check(narrow, op="rope_frequencies", dtype="float32", seed=301).operations
+    assert operation.scope is not None
+    said = [limit.text for limit in operation.scope.limits]
+    assert any("base" in text for text in said), said

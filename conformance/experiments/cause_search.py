@@ -78,8 +78,8 @@ class Cause:
 
 
 def kind_of(value: Any) -> str:
-    """Return the kind of a value: a word itself, or the type of a number, a record or a list."""
-    return value if isinstance(value, str) else type(value).__name__
+    """Return the kind of a value: a word itself, "number", or the type of a flag, a record or a list."""
+    return value if isinstance(value, str) else "number" if is_number(value) else type(value).__name__
 
 
 class Experiment:
@@ -448,11 +448,12 @@ class Experiment:
     def _predict(self, cause: Cause) -> Features | None:
         """Ask fresh calls of one cause; return one that has it and came out otherwise, if there is one."""
         inside, outside, missed = 0, 0, None
+        decks: dict[bool, list[str]] = {True: [], False: []}
         for _ in range(DRAWS):
             if inside + outside >= FRESH:
                 break
             base = cause.bad if inside <= outside else self.rng.choice((cause.bad, cause.good))
-            record = self._drawn(base, cause, keep=inside <= outside)
+            record = self._drawn(base, cause, decks[inside <= outside], keep=inside <= outside)
             if self.asker.is_known(record) or not self.numbers(record):
                 continue
             has = cause.holds(record, self.numbers(record))
@@ -475,12 +476,20 @@ class Experiment:
                 missed = missed or record
         return None if cause.stands else missed
 
-    def _drawn(self, record: Features, cause: Cause, *, keep: bool) -> Features:
-        """Return a record with some features drawn anew; to `keep` the cause, none of its own but by another value of it."""
-        free = [name for name in self.domains if not (keep and name in cause.features)]
+    def _drawn(self, record: Features, cause: Cause, deck: list[str], *, keep: bool) -> Features:
+        """
+        Return a record with some features drawn anew; to `keep` the cause, none of its own but by another value of it.
+
+        Features come from a `deck`: all are changed once before one is changed again, so that none can hide a condition.
+        """
         found = dict(record)
-        for name in self.rng.sample(free, min(len(free), self.rng.choice((1, 2, 3)))):
-            found[name] = self.rng.choice(cause.shows[name] if keep and cause.shows.get(name) else self.domains[name])
+        for _ in range(self.rng.choice((1, 2, 3))):
+            if not deck:
+                free = [name for name in self.domains if not (keep and name in cause.features)]
+                deck += self.rng.sample(free, len(free))
+            name = deck.pop() if deck else cause.features[0]
+            values = cause.shows[name] if keep and cause.shows.get(name) else self.domains[name]
+            found[name] = self.rng.choice([value for value in values if repr(value) != repr(record[name])] or values)
         if keep:
             found |= {name: self.rng.choice(cause.shows.get(name) or self.domains[name]) for name in cause.features}
         return found
