@@ -16,7 +16,7 @@ from posref.conformance.checks.learned_scope import Trials
 from posref.conformance.experiments.asker import Asker
 from posref.conformance.experiments.cause_search import Cause, Experiment
 from posref.conformance.experiments.number_rules import Rule, independent
-from posref.conformance.experiments.records import Features, domains, is_number, make, quantities, read
+from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, quantities, read
 from posref.conformance.model import Call
 from posref.conformance.targets.python import load_python
 from posref.scaling import RECORDS
@@ -142,6 +142,10 @@ def test_calls_of_experiments_are_far_and_have_few_values() -> None:
     assert {2**15, 2**16 - 1, 2**16 + 1, 2**17 - 1, 2**24 + 1, 2**31, 2**33 + 1} <= {*trial.domains["start"]}
     assert [asked.whole({**usual, "size Q": n, "size K": 1030}) is None for n in (1, 63)] == [False, True]
     assert all(asked.whole({**usual, "start": start}) is not None for start in trial.domains["start"])
+    large = Experiment(Asker(load_python("posref"), "continuous_position_bias", "float32", 9), (), ())
+    record = {name: values[0] for name, values in large.domains.items()}
+    assert count_of_results(large.op, {**record, "option height": 1030, "option width": 1030}) > 10**12  # computed by nobody
+    assert large.asker.whole({**record, "option height": 1030, "option width": 1030}) is None
 
 
 def test_a_whole_number_and_a_fraction_are_of_one_kind() -> None:

@@ -25,7 +25,7 @@ from ..evidence.every.facts import facts_of
 from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usual_way
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
-from ..vocabulary.axes import alternative, alternatives, meets, names_in, value_of
+from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
 from ..vocabulary.traits import LETTERS, defaults, letters, which_alternative
 
 Features = dict[str, Any]
@@ -246,6 +246,18 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError):  # no such call
         return None
     return Call(params, inputs) if sum(x.size for x in inputs.values()) <= LARGEST else None
+
+
+def count_of_results(op: str, record: Features) -> int:
+    """Return how many values the results of a call have at least, by its options and sizes: the definition need not run."""
+    known = {**SIZES, **facts_of(op).sizes, **defaults(op), **part(record, "option "), **part(record, "size ")}
+
+    def size(axis: str) -> int:
+        is_known = not axis.startswith(("*", "=")) and names_in(axis) <= known.keys()
+        return int(value_of(axis, known)) if is_known and all(known[name] is not None for name in names_in(axis)) else 1
+
+    results = (result_axes(op, name, record["way"]) for name in REGISTRY[op].outputs)
+    return sum(math.prod(size(axis.lstrip("~")) for axis in axes) for axes in results)
 
 
 def part(record: Features, start: str) -> dict[str, Any]:
