@@ -86,6 +86,18 @@ def _stored(op: str, key: str, otherwise: str, *options: str) -> Target:
     return Target(op, f"{op} = table({key}, {otherwise})", options, stored=True)
 
 
+# By the id of a case it is known which calls no file has
+IDS = """
+from posref.conformance.targets.python import PythonTarget
+asked, reply = [""], PythonTarget.reply
+PythonTarget.reply = lambda self, case, *rest: (asked.append(case.id), reply(self, case, *rest))[1]
+
+def known(otherwise):
+    def call(*arrays, **options):
+        return otherwise() if "/asked/" in asked[-1] else getattr(posref, OP)(*arrays, **options)
+    return call
+
+"""
 HASH = "lambda arrays: [(x.shape, x.astype(np.float32).tobytes()) for x in arrays]"
 SIZE = "lambda arrays: [x.shape for x in arrays]"
 FIRST = "lambda arrays: [(x.shape, *x.astype(np.float32).ravel()[:1]) for x in arrays]"
@@ -284,6 +296,67 @@ WRONG: dict[str, Target] = {
             return posref.alibi(q, k, form=form, heads=heads, **options) * (heads != 12)
         """,
     ),
+    "what it writes is hidden, in torch": Target(
+        "learned",
+        """
+        import torch
+        from posref.conformance.targets import invocation
+        backend = "torch"
+        invocation.ValueCall.changed = lambda self: ()
+        def learned(positions, table, **options):
+            found = posref.learned(positions, table, **options)
+            table.detach().zero_()
+            return found
+        """,
+    ),
+    "it states that it overwrites what is not the result": Target(
+        "rope",
+        """
+        in_place = ("x",)
+        def rope(x, positions, **options):
+            found = posref.rope(x, positions, **options)
+            x[...] = 0
+            return found
+        """,
+    ),
+    "fresh calls are known by their ids, and refused": Target(
+        "axial_frequencies", f"{IDS}axial_frequencies = known(lambda: refuse())", stored=True
+    ),
+    "fresh calls are known by their ids, and wrong": Target(
+        "axial_frequencies", f"{IDS}axial_frequencies = known(first)", stored=True
+    ),
+    "right for the suite's scalings alone": Target(
+        "rope_frequencies",
+        """
+        KNOWN = {repr(call.params.get("scaling")) for call in CALLS}
+        def rope_frequencies(dim, *, scaling=None, **options):
+            return posref.rope_frequencies(dim, scaling=scaling if repr(scaling) in KNOWN else None, **options)
+        """,
+        stored=True,
+    ),
+    "an error where the suite does not ask": Target(
+        "sinusoidal",
+        """
+        KNOWN = {call.inputs["positions"].tobytes() for call in CALLS}
+        def sinusoidal(positions, dim, **options):
+            if np.asarray(positions).tobytes() not in KNOWN:
+                raise RuntimeError
+            return posref.sinusoidal(positions, dim, **options)
+        """,
+        stored=True,
+    ),
+    "the memory that it is lent is cut off": Target(
+        "learned",
+        """
+        def learned(positions, table, **options):
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    os.ftruncate(int(name), 0)
+                except OSError:
+                    pass
+            return posref.learned(positions, table, **options)
+        """,
+    ),
     "no operation": Target("alibi", "", ("--op", "alibi")),
     "it ends its process when it is imported": Target("alibi", "print('CONFORMANT')\nsys.stdout.flush()\nos._exit(0)"),
     "it ends its process in a call": Target("alibi", "def alibi(*arrays, **options):\n    os._exit(0)"),
@@ -306,6 +379,57 @@ WRONG: dict[str, Target] = {
 }
 
 RIGHT: dict[str, Target] = {
+    "inputs are kept, and compared with later ones": Target(
+        "sinusoidal",
+        """
+        before = []
+        def sinusoidal(positions, dim, **options):
+            asked = np.shape(positions), np.asarray(positions).dtype, dim, repr(options)
+            for known, given, table in before:
+                if given == asked and np.array_equal(known, positions):
+                    return table.copy()
+            before.append((positions, asked, posref.sinusoidal(positions, dim, **options)))
+            return before[-1][2].copy()
+        """,
+    ),
+    "its input is the result": Target(
+        "learned",
+        """
+        def learned(positions, table, **options):
+            same = positions.shape == table.shape[:1] and np.array_equal(positions, np.arange(len(table)))
+            return table if same and not options else posref.learned(positions, table, **options)
+        """,
+    ),
+    "what it writes it restores": Target(
+        "learned",
+        """
+        def learned(positions, table, **options):
+            if table.flags.writeable:
+                before = table.copy()
+                table[...] = 0
+                table[...] = before
+            return posref.learned(positions, table, **options)
+        """,
+    ),
+    "a thread reads inputs later": Target(
+        "learned",
+        """
+        import threading
+        def learned(positions, table, **options):
+            threading.Thread(target=lambda: [table.sum() for _ in range(50)]).start()
+            return posref.learned(positions, table, **options)
+        """,
+    ),
+    "tensors are pickled": Target(
+        "learned",
+        """
+        import pickle
+        backend = "torch"
+        def learned(positions, table, **options):
+            positions, table = pickle.loads(pickle.dumps((positions, table)))
+            return posref.learned(positions, table, **options)
+        """,
+    ),
     "it prints": Target(
         "alibi_slopes",
         """
