@@ -362,6 +362,10 @@ class Inspection:
         """Return whether queries see only earlier keys, None where the file does not say."""
         if part == "encoder":
             return False
+        entries = [entry for entry in self.facts.components.get(part, []) if entry is not None]
+        sides = {entry.conventions.get("sides") for entry in entries}
+        if sides in ({"causal"}, {"both"}):
+            return sides == {"causal"}
         encoder = {"is_decoder", "add_cross_attention"} <= set(self.facts.config) and not self.facts.config["is_decoder"]
         return True if not encoder and re.search("CausalLM|ConditionalGeneration", type(self.model).__name__) else None
 
