@@ -171,10 +171,7 @@ def _check(
     if asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")
     summarise_and_diagnose(operations, trials)
-    if choice.model is not None:
-        from .other_layers import report_other_layers
-
-        report_other_layers(operations, choice.model)
+    _report_other_layers(operations, choice.model)
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 
@@ -225,6 +222,14 @@ def _ask_cases(
     except KeyboardInterrupt:
         return False
     return True
+
+
+def _report_other_layers(operations: list[tuple[Operation, list[Answer]]], model: Model | None) -> None:
+    """Say whose options the failing calls of a model's layers fit."""
+    if model is not None:
+        from .other_layers import report_other_layers  # with what reads models
+
+        report_other_layers(operations, model)
 
 
 def _report(
