@@ -129,6 +129,23 @@ def of_cells(
     return found if any(found) else []
 
 
+def of_hiera(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
+    """Return the windows of SAM 2's Hiera. The first block of a stage has those of the stage before (sam2, 476)."""
+    sizes, depths = (value_of(key, config, defaults) for key in ("window_size_per_stage", "blocks_per_stage"))
+    sizes, depths = (8, 4, 14, 7) if sizes is None else sizes, (1, 2, 7, 2) if depths is None else depths
+    full = value_of("global_attention_blocks", config, defaults)
+    full = (5, 7, 9) if full is None else full
+    lists = (sizes, depths, full)
+    whole = all(isinstance(x, list | tuple) and all(_is_whole(n) and 0 <= n <= MOST for n in x) for x in lists)
+    if not whole or len(sizes) < len(depths):
+        keys = "window_size_per_stage, blocks_per_stage and global_attention_blocks"
+        refuse(f"{keys} must be lists of ints of at least 0; got {sizes!r}, {depths!r} and {full!r}.")
+    wide = [
+        sizes[max(stage - 1, 0)] if block == 0 else sizes[stage] for stage, depth in enumerate(depths) for block in range(depth)
+    ]
+    return [None if block in full else windows(size, [True])[0] for block, size in enumerate(wide)]
+
+
 def of_muse(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return the windows of Muse's images, as large as its table, in layers that are not full (muse_spark, 950)."""
     window, count = (integer((key,), config, defaults) for key in ("pos_emb_height", "num_hidden_layers"))

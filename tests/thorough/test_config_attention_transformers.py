@@ -250,3 +250,12 @@ def test_scales_of_zamba_are_those_of_its_attention(name: str) -> None:
     (entry,) = from_config(config.to_dict())["text scale"]
     assert entry is not None
     assert (entry.options or {})["scale"] == pytest.approx(attention.scaling, rel=1e-12)
+
+
+def test_windows_of_hiera_are_those_of_its_blocks() -> None:
+    from transformers.models.sam2.modeling_sam2 import Sam2HieraDetModel
+
+    config = CONFIG_MAPPING["sam2_hiera_det_model"](embed_dim_per_stage=[8, 16, 32, 64], hidden_size=8)
+    sizes = [block.window_size for block in Sam2HieraDetModel(config).blocks]
+    entries = from_config({"model_type": "sam2_hiera_det_model"})["vision mask"]
+    assert [entry and (entry.options or {})["chunk_size"] for entry in entries] == [size or None for size in sizes]
