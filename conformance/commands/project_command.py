@@ -18,7 +18,7 @@ SECTIONS = {  # of the help, by the flags
     "What to check": ("command", "outputs", "model", "trust-remote-code", "op", "case", "tier", "suite"),
     "Where it runs": ("backend", "dtype", "device", "timeout", "memory", "scheduler"),
     "What it must meet": ("claim", "trig", "require", "for", "component", "layer", "layout"),
-    "Drawn calls": ("seconds", "examples", "seed", "experiments", "print-scope"),
+    "Drawn calls": ("seconds", "examples", "seed", "experiments", "batch-invariant", "print-scope"),
     "Reports": ("output", "json", "html", "markdown", "junit", "badge", "github"),
 }
 ONE_OF = ("target", "command", "outputs", "model")  # what is checked: a command line that says it needs no other

@@ -60,6 +60,9 @@ def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
     Kernels write in place. To check one, give it a copy of `cache` and return the copy. Everything that it does not write must
     keep its bits, which is checked too. Rows of a cache in 8 bits are those of `to_float8`.
 
+    Kernels that take more rows than slots do not read the rows beyond: pass ``rows[:T]``, or slots that end with -1. Fused
+    kernels differ in the queries of tokens without a slot: some rotate them all the same, and some leave them as they were.
+
     This definition compares all slots with all tokens: it takes N * B * T comparisons, and is no cache to run a model with.
 
     Examples
