@@ -26,7 +26,7 @@ UNNAMED = (  # of the reference in float32 alone: its rounding is further from f
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@few(8, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
+@few(4, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
     """A defect of several registered mistakes is named by them, and one that the registry lacks is never called another."""
     report, found = report_on(defect), row(defect)
@@ -37,7 +37,7 @@ def test_found_and_explained(defect: type[Defect]) -> None:
     assert found.verdict == "named" if defect.NAMES else defect.SAID in said, said
 
 
-@few(8, ("name", "plain"), share(MISTAKES, part=0.5))
+@few(4, ("name", "plain"), share(MISTAKES, part=0.5))
 def test_a_registered_mistake_is_found_and_called_nothing_else(name: str, plain: bool) -> None:
     """In float32. Plain code shares nothing with the reference, and may lack the word that the mistake needs."""
     op, implementation = mistaken(name, plain=plain)
