@@ -92,3 +92,15 @@ def test_a_word_that_is_taken_for_another_is_named() -> None:
 
     found = check_call(mrope, op="mrope", dtype="float32", experiments=0).operations[0].diagnosis
     assert "arrangement 'interleaved' is taken for 'round_robin'" in str((found or {})["text"])
+
+
+def test_exchanged_words_beside_a_known_mistake_are_named() -> None:
+    def kerple(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
+        apart = np.maximum(np.asarray(q, np.float64)[..., :, None] - np.asarray(k)[..., None, :], 0)[..., None, :, :]
+        p, a = (np.asarray(r, np.float64)[:, None, None] for r in (r1, r2))
+        out = {"power": -p * np.log(1 + a * apart), "log": -p * apart**a, "weight": np.exp(-p * apart**a)}[form]
+        return out.astype(r1.dtype)
+
+    found = check_call(kerple, op="kerple", dtype="float32", experiments=0).operations[0].diagnosis
+    assert "form 'log' and 'power' are exchanged" in str((found or {})["text"])
+    assert "kerple-future-zero" in str((found or {})["text"])

@@ -18,6 +18,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
 from .hypotheses import Budget, Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
+from .siblings import exchanged_options
 from .side_by_side import side_by_side
 
 PARTS = 3  # deviations that may share the cases out among themselves
@@ -139,7 +140,8 @@ def combined(
     Return deviations that explain all cases together, none of them alone: ties, the best first.
 
     `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
-    one of them; then all pairs. Where names are `near`, one of a pair is known to be among them, and no others are tried.
+    one of them; then all pairs, and pairs with a word of an option that is taken for another. Where names are `near`, one of
+    a pair is known to be among them, and no others are tried.
     """
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
@@ -156,7 +158,11 @@ def combined(
     found = _fitting(likely, questions, budget)
     if found or near:
         return found
-    return list(side_by_side(questions, deviations_touching(questions[0].op), budget)) or _fitting(others, questions, budget)
+    found = list(side_by_side(questions, deviations_touching(questions[0].op), budget)) or _fitting(others, questions, budget)
+    if found:
+        return found
+    words = [d for d in budget.within(exchanged_options(questions[0].op)) if _leaves(d, passing)]
+    return _fitting([(word, d) for d in all_of_them for word in words], questions, budget)
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
