@@ -8,7 +8,7 @@ option of it that the call lacks, and that has no default, takes each word that 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, islice, permutations, product
 from operator import itemgetter
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.spec import REGISTRY, OneOf
+from posref.spec import REGISTRY, Flag, OneOf
 
 from ..calls import parameters_of, takes_dtype
 from ..evidence.tools.deviation import Deviation, argument, before
@@ -86,7 +86,7 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
     """Yield deviations in which two numbers are exchanged, or one word of an option is taken for another, or conversely too."""
     own = parameters_of(REGISTRY[op].function)
     domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
-    required = [w for w, d in domains.items() if not isinstance(d, OneOf) and own[w].default is inspect.Parameter.empty]
+    required = [w for w, d in domains.items() if not isinstance(d, OneOf | Flag) and own[w].default is inspect.Parameter.empty]
     for one, two in combinations(required, 2):
 
         def swapped(*args: Any, one: str = one, two: str = two, **options: Any) -> Any:
@@ -94,7 +94,7 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
 
         yield Deviation("", f"{one} and {two} are exchanged", {op: before(swapped)})
     for word, domain in domains.items():
-        words = domain.words if isinstance(domain, OneOf) else ()
+        words: Sequence[Any] = domain.words if isinstance(domain, OneOf) else (False, True) if isinstance(domain, Flag) else ()
         ways = [({a: b}, f"{word} {a!r} is taken for {b!r}") for a, b in permutations(words, 2)]
         ways += [({a: b, b: a}, f"{word} {a!r} and {b!r} are exchanged") for a, b in combinations(words, 2)]
         for taken, text in ways:
