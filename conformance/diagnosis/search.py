@@ -162,7 +162,8 @@ def combined(
     if found:
         return found
     words = [d for d in budget.within(exchanged_options(questions[0].op)) if _leaves(d, passing)]
-    return _fitting([(word, d) for d in all_of_them for word in words], questions, budget)
+    fitting = _fitting([(word, d) for d in all_of_them for word in words], questions, budget)
+    return list({id(d): (word, d) for word, d in fitting[::-1]}.values())  # of one mistake, one word
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
