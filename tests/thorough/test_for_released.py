@@ -113,7 +113,7 @@ WRONG: dict[str, Change] = {
     "positions from 1": with_positions(lambda at: at + 1),
     "positions from 0 in every call": with_positions(lambda at: at - at.amin(-1, keepdim=True)),
     "the positions of the first row": with_positions(lambda at: at[..., :1, :].expand_as(at)),
-    "a table of 2048 rows": with_positions(lambda at: at.clamp(max=2047)),
+    "a table of 1024 rows": with_positions(lambda at: at.clamp(max=1023)),
     "no scaling": without_scaling,
 }
 
