@@ -166,7 +166,7 @@ def _check(
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
     notes = []
     if seed is not None and complete and target.kind != "outputs" and asks_all:
-        judged = ask_fresh_calls(operations, stated, seed, trials)
+        judged = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
         notes = [f"{judged} more calls, drawn afresh (repeat them with --seed {seed})"] if judged else []
     if asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
         notes.append("the scope comes from stored cases alone, without experiments")

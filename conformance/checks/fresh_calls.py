@@ -52,17 +52,17 @@ Drawn = tuple[LoadedCase, Call, str]  # a case, the call that is drawn from it, 
 NUMBERS = "other numbers"
 
 
-def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials) -> int:
-    """Ask every operation that conforms a few fresh calls, and return how many were asked."""
+def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
+    """Ask every operation that conforms a few fresh calls, and count them; after a `whole` tier, one must be answered."""
     asked = 0
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [pair for pair in operations if pair[0].op == op]
         if all(operation.conformant for operation, _ in own):
-            asked += _ask(op, own, stated, np.random.default_rng([seed, *op.encode()]), trials)
+            asked += _ask(op, own, stated, np.random.default_rng([seed, *op.encode()]), trials, whole)
     return asked
 
 
-def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: Trials) -> int:
+def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: Trials, whole: bool) -> int:
     """Ask one operation in one dtype, put what is wrong into its scope, and return how many calls were asked."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
@@ -90,7 +90,12 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         text = f"it {verb} a fresh call, {case.id} with {words}: {asker.said}"
         _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
         return answered + refused
-    if not answered and (refused or op not in stated) and all(_is_known(op, call, known) for call in trials.right.get(op, ())):
+    if (
+        whole
+        and not answered
+        and (refused or op not in stated)
+        and all(_is_known(op, call, known) for call in trials.right.get(op, ()))
+    ):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = (
             f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"

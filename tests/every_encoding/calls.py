@@ -26,6 +26,7 @@ DRAWS = 8  # a thorough run draws 250
 DEMAND = re.compile(r"\b(must|multiple|at least (\d+|one)|after)\b", re.IGNORECASE)
 NO_DEMAND = {  # sentences of arguments with such a word that ask nothing of a call which its shapes do not say
     "H is a multiple of G": "the axes say it",
+    "Integers must be below 2^53": "positions of that size are those of no token",
     "must broadcast": "the axes say it",
     "in the layout of": "how weights were made",
     "after the softmax": "which weights these are",
