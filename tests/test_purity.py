@@ -13,7 +13,7 @@ from posref.backends import numpy as numpy_backend
 from posref.backends import torch as torch_backend
 from posref.backends.rounding import bits_of
 from posref.conformance import check
-from posref.conformance.targets import shared_file
+from posref.conformance.targets import protocol, shared_file
 from posref.conformance.targets.shared_file import SharedFile
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is lent on Linux")
@@ -122,6 +122,12 @@ def test_what_it_says_that_it_overwrites_may_be(library: str, tmp_path: Path) ->
     assert report.counts["pass"] > 100
 
 
+def test_gradients_are_asked_in_memory_that_is_not_contiguous() -> None:
+    report = check("posref", backend="torch", case="apply_rope/gradient/strided", experiments=0)
+    assert report.counts["pass"] >= 2
+    assert report.exit_code == 0
+
+
 @pytest.mark.parametrize("form", ["", "non-contiguous"])
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 3, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "bool"])
@@ -131,6 +137,8 @@ def test_a_loan_has_the_values_and_shows_every_write(dtype: str, shape: tuple[in
     file = SharedFile.new(inherited=True)
     file.lend(np.zeros(3), "")
     loan = file.lend(bits, form)
+    tensor = {"dtype": protocol.CODES[dtype], "shape": list(shape), **loan}
+    assert np.array_equal(protocol.decode(tensor, file)[0], values.astype(bool) if dtype == "bool" else values)
     start, size = loan["block"]
     memory = file.borrow(start + size)
     if memory is None:

@@ -130,6 +130,10 @@ def decode(tensor: Mapping[str, Any], shared: SharedFile | None = None, most: in
 
 def data_of(tensor: Mapping[str, Any], shared: SharedFile | None = None) -> bytes:
     """Return a tensor's bytes, from its message or from a file; `ProtocolError` if there are none."""
+    if shared is not None and "strides" in tensor:
+        start, size = tensor["block"]
+        kind, block = tensors.DTYPES[tensor["dtype"]], shared.get(start, size)
+        return np.ndarray(shape_of(tensor), f"V{kind.itemsize}", block, tensor["at"] - start, tensor["strides"]).tobytes()
     if shared is not None and "at" in tensor:
         return shared.get(tensor["at"], size_of(tensor))
     try:
