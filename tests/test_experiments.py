@@ -128,7 +128,7 @@ def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
     assert report.conformant
 
 
-@pytest.mark.parametrize("op", [op for op in REGISTRY if {"rows", "leading axes"} <= domains(op).keys()])
+@few(8, "op", [op for op in REGISTRY if {"rows", "leading axes"} <= domains(op).keys()])
 def test_rows_of_the_same_positions_are_a_call(op: str) -> None:
     usual = {name: values[0] for name, values in domains(op).items()}
     last = {"queries": "last"} if "queries" in usual else {}
