@@ -189,7 +189,8 @@ class Suite(pytest.Collector):
         lines += [f"{op}: {scope.line}" for op, scope in scopes.items() if scope.answered < scope.asked]
         lines += [terminal.missing(self.missing)] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
-        lines += [f"note: {self.fresh} fresh calls besides (repeat them with --posref-seed {self.seed})"] if self.fresh else []
+        if self.fresh:
+            lines.append(f"note: {self.fresh} more calls, drawn afresh (repeat them with --posref-seed {self.seed})")
         if lines:
             terminalreporter.section(f"posref: {printable(self.target.name)}")
         for line in lines:

@@ -98,7 +98,10 @@ def _require_workers(client: Client, address: str) -> None:
         raise TargetError(msg) from error
     for worker, failed in client.run(exec, f"import {__name__}", on_error="return").items():
         if failed is not None:
-            msg = f"fuzz: worker {worker} cannot import posref ({type(failed).__name__}: {failed}); install posref[fuzz] there."
+            why = f"{type(failed).__name__}: {failed}"
+            msg = f"fuzz: worker {worker} did not answer ({why}); start another."
+            if isinstance(failed, ImportError):
+                msg = f"fuzz: worker {worker} cannot import posref ({why}); install posref[fuzz] there."
             raise TargetError(msg) from failed
 
 
