@@ -150,5 +150,7 @@ def oddity(array: Any) -> str:
 
 def subclass_of_numpy(kind: type) -> bool:
     """Return whether arrays of a type are NumPy's with other arithmetic, such as masked ones. Those in a file are not."""
+    if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):  # Dynamo has no bases of it
+        return False
     bases = [(base.__module__, base.__name__) for base in kind.__mro__]
     return ("numpy", "ndarray") in bases[1:] and ("numpy", "memmap") not in bases

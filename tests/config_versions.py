@@ -119,11 +119,19 @@ def outcome(direct: Any, rewritten: Any) -> str:
     if isinstance(direct, str) or isinstance(after, str):
         both = isinstance(direct, str) and isinstance(after, str)
         return "refused by both" if both else "refused" if isinstance(direct, str) else "refused rewritten"
+    after = {name: entries for name, entries in after.items() if name in direct or not is_usual_scale(name, after)}
     if direct.keys() < after.keys():
         return "smaller"
     if direct.keys() != after.keys():
         return "other components"
     return "alike" if direct == after else "different"
+
+
+def is_usual_scale(name: str, found: Any) -> bool:
+    """Return whether a component is a scale of 1/sqrt(head size), which attention has anyway: heads rotate whole."""
+    heads = {entry.options.get("rotary_dim") for entry in found.get(name.removesuffix(" scale"), ()) if entry}
+    scales = [entry.options for entry in found[name] if entry]
+    return name.endswith(" scale") and len(heads) == 1 and all(one == {"scale": float(*heads) ** -0.5} for one in scales)
 
 
 def main() -> None:

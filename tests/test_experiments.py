@@ -103,7 +103,8 @@ def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, mo
     monkeypatch.setattr(Trials, "begin", lambda self, *given: begun.append(begin(self, *given)) or begun[-1])
     report = check(implementation(op, kind, holds), op=op, dtype="float32", seed=seed)
     text = f"{op}, {words}: {report.operations[0].reason} {report.operations[0].diagnosis}"
-    assert kind == "wrong" or report.conformant or re.search("no case that has values|all .* are refused", text), text
+    unlearned = "no case that has values|all .* are refused|it refuses a fresh call"  # the cause is told for few forms
+    assert kind == "wrong" or report.conformant or re.search(unlearned, text), text
     for trial in {id(one): one for one in begun}.values():
         for cause in trial.causes:
             assert refuted(trial, cause, holds) <= 0.1 * SEEN, (text, cause)

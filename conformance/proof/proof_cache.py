@@ -37,7 +37,7 @@ from ..model import Case
 from ..suite import safe_files, schemas
 
 CODE = Path(__file__).parents[1]
-ROOMS = ("suite", "witness", "proof")  # of conformance/, beside the files at its root; cases are told by their values
+ROOMS = ("suite", "vocabulary", "witness", "proof")  # of conformance/, beside files at its root; cases are told by their values
 WORDS = ("title", "idea", "longer")  # of `encoding`: for people only
 Stamp = tuple[tuple[str, int, int, int], ...]
 
