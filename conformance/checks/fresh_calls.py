@@ -39,7 +39,7 @@ from .scope_result import NARROW
 from .scope_statement import Stated
 
 CALLS = 4  # of an operation, with other numbers
-VARIED = 6  # with another option or size
+VARIED = 8  # with another option or size
 SIZES = range(2, 67)  # of which an axis is given one
 ATTEMPTS = 12  # to change an option or a size
 TRIED = 12  # cases of which calls are tried while none is answered

@@ -620,7 +620,7 @@ def table_wrapped_20000():
     return rope_table
 
 
-@planted("the last head is not rotated", names=(), said="only the last head")
+@planted("the last head is not rotated", names=("last-head-unrotated",))
 def last_head_unrotated():
     """One head too few in the loop."""
 
