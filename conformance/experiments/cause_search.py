@@ -255,8 +255,8 @@ class Experiment:
         """Ask each value of a feature once, and sort it by the outcome."""
         shows, lacks = found.shows[name], found.lacks[name]
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
-            if repr(value) in map(repr, (*shows, *lacks)):
-                continue
+            if repr(value) in map(repr, (*shows, *lacks)) or (found.kind == WRONG and name.startswith("size ") and value == 0):
+                continue  # what is wrong elsewhere is right where there is nothing, which says nothing
             outcome = self._ask(found.kind)(self.changed(found.bad, name, value))
             if outcome == found.kind and (value == found.bad[name] or not self._has_other(found, name, value)):
                 shows.append(value)
