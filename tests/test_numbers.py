@@ -137,7 +137,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
     "offset": ({"offset": 7.0}, "positions are offset by 7"),
     "far offset": ({"offset": -1000.0}, "positions are offset by -1000"),
     "half an offset": ({"offset": 0.5}, "positions are offset by 0.5"),
-    "other way, faster": ({"scale": -2.0}, "the argument positions is multiplied by -2"),
+    "other way, faster": ({"scale": -2.0}, "frequency i is 2 base^(-2i/d), and the rotation has the wrong direction: "),
     "partial": ({"fixed": {"rotary_dim": 6}}, "rotary_dim is 6 (asked: "),
     "layout and base": (
         {"fixed": {"layout": "interleaved_to_half", "base": 2e4}},
