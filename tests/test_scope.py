@@ -766,6 +766,25 @@ def of_a_decode_step(q: Any, k: Any, table: Any, /, *, bidirectional: bool, max_
     return posref.t5_bias(q, k, table, bidirectional=False, max_distance=max_distance)
 
 
+def of_whole_grids(q: Any, k: Any, /, *, q_size: int, k_size: int) -> Any:
+    """Rows as MViT and SAM compute them, from two sizes."""
+    if not np.array_equal(q, np.arange(q_size)) or not np.array_equal(k, np.arange(k_size)):
+        msg = "all cells of both grids"
+        raise Unsupported(msg)
+    return posref.decomposed_rows(np.arange(q_size), np.arange(k_size), q_size=q_size, k_size=k_size)
+
+
+@pytest.mark.parametrize("supports", [None, {"decomposed_rows": {"positions": "from zero"}}])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, seed: int) -> None:
+    target = SimpleNamespace(decomposed_rows=of_whole_grids, supports=supports, __name__="sizes")
+    report = check(target, op="decomposed_rows", seed=seed)
+    assert report.conformant, report.operations[0].reason
+    [line] = [scope.line for scope in report.scopes]
+    assert "positions 0, 1, 2, ... to the last that the sizes allow" in line
+    assert ";" not in line
+
+
 @pytest.mark.parametrize(
     ("op", "function", "words"),
     [

@@ -29,8 +29,8 @@ from ..experiments.cause_search import is_scaling
 from ..experiments.records import is_number, make, quantities, read, word_of
 from ..model import TABLE_FORMS, Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
-from ..vocabulary.axes import arranged, holds, limits, result_axes, value_of, within
-from ..vocabulary.traits import RELATIONS, are_lengths, defaults, letters, traits_of
+from ..vocabulary.axes import arranged, holds, limits, names_in, result_axes, value_of, within
+from ..vocabulary.traits import RELATIONS, are_lengths, are_whole, defaults, last_cells, letters, traits_of
 from . import scope_statement
 from .case_run import asked_in
 from .learned_scope import Trials
@@ -235,7 +235,9 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     if not call.inputs:
         return _with_other_options(case.op, call, rng, stored)
     moves = any(not letter.startswith("~") for letter in record.rows) and not any(known.get(n) is not None for n in RELATIONS)
-    if are_lengths(call) and rng.integers(2):  # code that takes lengths alone has no others
+    if are_whole(case.op, call) and rng.integers(2):  # code that takes sizes alone has no others
+        return _of_other_sizes(case.op, call, rng)
+    if are_lengths(call) and rng.integers(2):  # nor has code that takes lengths
         return _of_lengths(case, call, dtype, known, rng)
     shift = int(rng.integers(1, 32))
     inputs: dict[str, npt.NDArray[Any]] = {}
@@ -273,6 +275,21 @@ def _of_lengths(
         return None
     inputs = {"q_positions": queries, "k_positions": keys}
     return replace(call, inputs=inputs, expected=plain(case.op, inputs, call.params))
+
+
+def _of_other_sizes(op: str, call: Call, rng: np.random.Generator) -> Call | None:
+    """Return a call with larger sizes and all positions that they allow; None where none was found."""
+    for _ in range(ATTEMPTS):
+        larger = {
+            name: call.params[name] * int(rng.integers(1, 6))
+            for end in last_cells(op).values()
+            for name in sorted(names_in(end))
+        }
+        params = {**call.params, **larger}
+        if params != call.params and all(holds(text, {**defaults(op), **params}) for text in REGISTRY[op].requires):
+            inputs = {name: np.arange(value_of(end, params) + 1) for name, end in last_cells(op).items()}
+            return Call(params, inputs, plain(op, inputs, params))
+    return None
 
 
 def smaller_reals(

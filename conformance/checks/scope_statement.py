@@ -17,13 +17,14 @@ from ..suite import safe_files
 from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import checked_supports
-from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, numbers_or_none, vocabulary
+from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, last_cells, numbers_or_none, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
 WORDS = {"null": None, "none": None, "true": True, "false": False}
 ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
+OF_SIZES = "positions 0, 1, 2, ... to the last that the sizes allow"
 OF_FORM = {0: "0, 1, 2, ...", 1: "consecutive from elsewhere", 2: "sorted with gaps", 3: "unsorted"}
 NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
 SHOWN = 4  # pairs that are told one by one
@@ -251,6 +252,8 @@ def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
     found = [one.traits.sizes[axis] for one in outside if axis in one.traits.sizes]
     above = min((sizes[-1] for sizes in found if bound.high is not None and sizes[-1] > bound.high), default=None)
     below = max((sizes[0] for sizes in found if bound.low is not None and sizes[0] < bound.low), default=None)
+    if axis == "positions" and not bound.high and outside and last_cells(outside[0].case.op):
+        return OF_SIZES
     if axis == "positions":
         return ALL[int(bound.high or 0)] + ("" if above is None else f" (refused: {OF_FORM[int(above)]})")
     low, high = ("" if end is None else quantity(end) for end in (bound.low, bound.high))

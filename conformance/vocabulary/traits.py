@@ -19,7 +19,7 @@ from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, 
 
 from ..calls import PLACED, array_names, broadcast_axes, parameters_of, positions_of
 from ..model import TABLE_FORMS, Call, LoadedCase
-from .axes import alternatives, is_star
+from .axes import alternatives, is_star, names_in, value_of
 
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
@@ -429,13 +429,30 @@ def are_lengths(call: Call) -> bool:
     return np.array_equal(k, np.broadcast_to(keys, k.shape)) and bool(np.all(q == keys[k.shape[-1] - q.shape[-1] :]))
 
 
+@cache
+def last_cells(op: str) -> Mapping[str, str]:
+    """Return the expressions of the last positions, by the name of the array, where options alone say all of them."""
+    record = REGISTRY[op]
+    found = {name: names_in(axes.high or "0") for name, axes in record.arrays.items() if axes.low == "0"}
+    if found.keys() != record.arrays.keys() or not all(names and names <= record.domains.keys() for names in found.values()):
+        return {}
+    return {name: str(axes.high) for name, axes in record.arrays.items()}
+
+
+def are_whole(op: str, call: Call) -> bool:
+    """Return whether options say all positions of a call: from 0 on, to the last that a size allows."""
+    return bool(last_cells(op)) and all(
+        np.array_equal(call.inputs[name], np.arange(value_of(end, call.params) + 1)) for name, end in last_cells(op).items()
+    )
+
+
 def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
     """Yield the sizes of a call: positions by their order and the largest of them, tokens, head size, rows of tables."""
-    last = are_lengths(call)
+    implied = are_whole(op, call) if last_cells(op) else are_lengths(call)
     for name in positions_of(op):
         if name in call.inputs:
             p = np.asarray(call.inputs[name])
-            yield "positions", 0.0 if last else float(form(p, has_coordinates(op)))
+            yield "positions", 0.0 if implied else float(max(form(p, has_coordinates(op)), bool(last_cells(op))))
             if p.size:
                 yield "position", float(np.max(np.abs(p)))
     main = main_array(op)
