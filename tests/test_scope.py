@@ -262,9 +262,15 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
         ("resample", lambda c: len(set(c.old_size)) > 1 or c.prefix != 1, "a square table"),
         ("fourier", lambda c: c.bands.ndim > 1 or any(c.bands != 2.0 ** np.arange(len(c.bands))), "bands powers of two"),
         ("xpos", lambda c: c.rotary_dim not in (None, c.x.shape[-1] // 2), "all of the head rotated, or half"),
+        ("peg", lambda c: c.x.ndim != 4 or not c.x.size, "1 leading axis alone ["),
+        ("sinusoidal", lambda c: not c.positions.ndim, "an axis of tokens ["),
+        ("permute_qk_weights", lambda c: c.weight.shape != (8 * c.heads, c.weight.shape[-1]), "head size 8 (refused: 7"),
     ],
-    ids=["offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands", "half-rotated"],
-)
+    ids=[
+        "offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands", "half-rotated", "axes", "axis",
+        "heads",
+    ],
+)  # fmt: skip
 def test_what_is_built_for_one_number_conforms(op: str, refuses: Condition, words: str) -> None:
     report = check(refusing(refuses, op=op), op=op, dtype="float32")
     assert report.verdict == "conformant in its scope", report.operations[0].reason

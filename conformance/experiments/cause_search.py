@@ -184,6 +184,12 @@ class Experiment:
         trials = [{**(good or {}), name: value} for name in names for value in self.domains[name]]
         self.learn(kind, [(trial, self.numbers(trial)) for trial in trials if self._ask(kind)(trial) == kind])
 
+    def answers(self) -> list[tuple[Features, Numbers]]:
+        """Return the features and the numbers of the calls with elements that were asked and answered."""
+        answered = [record for record, outcome in self.asker.known.values() if outcome in ANY_ANSWER]
+        calls = [(record, self.asker.call(record)) for record in answered]
+        return [(record, self.numbers(record)) for record, call in calls if call is not None and not call.is_degenerate]
+
     def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
         """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
         for cause in [one for one in self.causes if one.kind == kind]:

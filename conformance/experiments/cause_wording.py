@@ -74,7 +74,21 @@ def what_is_left(op: str, cause: Cause) -> str:
         lacks = cause.lacks.get(name, [])
         if is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN):
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
+    if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):
+        return text
     return f"not {conditions(op, cause)}"
+
+
+def _axes_left(cause: Cause) -> str:
+    """Return the leading axes that are taken, where their number alone decides; empty arrays say nothing of it."""
+    shows, lacks = ([x for x in values["leading axes"] if 0 not in (x or ())] for values in (cause.shows, cause.lacks))
+    if shows and all(value is None for value in shows):
+        return "an axis of tokens"
+    counts, left = ({len(value or ()) for value in values} for values in (shows, lacks))
+    if len(left) != 1 or counts & left or None in lacks:
+        return ""
+    [count] = left
+    return f"{count or COUNTS[0]} leading {'axis' if count == 1 else 'axes'} alone" if counts else ""
 
 
 def words(op: str, name: str, cause: Cause) -> str:
