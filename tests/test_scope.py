@@ -19,13 +19,15 @@ import posref
 from posref.cli import cli
 from posref.conformance import Report, Unsupported, check
 from posref.conformance.accuracy import DEFAULT_CLAIM
-from posref.conformance.checks import scope_result, scope_statement
+from posref.conformance.checks import learned_scope, scope_result, scope_statement
 from posref.conformance.checks.scope import Asked, infer
 from posref.conformance.errors import TargetError
+from posref.conformance.experiments.asker import REFUSED
+from posref.conformance.experiments.cause_search import Cause
 from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.vocabulary.traits import Traits
+from posref.conformance.vocabulary.traits import DEFAULT, Traits
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
@@ -264,17 +266,25 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
         ("xpos", lambda c: c.rotary_dim not in (None, c.x.shape[-1] // 2), "all of the head rotated, or half"),
         ("peg", lambda c: c.x.ndim != 4 or not c.x.size, "1 leading axis alone ["),
         ("sinusoidal", lambda c: not c.positions.ndim, "an axis of tokens ["),
+        ("timestep", lambda c: c.timesteps.ndim != 1, "no leading axes ["),
         ("permute_qk_weights", lambda c: c.weight.shape != (8 * c.heads, c.weight.shape[-1]), "head size 8 (refused: 7"),
     ],
     ids=[
         "offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands", "half-rotated", "axes", "axis",
-        "heads",
+        "vector", "heads",
     ],
 )  # fmt: skip
 def test_what_is_built_for_one_number_conforms(op: str, refuses: Condition, words: str) -> None:
     report = check(refusing(refuses, op=op), op=op, dtype="float32")
     assert report.verdict == "conformant in its scope", report.operations[0].reason
     assert words in report.scopes[0].line
+
+
+def test_a_number_without_a_rule_that_is_taken_at_its_default_alone_is_stated() -> None:
+    trial: Any = SimpleNamespace(op="sinusoidal", answered=[])
+    for taken, axis in ((1.0, ("scale", frozenset({DEFAULT}))), (2.0, None)):
+        cause = Cause(REFUSED, {}, {}, ("option scale",), {"option scale": [0.25, 8.0]}, {"option scale": [taken]}, rough=True)
+        assert learned_scope._axis(trial, cause) == axis
 
 
 def test_one_number_that_is_refused_is_told() -> None:

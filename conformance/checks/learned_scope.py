@@ -134,11 +134,16 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     told, left = list[Restriction](), refused
     for one, is_plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        is_new = not any(one.text and one.text == before.text for before in told)
+        is_new = not any(_says(one) == _says(before) for before in told)
         if outside or (is_new and (is_plain or (one.fresh[0] and not one.covers))):
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left
+
+
+def _says(restriction: Restriction) -> Any:
+    """Return the sentence of a restriction, or its axis with what that allows."""
+    return restriction.text or (restriction.axis, restriction.allowed)
 
 
 def merged(causes: Sequence[Cause]) -> list[Cause]:
@@ -208,7 +213,7 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
 def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
     """Return the axis on which a cause may be stated, with what it allows; None without one."""
     op = trial.op
-    if cause.rough or any(name not in cause.features for name in cause.shows):
+    if any(name not in cause.features for name in cause.shows) or (cause.rough and not _is_at_default(op, cause)):
         return None
     if len(cause.rules) == 1 and not cause.shows:
         return _limit(trial, cause.rules[0])
@@ -226,6 +231,12 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
         return "bands", frozenset(lacks)
     axis = NOT_OFFERED.get((name, shows[0])) if len(shows) == 1 else None
     return None if axis is None or axis not in vocabulary(op) else (axis, frozenset[Any]())
+
+
+def _is_at_default(op: str, cause: Cause) -> bool:
+    """Return whether one number alone decides, of which the default is taken and no other was."""
+    name = next(iter(cause.shows), "").removeprefix("option ")
+    return len(cause.shows) == 1 and name in defaults(op) and cause.lacks.get(f"option {name}") == [defaults(op)[name]]
 
 
 def _answered(trial: Experiment, rule: Rule) -> float:

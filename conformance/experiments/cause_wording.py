@@ -84,11 +84,11 @@ def _axes_left(cause: Cause) -> str:
     shows, lacks = ([x for x in values["leading axes"] if 0 not in (x or ())] for values in (cause.shows, cause.lacks))
     if shows and all(value is None for value in shows):
         return "an axis of tokens"
-    counts, left = ({len(value or ()) for value in values} for values in (shows, lacks))
-    if len(left) != 1 or counts & left or None in lacks:
+    counts, left = ({len(value) for value in values if value is not None} for values in (shows, lacks))
+    if len(left) != 1 or not counts or counts & left or None in lacks:
         return ""
     [count] = left
-    return f"{count or COUNTS[0]} leading {'axis' if count == 1 else 'axes'} alone" if counts else ""
+    return f"{count} leading {'axis' if count == 1 else 'axes'} alone" if count else "no leading axes"
 
 
 def words(op: str, name: str, cause: Cause) -> str:
