@@ -116,6 +116,17 @@ def test_a_rule_that_another_implies_is_left_out() -> None:
     assert independent([step, Rule("keys", "least", (9.0,))]) == [step, Rule("keys", "least", (9.0,))]
 
 
+def test_options_are_compared_but_no_number_is_of_both() -> None:
+    """What refuses each option that is not at its default is no relation of both, and each is told once."""
+    slopes = REGISTRY["alibi_slopes"].function
+    implementation = SimpleNamespace(alibi_slopes=lambda heads, /: slopes(heads), __name__="heads")
+    scope = check(implementation, op="alibi_slopes", dtype="float32", seed=0).operations[0].scope
+    assert scope is not None
+    told = [limit.text for limit in scope.limits]
+    assert len(told) == len(set(told)), told
+    assert set(told) == {"max_bias 8 alone", "first 0 alone", "count at its default"}, told
+
+
 def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
     """LongRoPE without mscales. Records that the definition refuses too come out as neither, and are asked once."""
     reference = REGISTRY["rope_frequencies"].function

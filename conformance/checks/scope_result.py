@@ -132,15 +132,18 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) 
         text = "arrays with elements alone"
         restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
-    scope.limits = [
-        Limit(" with ".join(one.axis), scope_statement.in_words(op, one, every), len(one.outside), one.fresh)
-        for one in restrictions
-    ]
+    limits: dict[str, Limit] = {}  # by their text: two causes may leave the same
+    for one in restrictions:
+        text = scope_statement.in_words(op, one, every)
+        before = limits.get(text, Limit(" with ".join(one.axis), text, 0))
+        fresh = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
+        limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=fresh)
+    scope.limits = list(limits.values())
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
     if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
-        scope.keys = " and ".join(sorted({"not" if len(one.axis) > 1 else one.axis[0] for one in keys}))
+        scope.keys = " and ".join(sorted({f"`{'not' if len(one.axis) > 1 else one.axis[0]}`" for one in keys}))
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         objection = _reason(op, every, restrictions, trials, stated.get(op))
         calls = len(trials.right.get(op, ()))

@@ -166,6 +166,8 @@ def fitting(samples: Sequence[Sample], names: Iterable[str], direct: Iterable[st
             continue
         values = {numbers[name] for numbers in having}, {numbers[name] for numbers in lacking}
         for place, rule in enumerate(candidates(name, *values)):
+            if " over " in name and (rule.kind, *rule.numbers) not in COMPARED:
+                continue  # one option is above, below or equal to another, or nothing is to be said of both
             against = sum(rule.holds(numbers) for numbers in lacking)
             if against <= exceptions * len(having) and against < len(lacking):
                 found.append(((against, name not in direct, place, len(rule.numbers)), rule))
