@@ -493,7 +493,7 @@ def _with_exception(questions: Sequence[Question], found: search.Exceptions | No
         if count > 1
         else "one other case, in which it would show, passes"
     )
-    text = _matches(ties, f"In all {len(failing)} failing cases your output matches")
+    text = _matches(ties, f"In all {len(failing)} failing cases that were compared your output matches")
     return Explanation(f"{text} But {told} ({_ids(found.passing)}).", ties)
 
 
@@ -505,7 +505,7 @@ def _at_times(questions: Sequence[Question], found: search.Exceptions | None) ->
     if not found or not ties:
         return None
     against = [q.case for q in questions if q.id in found.passing]
-    text = _matches(ties, f"In all {len(failing)} failing cases your output matches")
+    text = _matches(ties, f"In all {len(failing)} failing cases that were compared your output matches")
     told = features.shared([q.case for q in failing if q.size], against)
     return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{told}", ties)
 
