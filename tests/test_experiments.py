@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from posref.conformance.calls import parameters_of
 from posref.conformance.checks.learned_scope import Trials
 from posref.conformance.experiments.asker import Asker
 from posref.conformance.experiments.cause_search import Cause, Experiment
+from posref.conformance.experiments.cause_wording import conditions, says_nothing
 from posref.conformance.experiments.number_rules import Rule, independent
 from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, quantities, read
 from posref.conformance.model import Call
@@ -125,6 +127,19 @@ def test_options_are_compared_but_no_number_is_of_both() -> None:
     told = [limit.text for limit in scope.limits]
     assert len(told) == len(set(told)), told
     assert set(told) == {"max_bias 8 alone", "first 0 alone", "count at its default"}, told
+
+
+def test_a_place_so_far_that_mistakes_pass_is_no_cause() -> None:
+    """What is allowed grows with positions: values are not right there because of their place. A refusal has its limit."""
+    rule, shows = Rule("largest position", "most", (3693358.0,)), {"option unit": ["half_turns"]}
+    cause = Cause("wrong", {}, {}, ("option unit",), shows, {"option unit": ["radians"]}, [rule])
+    assert conditions("fourier", cause) == "unit half_turns"
+    near = replace(cause, rules=[Rule("largest position", "most", (64.0,))])
+    assert conditions("fourier", near) == "largest position of 64 or less, with unit half_turns"
+    assert "3693358" in conditions("fourier", replace(cause, kind="refused"))
+    alone = replace(cause, features=("start",), shows={})
+    assert says_nothing(alone)
+    assert not any(map(says_nothing, (cause, near, replace(alone, kind="refused"))))
 
 
 def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:

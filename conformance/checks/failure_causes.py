@@ -13,7 +13,7 @@ from typing import Any
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
-from ..experiments.cause_wording import essential, sentence, words
+from ..experiments.cause_wording import essential, says_nothing, sentence, words
 from ..model import Answer, Operation
 from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
@@ -72,7 +72,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     if not trial.steady(causes):
         return UNSTEADY
     said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
-    return ". ".join(text[0].upper() + text[1:] for text in said) + "."
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
 
 
 def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:
@@ -92,7 +92,7 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
     all have in common is told.
     """
     found: dict[tuple[str, ...], list[Cause]] = {}
-    plain = [essential(cause) for cause in causes]
+    plain = [essential(cause) for cause in causes if not says_nothing(cause)]
     long = [cause for cause in plain if len(cause.rules) + len(cause.shows) > CONDITIONS]
     for cause in plain:
         names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules))
@@ -104,7 +104,7 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
         told.append(
             f"whether a call is wrong depends on {' and '.join(names)} together" if related else sentence(op, several[0])
         )
-    if len(plain) == len(long):
+    if long and len(plain) == len(long):
         shows = {
             name: long[0].shows[name]
             for name in long[0].shows

@@ -11,6 +11,7 @@ from posref.spec import REGISTRY
 
 from ..vocabulary.axes import alternatives
 from .cause_search import Cause, kind_of
+from .number_rules import Rule
 from .records import is_number, word_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
@@ -42,10 +43,29 @@ NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on 
 }
 
 
+FAR = frozenset({"largest position", "smallest position", "largest distance"})
+UNSEEN = 2.0**16  # beyond, what is allowed at a position may be more than a mistake does
+
+
+def _is_of_bounds(kind: str, rule: Rule) -> bool:
+    """Return whether wrong values have a limit only because far positions are allowed more."""
+    return kind == "wrong" and rule.kind == "most" and rule.quantity in FAR and rule.numbers[0] >= UNSEEN
+
+
+def says_nothing(cause: Cause) -> bool:
+    """Return whether a cause has nothing but limits of what is seen."""
+    return not cause.shows and all(_is_of_bounds(cause.kind, rule) for rule in cause.rules)
+
+
 def essential(cause: Cause) -> Cause:
-    """Return a cause without what its features need to be seen at all: two tokens for gaps, two rows that differ."""
+    """
+    Return a cause without what its features need to be seen at all.
+
+    These are two tokens for gaps, two rows that differ, and for wrong values positions that are not so far that all pass.
+    """
     needs = {need for name in cause.shows for need in NEEDS.get(name, ())}
     rules = [rule for rule in cause.rules if not (rule.kind == "least" and (rule.quantity, rule.numbers[0]) in needs)]
+    rules = [rule for rule in rules if not _is_of_bounds(cause.kind, rule)]
     has_tokens = any(value is None for value in cause.lacks.get("leading axes", ())) and "form" in cause.shows
     no_view = "rows" in cause.shows and cause.lacks.get("memory") == ["broadcast-view"]  # whose rows are alike
     left_out = {"leading axes": has_tokens, "memory": no_view}
