@@ -13,6 +13,7 @@ from sampling import few, in_turn
 
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
+from posref.conformance.checks.failure_causes import _sentences
 from posref.conformance.checks.learned_scope import Trials
 from posref.conformance.experiments.asker import Asker
 from posref.conformance.experiments.cause_search import Cause, Experiment
@@ -21,7 +22,7 @@ from posref.conformance.experiments.number_rules import Rule, independent
 from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, quantities, read
 from posref.conformance.model import Call
 from posref.conformance.targets.python import load_python
-from posref.scaling import RECORDS
+from posref.scaling import RECORDS, YaRN
 from posref.spec import REGISTRY
 
 SEEN = 60  # drawn calls that have a cause
@@ -140,6 +141,13 @@ def test_a_place_so_far_that_mistakes_pass_is_no_cause() -> None:
     alone = replace(cause, features=("start",), shows={})
     assert says_nothing(alone)
     assert not any(map(says_nothing, (cause, near, replace(alone, kind="refused"))))
+
+
+def test_records_that_no_field_tells_apart_are_no_cause() -> None:
+    """Wrong at some records of YaRN, right at others with the same fields at their defaults: no words say which."""
+    some, others = ([YaRN(factor=4.0, original_length=length)] for length in (6, 4096))
+    cause = Cause("wrong", {}, {}, ("option scaling",), {"option scaling": some}, {"option scaling": others})
+    assert _sentences("rope_frequencies", [cause]) == []
 
 
 def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:

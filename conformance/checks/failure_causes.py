@@ -13,7 +13,7 @@ from typing import Any
 from ..diagnosis.explanation import UNEXPLAINED
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
-from ..experiments.cause_wording import essential, says_nothing, sentence, words
+from ..experiments.cause_wording import essential, is_vague, says_nothing, sentence, words
 from ..model import Answer, Operation
 from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
@@ -92,7 +92,7 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
     all have in common is told.
     """
     found: dict[tuple[str, ...], list[Cause]] = {}
-    plain = [essential(cause) for cause in causes if not says_nothing(cause)]
+    plain = [essential(cause) for cause in causes if not says_nothing(cause) and not is_vague(cause)]
     long = [cause for cause in plain if len(cause.rules) + len(cause.shows) > CONDITIONS]
     for cause in plain:
         names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules))
