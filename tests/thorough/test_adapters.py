@@ -29,7 +29,7 @@ ROTARY = {
     "deepseek_v3": "DeepseekV3RotaryEmbedding",
     "gpt_neox": "GPTNeoXRotaryEmbedding",
 }
-REAL = [(row["name"], row["config"]) for row in load("rope")["Real models in both generations"]]
+REAL = [(row["name"], row["config"]) for row in load("rotations")["Real models in both generations"]]
 CONFIGS = [(name, config) for name, config in REAL if config["model_type"] in ROTARY]
 
 

@@ -133,7 +133,8 @@ def test_an_old_su_file_without_its_own_length_is_read_though_transformers_canno
     assert rope_from_config(config)["scaling"] == VISION
 
 
-ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
+ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights, or in a serving stack
+ELSEWHERE |= {model for model, row in table("types").items() if "stack" in {**table("types")[row.get("like", model)], **row}}
 TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
 LATER = {  # types that version 5.23 does not know by name
     "apertus1p5_text", "dory", "exaone", "lara_mini", "qwen3_omni_moe_code2wav", "sarvam_mla", "sarvam_moe", "telechat3",

@@ -24,7 +24,7 @@ UNLIKE = {  # where a silent file's sections do not fit a silent file's head
     **dict.fromkeys(("qwen3_5_moe_text", "qwen4_exp_text"), QWEN35),
     **dict.fromkeys(("qwen3_omni_moe_text", "qwen3_omni_moe_talker_text"), THREE),
 }
-FILES = [(row["name"], row["config"]) for row in load("mrope")["Files mean what the models do"]]
+FILES = [(row["name"], row["config"]) for row in load("multimodal")["Files mean what the models do"]]
 REAL = [
     (name, {"max_position_embeddings": 32768, **config.get("text_config", config)})
     for name, config in FILES
