@@ -107,6 +107,7 @@ def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, mo
     report = check(implementation(op, kind, holds), op=op, dtype="float32", seed=seed)
     text = f"{op}, {words}: {report.operations[0].reason} {report.operations[0].diagnosis}"
     unlearned = "no case that has values|all .* are refused|it refuses a fresh call"  # the cause is told for few forms
+    unlearned += "|refuses cases that nothing explains" if several else ""  # of two conditions, one may be in few calls
     assert kind == "wrong" or report.conformant or re.search(unlearned, text), text
     for trial in {id(one): one for one in begun}.values():
         for cause in trial.causes:
