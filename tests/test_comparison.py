@@ -56,6 +56,9 @@ def test_list_finds_encodings_by_a_word() -> None:
     assert "graph_bias" in shown.output
     printed = CliRunner().invoke(cli, ["list", "mask", "--json"])
     assert [row["name"] for row in json.loads(printed.output)] == [row["name"] for row in matching("mask")]
+    record = CliRunner().invoke(cli, ["list", "yarn"])
+    assert record.exit_code == 0
+    assert "scaling=YaRN(factor, original_length, " in record.output
     nothing = CliRunner().invoke(cli, ["list", "qwertyuiop"])
     assert nothing.exit_code == 2
     assert "no encoding has the word" in nothing.output

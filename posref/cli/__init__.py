@@ -107,7 +107,8 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([*rows, *variants], indent=1))
         return
-    if not rows and not variants:
+    records = _records(word) if family is None else []
+    if not rows and not variants and not records:
         with _errors():
             msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
             raise TargetError(msg)
@@ -122,6 +123,22 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
         click.echo(str(variant["code"]), nl=False)
     if variants:
         click.echo(f"\nNames, equations and where code differs: {PAGE}")
+    for line in records:
+        click.echo(line)
+
+
+def _records(word: str) -> list[str]:
+    """Return a line for each context extension that has the word in its name: a record for the option `scaling`."""
+    from dataclasses import fields
+
+    from posref.scaling import RECORDS
+
+    found = []
+    for kind in (kind for kind in RECORDS if word and word.lower() in kind.__name__.lower()):
+        names = ", ".join(one.name for one in fields(kind))
+        idea = next(filter(None, map(str.strip, str(kind.__doc__).splitlines())))
+        found.append(f"An option of rope and others, scaling={kind.__name__}({names}). {idea}")
+    return found
 
 
 def _list_cases(op: str, tier: str) -> None:
