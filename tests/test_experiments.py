@@ -98,6 +98,11 @@ def refuted(trial: Experiment, cause: Cause, holds: Condition) -> int:
     return against
 
 
+# Conditions that are not learned whole, so that right code is not conformant: of a start that one stored case has, the cause is
+# told for few forms; of two conditions, one is in a single stored case.
+UNLEARNED = {("", 19): "|it refuses a fresh call", ("and", 29): "|refuses cases that nothing explains"}
+
+
 @few(3, "seed", in_turn(range(40)), ids=str)
 @pytest.mark.parametrize(("kind", "several"), [("refused", ""), ("wrong", ""), ("refused", "and"), ("wrong", "or")])
 def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +111,7 @@ def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, mo
     monkeypatch.setattr(Trials, "begin", lambda self, *given: begun.append(begin(self, *given)) or begun[-1])
     report = check(implementation(op, kind, holds), op=op, dtype="float32", seed=seed)
     text = f"{op}, {words}: {report.operations[0].reason} {report.operations[0].diagnosis}"
-    unlearned = "no case that has values|all .* are refused|it refuses a fresh call"  # the cause is told for few forms
-    unlearned += "|refuses cases that nothing explains" if several else ""  # of two conditions, one may be in few calls
+    unlearned = "no case that has values|all .* are refused" + UNLEARNED.get((several, seed), "")
     assert kind == "wrong" or report.conformant or re.search(unlearned, text), text
     for trial in {id(one): one for one in begun}.values():
         for cause in trial.causes:
