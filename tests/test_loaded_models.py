@@ -16,6 +16,7 @@ from sampling import few
 
 from posref.cli import cli
 from posref.conformance.errors import TargetError
+from posref.conformance.loaded import buffers
 from posref.testing import assert_model
 
 MAKES = list(makes([]))
@@ -164,3 +165,9 @@ def test_the_report_names_layers_and_the_diagnosis(llama: Any) -> None:
     assert "DIFFERS: model.rotary_emb.inv_freq: buffer: these are no frequencies" in str(error.value)
     with pytest.raises(AssertionError, match="zeros: nothing rotates"):
         assert_model(changed(llama, 0.0))
+
+
+@pytest.mark.filterwarnings("error")
+def test_frequencies_that_end_at_zero_have_no_base() -> None:
+    told = buffers._frequency_difference(torch.tensor([1.0, 0.1, 0.0]), [], [])
+    assert told == "these are no frequencies (the first must be 1, and they must fall, above 0): memory that nobody filled?"

@@ -127,8 +127,6 @@ class Formula:
     of: Callable[[int, float, float], Reals]
 
 
-Departure = tuple[str, str, Any]  # the place, the words, and what stands there
-
 INDICES: dict[str, Callable[[Any, int], Any]] = {
     "i": lambda i, n: i, "(i // 2)": lambda i, n: i // 2, "(n - 1 - i)": lambda i, n: n - 1 - i,
     "(2i mod n)": lambda i, n: 2 * i % n, "(i mod (n // 2))": lambda i, n: i % max(n // 2, 1),
