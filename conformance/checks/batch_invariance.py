@@ -29,7 +29,7 @@ from ..targets.loader import load
 from ..vocabulary.axes import Key, Rows, limits, rows_of
 from ..vocabulary.traits import defaults
 from .assertion import NAME, accepted, call_of, library_of, results_on_host
-from .fresh_calls import smaller_reals
+from .fresh_calls import is_small, smaller_reals
 
 SIZES = (1, 2, 3, 7, 64, 65, 257)
 CASES = 3  # of an operation, of each kind
@@ -57,18 +57,13 @@ def batch_invariance(target: Target, operations: Sequence[tuple[Operation, list[
     found = []
     for operation, answers in operations:
         passed = {one.id for one in operation.cases if one.verdict == "pass"}
-        cases = [
-            one.case for one in answers if one.case.id in passed and len(one.case.calls) == 1 and _is_small(one.case.calls[0])
-        ]
+        own = [one.case for one in answers if one.case.id in passed and len(one.case.calls) == 1]
+        cases = [case for case in own if is_small(case.calls[0], LARGEST)]
         chosen = [case for kind in ("value", "vjp") for case in _spread([c for c in cases if c.kind == kind and not c.form])]
         outcome = invariance_of(target, operation.op, operation.dtype, chosen)
         if outcome.compared:
             found.append(outcome)
     return found
-
-
-def _is_small(call: Call) -> bool:
-    return 0 < sum(x.size for x in (*call.inputs.values(), *call.expected.values())) <= LARGEST
 
 
 def _spread(cases: Sequence[LoadedCase]) -> list[LoadedCase]:

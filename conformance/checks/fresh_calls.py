@@ -221,9 +221,9 @@ def _is_near(case: LoadedCase) -> bool:
     return all(np.max(np.abs(given[n]), initial=0.0) <= FARTHEST for n in positions_of(case.op) if n in given)
 
 
-def is_small(call: Call) -> bool:
+def is_small(call: Call, largest: int = LARGEST) -> bool:
     """Return whether a call has values, but few."""
-    return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= LARGEST
+    return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= largest
 
 
 def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored = ()) -> Call | None:
