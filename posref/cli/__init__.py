@@ -80,7 +80,8 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
 
     With WORD, list the encodings that have it in their name, idea, models or facts ("mask", "graph", "Swin"), those that
     most models use first. Facts are computed: whether only offsets count, whether before differs from after, and so on.
-    Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes it.
+    Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes it, then context extensions
+    ("YaRN").
     """
     if word is not None or as_json:
         _list_encodings(word or "", family, as_json=as_json)
