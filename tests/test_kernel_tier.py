@@ -113,6 +113,23 @@ def test_the_worst_value_is_named_where_it_lies_in_the_whole() -> None:
     assert "of 4194368 values judged" in failure.message
 
 
+def wrong_rows_from_8192(x: Array, positions: Array, **options: Any) -> Array:
+    y = np.array(posref.mrope(x, positions, **options))
+    y.reshape(-1, y.shape[-1])[8192:] = x.reshape(-1, x.shape[-1])[8192:]
+    return y
+
+
+def test_rows_that_are_lost_behind_heads_and_tokens_are_found() -> None:
+    assert asked("mrope/kernel/half-heads-and-tokens", mrope=wrong_rows_from_8192).verdict == "fail"
+
+
+@few(3, "op", [op for op in REGISTRY if kernel_cases._maker(op) is kernel_cases._rotating])
+def test_a_rotation_has_more_rows_through_all_axes_than_a_grid_has_blocks(op: str) -> None:
+    name = next(name for name in kernel_cases.names(op) if "heads-and-tokens" in name)
+    [call] = kernel_cases.kernel(op, name)
+    assert np.prod(call.inputs["x"].shape[:-1]) > 65535
+
+
 def softmax(q: Array, k: Array, v: Array, mask: Array | None, keys: int) -> Array:
     """Attention over the first `keys` keys, in which query head h reads key head h // (H / G)."""
     groups = q.shape[-3] // k.shape[-3]

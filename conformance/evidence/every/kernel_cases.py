@@ -2,9 +2,10 @@
 The kernel tier: calls at the sizes where kernels break, made from a seed and judged live. Nothing of them is stored.
 
 Tiles have 16 to 128 tokens and grids 65535 blocks; a head may have 256 lanes, and groups of query heads need not be powers of
-two. So there are 1, 31, 33, 63, 64, 65, 127, 129, 257 and 4097 tokens or keys, head sizes from 64 to 256, 65537 rows and 33
-heads, and no axis stands for another. Common head sizes are rotated in part too. Reals are of few bits, so that every dtype
-holds them. Operations of another kind are asked 257 rows, a batch of 1030 and their models' widths.
+two. So there are 1, 31, 33, 63, 64, 65, 127, 129, 257 and 4097 tokens or keys, head sizes from 64 to 256, 33 heads, and more
+than 65536 rows in a batch, in tokens, and through heads and tokens; no axis stands for another. Common head sizes are rotated
+in part too. Reals are of few bits, so that every dtype holds them. Operations of another kind are asked 257 rows, a batch of
+1030 and their models' widths.
 """
 
 import re
@@ -38,6 +39,7 @@ def reals(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float64]:
     return rng.integers(-64, 65, shape) / 32
 
 
+ALL_ROWS = (33, 2049, 64)  # more rows through all axes than a grid has blocks
 ROTARY: tuple[Sized, ...] = (
     ("tokens-257", (2, 3, 257, 128), "from 0"),
     ("rows-65537", (65537, 1, 64), "rows"),
@@ -51,10 +53,12 @@ ROTARY: tuple[Sized, ...] = (
     ("tokens-64", (2, 5, 64, 64), "later"),
     ("tokens-127", (127, 112), "from 0"),
     ("tokens-129", (5, 129, 160), "later"),
+    ("heads-and-tokens", ALL_ROWS, "later"),
+    ("tokens-65537", (65537, 64), "from 0"),
 )
 PARTS = tuple((part * head // 8, head) for head in (64, 128, 256) for part in (2, 3, 4, 6))  # rotated channels, and all
 FEW_PARTS = ((48, 128), (96, 128))
-FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097")  # of operations that do not ask for every size
+FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097", "heads-and-tokens")  # of operations that do not ask for every size
 HEADS: tuple[tuple[str, tuple[int, int, int, int, int]], ...] = (  # query heads, key heads, queries, keys, lanes
     ("keys-129", (6, 2, 129, 129, 80)),
     ("keys-257", (2, 2, 257, 257, 64)),
@@ -65,8 +69,10 @@ HEADS: tuple[tuple[str, tuple[int, int, int, int, int]], ...] = (  # query heads
     ("keys-31", (4, 2, 33, 31, 96)),
     ("keys-64", (3, 1, 64, 64, 64)),
     ("keys-193", (2, 1, 65, 193, 64)),
+    ("queries-2049", (33, 33, 2049, 8, 64)),
+    ("keys-2049", (33, 33, 8, 2049, 64)),
 )
-FEW_HEADS = ("keys-129", "keys-257", "one-query")
+FEW_HEADS = ("keys-129", "keys-257", "one-query", "queries-2049", "keys-2049")
 GRIDS = (  # heads, queries, keys
     ("keys-4097", (12, 65, 4097)),
     ("keys-129", (8, 129, 129)),
@@ -179,6 +185,7 @@ def _rotating(op: str) -> Iterator[Row]:
             for part, head in PARTS if facts_of(op).every_size else FEW_PARTS:
                 name = f"{params['layout']}-part-{part}-of-{head}"
                 yield name, "", _rotated(op, params, (2, 3, 33, head), "later", part)
+            yield f"{params['layout']}-32-of-heads-and-tokens", "", _rotated(op, params, ALL_ROWS, "later", 32)
 
 
 def _rotated(
