@@ -52,9 +52,11 @@ def by_tokens(**around: tuple[int, int]) -> Callable[[F], F]:
 
 def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Hashable | None:
     """Return all that decides about a call but the numbers of x, or None where no table is remembered."""
-    if not blocks.ON or len(arrays) != 2 or not all(blocks.is_large(array, 1) for array in arrays):
+    if not blocks.ON or len(arrays) != 2:
         return None
     x, positions = arrays
+    if not (blocks.is_large(x, 1) and blocks.is_large(positions, 1)):
+        return None
     if prod(positions.shape) > FEW or not blocks.are_plain(arrays):
         return None
     places = positions.reshape(-1).tolist()
