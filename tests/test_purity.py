@@ -103,6 +103,25 @@ def test_an_array_that_is_kept_survives_the_next_loans(monkeypatch: pytest.Monke
     process.close()
 
 
+@linux
+@pytest.mark.parametrize("lacking", ["mmap", "mremap"])
+def test_where_no_memory_is_left_for_what_it_keeps_a_call_is_an_error(lacking: str, tmp_path: Path) -> None:
+    file = tmp_path / "keeps.py"
+    text = f"""
+from posref.conformance.targets import shared_file
+kept, right = [], shared_file.MEMORY.{lacking}
+shared_file.MEMORY.{lacking} = lambda *a: 2**64 - 1 if a[4] == -1 or {lacking == "mremap"} else right(*a)
+def learned(positions, table, **options):
+    kept.append(table)
+    return posref.learned(positions, table, **options)
+"""
+    file.write_text(f"import posref{text}", encoding="utf-8")
+    report = check(str(file), op="learned", tier="smoke", experiments=0)
+    said = {(c.verdict, c.message) for o in report.operations for c in o.cases}
+    assert said == {("error", "MemoryError: no memory is left for the inputs that it keeps")}
+    assert report.exit_code == 1
+
+
 @pytest.mark.parametrize("library", BACKENDS)
 def test_an_input_may_be_the_result(library: str, tmp_path: Path) -> None:
     file = tmp_path / "same.py"

@@ -112,7 +112,10 @@ class Server:
         told = {"seq": request["seq"], **self._told(request["op"], reply)}
         if self.shared is not None:
             self.target.lent = {}
-            self.shared.give_back(end)
+            try:
+                self.shared.give_back(end)
+            except MemoryError as error:
+                told = {"seq": request["seq"], "status": "error", "message": invocation.in_one_line(error)}
         remarks, self._remarks = self._remarks, compiler_remarks(self.target.given_up)
         return told if remarks == self._remarks else told | {"notes": self._remarks}
 

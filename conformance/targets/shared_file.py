@@ -21,6 +21,7 @@ from ..suite.safe_files import PrivateFile
 
 ALIGNED = 64
 SHARED, ANONYMOUS, WRITABLE, MOVED = 0x01, 0x22, 0x03, 0x03  # flags of mmap and mremap on Linux
+FAILED = (None, ctypes.c_void_p(-1).value)  # what both return then
 LARGE = 1 << 24  # bytes after which memory is given back
 POSITIONED = hasattr(os, "pread")  # not on Windows
 
@@ -115,22 +116,25 @@ class SharedFile:
             return None
         length = max(mmap.PAGESIZE, 1 << (size - 1).bit_length())  # of few different types
         address = MEMORY.mmap(None, length, WRITABLE, SHARED, self._file.fileno(), 0)
-        if address in (None, ctypes.c_void_p(-1).value):
+        if address in FAILED:
             return None
         self._block = (ctypes.c_char * length).from_address(address)
         weakref.finalize(self._block, MEMORY.munmap, address, length).atexit = False
         return memoryview(self._block).cast("B")[:size]
 
     def give_back(self, size: int) -> None:
-        """Let go of the memory. What an implementation keeps of it stays as it is, in memory of its own."""
+        """Let go of the memory. What an implementation keeps of it stays as it is, in memory of its own; or `MemoryError`."""
         if self._block is None:
             return
         address, length, kept = ctypes.addressof(self._block), len(self._block), weakref.ref(self._block)
         self._block = None
         if kept() is not None:
             copy = MEMORY.mmap(None, length, WRITABLE, ANONYMOUS, -1, 0)  # one of the file would go where the file is cut
-            ctypes.memmove(copy, address, size)
-            MEMORY.mremap(copy, length, length, MOVED, address)
+            if copy not in FAILED:
+                ctypes.memmove(copy, address, size)
+            if copy in FAILED or MEMORY.mremap(copy, length, length, MOVED, address) in FAILED:
+                msg = "no memory is left for the inputs that it keeps"
+                raise MemoryError(msg)
 
     def get(self, at: int, size: int) -> bytes:
         """Return at most `size` bytes from a place on."""
