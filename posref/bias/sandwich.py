@@ -48,8 +48,10 @@ def sandwich(
     ----------
     q_positions : array, integer or at least float32, shape ``(*B, Q)``
         Positions of the queries, in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     k_positions : array, integer or at least float32, shape ``(*B, K)``
         Positions of the keys, in tokens.
+        Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     heads : int
         H, the number of heads in the whole model (not in one shard), at least 1.
     dim : int
