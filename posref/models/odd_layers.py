@@ -51,8 +51,10 @@ def lfm3(config: Config, layers: range, count: int) -> Types:
 
 
 def gpt_neo(config: Config, layers: range, count: int) -> Types:
-    """Return the types of layers of GPT-Neo, whose files repeat lists of words (configuration, 92)."""
+    """Return the types of layers of GPT-Neo: a list of words, else lists that repeat (configuration, 76 and 92)."""
     given = config.get("attention_types") or [[["global", "local"], 12]]
+    if isinstance(config.get("attention_layers"), list):
+        given = [[config["attention_layers"], 1]]
     try:
         listed = [word for words, times in given for word in [*words] * min(times, count)]
     except (TypeError, ValueError):
