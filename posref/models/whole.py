@@ -93,9 +93,9 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
     parent there. Others let the file choose, as LLaVA does. Keys of the text beside those of the parent are refused unless the
     model reads them there.
 
-    ``dim`` of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For
-    sinusoids whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a
-    name only, since the file does not decide its encoding.
+    ``dim`` of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. Where
+    the first position of sinusoids is not 0 (M2M100, XGLM), ``conventions["positions"]`` says which. A tower that timm defines
+    (``timm_wrapper``) has a name only, since the file does not decide its encoding.
 
     Examples
     --------
