@@ -307,6 +307,78 @@ def test_what_attention_has_besides_positions(name: str, keys: dict[str, Any], c
     assert found == [value]
 
 
+def graph_scale(arch: str, kind: str, factor: float, multiplier: float) -> float:
+    """kq_scale of a latent head of 192, as llama-context.cpp (176-214) and deepseek2.cpp (34, 437-443) compute it."""
+    log_mul = 0.0 if arch == "glm-dsa" else multiplier / 0.1
+    attn_factor = 1.0
+    if kind == "yarn":
+        mscale = log_mul if arch == "deepseek2" and log_mul not in (0.0, 1.0) else 1.0
+        attn_factor = 1 + 0.1 * mscale * math.log(factor)
+        attn_factor /= 1 + 0.1 * log_mul * math.log(factor)
+        attn_factor *= 1 / (1 + 0.1 * math.log(factor))
+    original = attn_factor * (1 + 0.1 * math.log(factor))
+    mscale = original * (1 + 0.1 * log_mul * math.log(factor))
+    return mscale * mscale / math.sqrt(192)
+
+
+@pytest.mark.parametrize("arch", ["deepseek2", "deepseek32", "glm-dsa", "mistral4"])
+@pytest.mark.parametrize(("kind", "multiplier"), [("linear", 0.0), ("yarn", 0.0), ("yarn", 0.1), ("yarn", 0.0707)])
+def test_the_scale_of_latent_attention_is_that_of_the_graph(arch: str, kind: str, multiplier: float) -> None:
+    moved = {} if arch == "glm-dsa" else {"rope__scaling__yarn_log_multiplier": multiplier}
+    sizes = {"rope__dimension_count": 64, "attention__key_length_mla": 192, "attention__key_length": 576}
+    file = of(arch, block_count=2, rope__scaling__type=kind, rope__scaling__factor=40.0, **sizes, **moved)
+    if kind == "linear" and not multiplier:
+        file = {key: value for key, value in file.items() if "log_multiplier" not in key}
+    (entry,) = from_gguf(file)["text scale"]
+    assert entry is not None
+    assert abs((entry.options or {})["scale"] / graph_scale(arch, kind, 40.0, multiplier) - 1) < 1e-12
+
+
+def test_large_models_of_mistral_have_temperatures() -> None:
+    keys = {"rope__dimension_count": 64, "attention__temperature_scale": 0.1, "attention__temperature_length": 8192}
+    (warm,) = from_gguf(of("mistral4", block_count=2, **keys))["text temperature"]
+    assert warm == ("attention_temperature", {"form": "steps", "beta": 0.1, "original_length": 8192, "offset": 0})
+
+
+def test_the_graph_of_deepseek_ocr_rotates_whole_heads_by_halves() -> None:
+    """Its files have a dimension_count of 0, and the layout is not that of llama_model_rope_type (deepseek2.cpp, 473-485)."""
+    (entry,) = from_gguf(of("deepseek2-ocr", block_count=12, rope__dimension_count=0))["text"]
+    assert entry is not None
+    assert ((entry.options or {})["layout"], (entry.options or {})["rotary_dim"]) == ("half", 128)
+
+
+def test_full_layers_of_step35_rotate_half_of_their_width() -> None:
+    """step35.cpp (9, 244): with the divisors of full layers, of which the first are read."""
+    keys = {"rope__dimension_count": 128, "rope__freq_base": 5e6, "attention__sliding_window": 512}
+    file = of("step35", block_count=2, attention__sliding_window_pattern=[False, True], **keys)
+    full, sliding = from_gguf(file, rope_factors={"rope_freqs.weight": [2.0] * 32 + [1.0] * 32})["text"]
+    assert full is not None
+    assert sliding is not None
+    found = [(entry.options or {})[key] for entry in (full, sliding) for key in ("rotary_dim", "base")]
+    assert found == [64, 5e6, 128, 1e4]
+    assert [len((full.options or {})["scaling"].short_factor), (sliding.options or {})["scaling"]] == [32, None]
+
+
+@pytest.mark.parametrize(
+    ("arch", "keys", "texts", "indexers"),
+    [
+        ("deepseek32", {}, ["interleaved"], ["half"]),
+        ("glm-dsa", {}, ["interleaved"], ["interleaved"]),
+        ("hy_v4", {}, ["interleaved"], ["trailing"]),
+        ("dots3note", {"attention__sliding_window_pattern": [0, 1], "attention__sliding_window": 8, "rope__freq_base_swa": 5e4},
+         ["interleaved"] * 2, ["half", None]),
+        ("bailingmoe3", {"attention__head_count_kv": [0, 8]}, [None, "interleaved"], []),
+    ],
+)  # fmt: skip
+def test_layouts_of_text_and_of_indexers(arch: str, keys: dict[str, Any], texts: list[Any], indexers: list[Any]) -> None:
+    """deepseek32.cpp (234), glm-dsa.cpp (272), hy-v4.cpp (361), dots3note.cpp (215, 335), bailingmoe3.cpp (37)."""
+    found = from_gguf(of(arch, block_count=2, rope__dimension_count=64, **keys))
+    assert [entry and (entry.options or {})["layout"] for entry in found["text"]] == texts
+    assert [
+        entry and (entry.options or {}).get("lanes", (entry.options or {})["layout"]) for entry in found.get("indexer", [])
+    ] == (indexers)
+
+
 def test_queries_of_llama4_that_do_not_rotate_have_a_temperature() -> None:
     sizes = {"block_count": 8, "embedding_length": 512, "attention.head_count": 8}
     found = from_gguf({"general.architecture": "llama4", **{f"llama4.{key}": number for key, number in sizes.items()}})

@@ -3,9 +3,11 @@ Read the metadata of a GGUF file: the keyword arguments of `posref.rope`.
 
 A row of tables/gguf.json says what is known of an architecture:
 
-- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM, NEOX, MROPE and IMROPE. Left out are architectures with layer
-  types that differ by more than a base (step35, deepseek4), or that may have ALiBi or a learned table instead (baichuan,
-  starcoder, bert). ``betas`` are those of a file without the keys of YaRN.
+- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM, NEOX, MROPE and IMROPE of llama_model_rope_type, but for
+  deepseek2-ocr, whose graph has NEOX in its place (deepseek2.cpp, 475). Left out are architectures that may have ALiBi or a
+  learned table instead (baichuan, starcoder, bert). ``betas`` are those of a file without the keys of YaRN. ``over`` divides
+  the width of full layers; ``whole`` heads rotate whatever the file says. ``indexer`` has the options in which the indexer
+  differs, ``beside`` a convention.
 - ``axes`` of M-RoPE: how ``dimension_sections`` are arranged. With "chunked, or none" a file without sections has RoPE.
 - ``sliding``: sliding layers may have a base of their own, ``freq_base_swa``. If the file does not say, it is ``base`` of
   this dict, else that of the full layers. ``scaled`` is false if they are not scaled. ``window`` is the window of a file
@@ -169,7 +171,10 @@ def read_gguf(
     rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
     lanes = _lanes(metadata, rope, name)
     if layer_type == SLIDING_LAYERS:
-        rope_factors = None  # Gemma 4's divisors are for its full layers
+        rope_factors = None  # Gemma 4's and Step 3.5's divisors are for full layers
+    elif "over" in table("gguf").get(name, {}):
+        lanes //= table("gguf")[name]["over"]
+        rope_factors = rope_factors and {key: list(values)[: lanes // 2] for key, values in rope_factors.items()}
     return {
         "layout": _layout(name, layout),
         "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
@@ -264,7 +269,7 @@ def _layout(name: str, layout: Layout | None) -> Layout:
 
 def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
     """Return the number of rotated channels: from its own key, else the key length, else embedding length / heads."""
-    if "dimension_count" in rope:
+    if "dimension_count" in rope and not table("gguf").get(name, {}).get("whole"):
         return even(integer(("dimension_count",), rope))
     if table("gguf").get(name, {}).get("latent"):
         refuse(f"metadata of {name!r} must have {name}.rope.dimension_count, since only a part of a head rotates; got none.")
@@ -352,12 +357,12 @@ def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: 
         refuse(f"{key} must be 0 or not given, except for {' and '.join(known)}; got {moved} for {name!r}.")
     if moved:
         all_dim = moved / unit["unit"]
-        ratio = 1.0 if unit.get("mscale") == "same" else _gain(factor, 1.0) / _gain(factor, all_dim)
+        ratio = 1.0 if unit.get("mscale") == "same" else gain_of(factor, 1.0) / gain_of(factor, all_dim)
         return YaRN(factor, length, **betas, attention_factor=gain * ratio)
-    return YaRN(factor, length, **betas, attention_factor=None if gain == 1 else gain * _gain(factor, 1.0))
+    return YaRN(factor, length, **betas, attention_factor=None if gain == 1 else gain * gain_of(factor, 1.0))
 
 
-def _gain(factor: float, mscale: float) -> float:
+def gain_of(factor: float, mscale: float) -> float:
     """Return g(mscale) of YaRN."""
     return 1 + mscale * math.log(factor) / 10 if factor > 1 else 1.0
 

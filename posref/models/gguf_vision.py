@@ -18,7 +18,7 @@ RESIZED = ("lfm2", "phi4")
 ROTARY = ("dots_ocr", "exaone4_5", "glm4v", "qwen2.5vl_merger", "qwen2vl_merger", "qwen3vl_merger")
 BOTH = ("glm4v", "qwen3vl_merger")  # a learned table, resized, and a rotation
 WINDOWS = ("exaone4_5", "qwen2.5vl_merger")  # the last layer of every clip.vision.n_wa_pattern attends to all patches
-PIXELS = 112  # of a window, if the file does not say
+PIXELS = 112  # of a window, whatever the file says (clip.cpp, 4957)
 BASE = 10_000.0
 
 
@@ -43,7 +43,7 @@ def read_tower(metadata: Mapping[str, Any], layer: int | None) -> dict[str, list
     dims = (width // heads // 2,) * 2
     rotation = {"dims": dims, "base": BASE, "allocation": "own", "arrangement": "chunked", "layout": "half"}
     if kind in BOTH:
-        table = Entry("learned", {"offset": 0}, {"table": "resized at every call for another grid"})
+        table = Entry("learned", {"offset": 0}, {"table": "resized at every call for another grid; GLM-OCR's file has none"})
         return {"vision input": [table], "vision attention": [Entry("axial_rope", rotation)]}
     found: dict[str, list[Entry | None]] = {"vision": [Entry("axial_rope", rotation)]}
     masks = _windows(metadata) if kind in WINDOWS else []
@@ -58,5 +58,4 @@ def _windows(metadata: Mapping[str, Any]) -> list[Entry | None]:
     if not period:
         return []
     count, size = (integer((f"clip.vision.{key}",), metadata) for key in ("block_count", "patch_size"))
-    pixels = integer(("clip.vision.window_size",), metadata, {"clip.vision.window_size": PIXELS})
-    return windows(pixels // size, [(layer + 1) % period != 0 for layer in range(min(count, MOST))])
+    return windows(2 * (PIXELS // size // 2), [(layer + 1) % period != 0 for layer in range(min(count, MOST))])

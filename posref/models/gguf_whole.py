@@ -32,15 +32,10 @@ NONE = (
     *("mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "wavtokenizer-dec"),
 )
 REFUSED = {
-    "bailingmoe3": "which layers rotate, and its layout with sections, are not settled",
-    "deepseek4": "its layers differ by compress_ratios, and its scaling has no attention factor",
+    "deepseek4": "the positions of its compressed keys follow the caches of llama.cpp, which are not read",
     "dflash": "its keys are those of the model that it drafts for",
-    "dots3note": "its sliding layers have sizes of their own",
-    "gemma4-assistant": "its queries use the keys of another model",
     "gptj": "llama.cpp has no graph for it",
-    "hy_v4": "its latent attention has sizes of its own",
-    "qwen4exp": "its indexer rotates pooled keys",
-    "step35": "its full layers rotate half of dimension_count",
+    "qwen4exp": "llama.cpp says that its graph is to be written anew, and is no reference",
 }
 ALIBI = ("bloom", "jina-bert-v2", "refact")
 LEARNED = ("bert", "gpt2", "starcoder")
@@ -103,8 +98,9 @@ def from_gguf(
         if name in T5:
             both = {"encoder": True, "decoder": False}
             return {part: [Entry("t5_bias", {"bidirectional": both[part], "max_distance": 128})] for part in T5[name]}
-        found = {"text": _text(metadata, name, rope_factors), "text mask": _masks(metadata, name)}
-        found |= attention_of(metadata, name, _count(metadata, name)) if name in layouts() else {}
+        text = _text(metadata, name, rope_factors)
+        found = {"text": text, "text mask": _masks(metadata, name)}
+        found |= {**attention_of(metadata, name, text), "indexer": _indexer(metadata, name, text)} if name in layouts() else {}
         return {
             part: entries if layer is None or len(entries) == 1 else [entries[layer]]
             for part, entries in found.items()
@@ -152,7 +148,7 @@ def _count(metadata: Mapping[str, Any], name: str) -> int:
 def _entry(name: str, options: RopeArguments, sections: tuple[int, ...]) -> Entry:
     """Return RoPE, or M-RoPE of a file with sections. ggml's sections are of halves, whatever the layout without them."""
     if not sections:
-        return Entry("rope", {**options})
+        return Entry("rope", {**options}, table("gguf").get(name, {}).get("beside"))
     pairs = options["rotary_dim"] // 2
     if sum(sections) != pairs:
         refuse(f"{name}.rope.dimension_sections must add up to {pairs}, the rotated pairs; got {sections}.")
@@ -162,6 +158,17 @@ def _entry(name: str, options: RopeArguments, sections: tuple[int, ...]) -> Entr
     still = [p for p in range(pairs) if arrangement == "interleaved" and p >= 3 * sections[p % 3]]
     beside = {"positions": f"llama.cpp gives pairs {still} a fourth position, 0 for text: it does not rotate them"}
     return Entry("mrope", rotation, beside if still else {})
+
+
+def _indexer(metadata: Mapping[str, Any], name: str, text: list[Entry | None]) -> list[Entry | None]:
+    """Return the rotation of the indexer: that of the text, but for its layout. Sliding layers have no indexer."""
+    row = table("gguf")[name]
+    if "indexer" not in row:
+        return []
+    layers = text * _count(metadata, name) if "mask" in row and len(text) == 1 else text
+    none = ["mask" in row and has_window(metadata, name, layer) for layer in range(len(layers))]
+    found = [entry and Entry("rope", {**(entry.options or {}), **row["indexer"]}) for entry in layers]
+    return [None if no else entry for no, entry in zip(none, found, strict=True)]
 
 
 def _masks(metadata: Mapping[str, Any], name: str) -> list[Entry | None]:
