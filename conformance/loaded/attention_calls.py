@@ -17,7 +17,7 @@ from ..judge import judge
 from .file_facts import LayerFacts
 from .recording import Attention, Softmax
 
-HEADS, QUERIES = 2, 12  # that are judged by value in a call; what queries see is judged in all
+QUERIES = 12  # of the first, second and last head, that are judged by value in a call; what queries see is judged in all
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,10 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
     for words, near in _near(call, terms, others):
         if float((_attention(call, near) - call.out.double()).abs().max()) <= 8 * tolerance:
             return words
+    heads, groups = call.q.shape[1], call.k.shape[1]
+    k, v = (x.repeat(1, heads // groups, 1, 1) for x in (call.k, call.v))
+    if float((_attention(replace(call, k=k, v=v), terms) - call.out.double()).abs().max()) <= 8 * tolerance:
+        return f"head h reads key head h % {groups}; heads share by h // {heads // groups}"
     return "no near scale, softcap or sinks give these values"
 
 
@@ -170,7 +174,7 @@ def _outside(call: Attention, terms: Terms) -> float | None:
     heads, queries = call.q.shape[1], call.q.shape[-2]
     rows = np.unique(np.linspace(0, queries - 1, QUERIES).astype(int))
     worst = None
-    for head in sorted({0, heads - 1})[:HEADS]:
+    for head in sorted({0, 1 % heads, heads - 1}):
         group = head * call.k.shape[1] // heads
         arguments = _arguments(call, terms)
         sinks, bias = arguments["sinks"], arguments["bias"]
