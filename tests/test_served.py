@@ -74,6 +74,8 @@ ALL: list[tuple[str, dict[str, Any], list[Value]]] = [
     ("gigachat3_5", {**LATENT, "layer_types": ["linear_attention", "attention"] * 4}, [None, ("interleaved", 1e5, 64)] * 4),
     ("gigachat3_5", {**LATENT, "rope_interleave": False, "layer_types": ["attention"] * 8}, [("half", 1e5, 64)]),
     ("grok", {}, [("half", 1e4, 64)]),
+    ("grok", {"rope_rotate_half_dims": True}, [("half", 1e4, 32)]),
+    ("nemotron-nas", {"position_embedding_type": "rope_llama4"}, [("interleaved", 5e5, 64)]),
     ("mistral_large3", LATENT, [("interleaved_to_half", 1e4, 64)]),
     ("RefinedWebModel", {}, [("half", 1e4, 64)]),
     *((name, {}, [("half", 1e4, 64)]) for name in ("deepseek", "mimo", "nanbeige", "Klear", "solar", "orion", "teleflm")),
@@ -96,12 +98,22 @@ def test_what_a_stack_has_besides_rotations() -> None:
     assert read("spark2_5", "text")[3].options["rotary_dim"] == 64
     assert read("baichuan", "text") == [("alibi", {"heads": 8, "form": "key"})]
     assert read("grok", "text softcap") == [("attention", {"softcap": 30.0})]
+    (entry,) = read("grok", "text temperature", attn_temperature_len=1024)
+    far = np.asarray([5, 1024, 1025, 65536])
+    want = [1.0, 1.0, np.log2(1025) / 10, 1.6]
+    np.testing.assert_allclose(posref.attention_temperature(far, **entry.options), want, rtol=1e-6)
+    assert read("talkie", "text")[0].options["inverse"] is True
     assert read("phi3small", "text scale") == [("attention", {"scale": 1 / 64})]
     assert read("minicpm_sala", "text scale", mixer_types=["lightning"], lightning_scale="1/d") == [
         ("attention", {"scale": 1 / 64})
     ]
     sinks = read("mimo_v2", "text sinks", hybrid_layer_pattern=[0, 1] * 4)
     assert sinks == [None, ("attention", {})] * 4
+    switches = {"add_swa_attention_sink_bias": False, "add_full_attention_sink_bias": True}
+    sinks = read("mimo_v2", "text sinks", hybrid_layer_pattern=[0, 1] * 4, **switches)
+    assert sinks == [("attention", {}), None] * 4
+    with pytest.raises(ValueError, match="mla_use_nope"):
+        from_config({"model_type": "kimi_k3", "text_config": {**SIZES, "mla_use_nope": False}})
     layers = [entry.options["base"] for entry in read("deepseek_v41", "text", compress_ratios=[0, 1, 2, 4] * 2)]
     assert layers == [1e4, 1.6e5, 1.6e5, 1.6e5] * 2
     images = {"vision_n_layers": 2, "vision_dim": 1024, "vision_n_heads": 16}
@@ -161,6 +173,11 @@ def test_the_language_model_of_deepseek_vl2_is_plain_without_a_latent_vector() -
 
 
 def test_the_text_of_internvl_is_what_its_file_says() -> None:
+    with pytest.raises(ValueError, match="architectures"):
+        from_config({"model_type": "internvl_chat", "llm_config": {**SIZES, "architectures": ["PhiForCausalLM"]}})
+    named = {**SIZES, "architectures": ["Qwen3MoeForCausalLM"]}
+    found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": named})
+    assert found["text"] == from_config({**named, "model_type": "qwen3_moe"})["text"]
     for kind in ("internlm2", "llama", "qwen2", "qwen3_moe"):
         found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": {**SIZES, "model_type": kind}})
         assert found["text"] == from_config({**SIZES, "model_type": kind})["text"]

@@ -167,6 +167,14 @@ def cvt_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     return [*scales]
 
 
+def grok_temperature(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
+    """Return Grok's factor of queries beyond a length, log p / log length (SGLang, decode_attention.py, 300)."""
+    length = number("attn_temperature_len", ("attn_temperature_len",), config, low=-1)
+    if length <= 1:  # -1 is off
+        return []
+    return [Entry(row["operation"], {**row["options"], "beta": 1 / math.log(length), "original_length": int(length)})]
+
+
 def kimi_k3(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the axial rotation of Kimi K3's images, whose heads are of qkv_hidden_size (SGLang, kimi_k3_vl.py)."""
     heads = integer(("num_attention_heads",), config, defaults)
@@ -241,6 +249,7 @@ ROWS: dict[tuple[str, str], Callable[..., list[Entry | None]]] = {
     ("baichuan", "text"): baichuan,
     ("cvt", "vision scale"): cvt_scale,
     ("deepseek_v41", "vision attention"): deepseek_v41_vision,
+    ("grok", "text temperature"): grok_temperature,
     ("kimi_k3_vision", VISION): kimi_k3,
     ("minicpm_sala", "text scale"): lightning_scale,
     ("phi3small", "text scale"): phi3small_scale,

@@ -35,6 +35,26 @@ def deepseek_v41(config: Config) -> Config:
     return {**inner, **config} if isinstance(inner, dict) else config
 
 
+def internvl(config: Config) -> Config:
+    """Write the type of the text, which the code reads in its architectures (SGLang, configs/internvl.py, 308)."""
+    text = config.get("llm_config")
+    if not isinstance(text, dict) or not text.get("architectures"):
+        return config
+    (name, *_), known = text["architectures"], ("Llama", "InternLM2", "Qwen2", "Qwen3Moe", "Qwen3", "GptOss")
+    kinds = {f"{kind}ForCausalLM": {"Qwen3Moe": "qwen3_moe", "GptOss": "gpt_oss"}.get(kind, kind.lower()) for kind in known}
+    if name not in kinds:
+        refuse(f"architectures of llm_config must begin with one of {tuple(kinds)}; got {name!r}.")
+    return {**config, "llm_config": {**text, "model_type": kinds[name]}}
+
+
+def kimi_k3(config: Config) -> Config:
+    """Refuse a text that rotates, which no stack runs (vLLM, models/kimi_k3/nvidia/model.py, 744)."""
+    text = config.get("text_config")
+    if isinstance(text, dict) and text.get("mla_use_nope") is False:
+        refuse("mla_use_nope of text_config must be true, since no stack has a rotation for this model; got False.")
+    return config
+
+
 def typed(config: Config) -> Config:
     """Write the words for types of layers as transformers does: Jet-Nemotron, GigaChat 3.5."""
     listed = config.get("layer_types")
@@ -97,8 +117,9 @@ def iquest(config: Config) -> Config:
 
 
 def nemotron_nas(config: Config) -> Config:
-    """Write the types of layers: those whose attention is left out or made linear have none."""
+    """Write the types of layers: those whose attention is left out or made linear have none; and the layout (vLLM, 110)."""
     blocks = config.get("block_configs")
+    config = {**config, "pairs_neighbours": config.get("position_embedding_type") in ("mistral_yarn", "rope_llama4")}
     if blocks is None:
         return config
     if not isinstance(blocks, list | tuple) or not all(isinstance(block, dict) for block in blocks):
@@ -215,7 +236,8 @@ def _each(config: Config, key: str, silent: Any, count: int) -> Sequence[Any]:
 
 
 def grok(config: Config) -> Config:
-    """Write Grok's scaling, which is YaRN only by two of its methods."""
+    """Write Grok's share of a head, and its scaling, which is YaRN only by two of its methods."""
+    config = {**config, "partial_rotary_factor": 0.5 if config.get("rope_rotate_half_dims") else None}
     method = config.get("rope_type")
     if not method or method == "original":
         return config
@@ -252,9 +274,11 @@ FILES: dict[str, Callable[[Config], Config]] = {
     "baichuan_m1": baichuan_m1,
     "gigachat3_5": typed,
     "grok": grok,
+    "internvl_chat": internvl,
     "iquest_q1": iquest,
     "jet_nemotron": typed,
     "k2_horizon": k2_horizon,
+    "kimi_k3": kimi_k3,
     "mimo_v2": mimo_v2,
     "minicpm_sala": minicpm_sala,
     "nemotron-nas": nemotron_nas,
