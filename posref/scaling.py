@@ -205,4 +205,19 @@ class Proportional(Scaling):
     factor: float = 1.0
 
 
+@dataclass(frozen=True)
+class Clipped(Scaling):
+    """
+    Slow down the last n pairs, the last one to 0: pair d/2 - n + j by ``(1 + cos(pi j/(n-1)))/2``, j from 0 to n - 1.
+
+    n is `pairs`, or d/2 if there are fewer; of one pair alone nothing changes. `hard` sets the n frequencies to 0 instead.
+    Source: Li et al., "CoPE: clipped RoPE", arXiv:2602.05258; hrlics/CoPE@bb728e8, modeling_cope.py, "use_cope" and
+    "use_hardclip", where n is 20. It is not `posref.cope`.
+    """
+
+    requires = ("pairs >= 0",)
+    pairs: int = 20
+    hard: bool = False
+
+
 RECORDS: tuple[type[Scaling], ...] = tuple(Scaling.__subclasses__())

@@ -10,6 +10,7 @@ import numpy as np
 import posref
 from posref.rotary import yarn
 from posref.scaling import (
+    Clipped,
     DynamicNTK,
     DynamicYaRN,
     Linear,
@@ -134,6 +135,7 @@ def cases() -> tuple[Case, ...]:
         _refused("yarn-dynamic-length", 12, DynamicYaRN(64), "DynamicYaRN needs the length"),
         _refused("yarn-turns-betas", 12, YaRNByTurns(4, 2048, beta_fast=1, beta_slow=8), "fast pairs turn more often"),
         _refused("proportional-share", 12, Proportional(1.5), "more than the head"),
+        _refused("clipped-pairs", 12, Clipped(-1), "pairs are counted from the last"),
         _refused("ntk-alpha-dim", 2, NTKAlpha(4.0), "the power d/(d-2) is infinite"),
         _refused("ntk-mixed-factor", 12, NTKMixed(0.0), "a factor of 0"),
     )  # fmt: skip
@@ -147,6 +149,7 @@ LENGTH = "Compare max(length, L) where the method's factor is formed: below the 
 RAMP = "Fast pairs stay, slow pairs are divided: compare which end of the ramp is 0 and which is 1."
 EQUATION = "The paper's equation differs here from all code."
 LISTS = "Compare the length with the original one, at each call: above it the long list is used."
+CLIPPED = "The last n pairs are multiplied by (1 + cos(pi j/(n-1)))/2, from 1 at j = 0 to 0 at the last pair."
 DENOMINATOR = "The denominator is the whole head's size."
 FIRST_PAIRS = "Only the first pairs of the head rotate; the others have frequency 0."
 
@@ -418,6 +421,17 @@ def _fraction(f: Real, m: Any, dim: int, base: float, s: Proportional, length: A
     return out, m
 
 
+def _clip(gain: Callable[[Real, int], Real]) -> dict[str, Wrap]:
+    """Return a wrap in which clipped RoPE multiplies the last n pairs by another function of j/(n-1)."""
+
+    def change(plain: Real, f: Real, s: Clipped, dim: int, *rest: Any) -> Real:
+        n = min(s.pairs, dim // 2)
+        gains = gain(np.arange(n) / max(n - 1, 1), n)
+        return f if s.hard else np.concatenate([plain[: dim // 2 - n], plain[dim // 2 - n :] * gains])
+
+    return _of(Clipped, change)
+
+
 def _extended_length(s: YaRN, length: Any) -> Any:
     return replace(s, original_length=max(1, round(s.original_length * s.factor))), length
 
@@ -608,4 +622,14 @@ DEVIATIONS = (
               hint=FIRST_PAIRS),
     Deviation("proportional-factor-ignored", "proportional RoPE's factor is ignored",
               _records(Proportional, lambda s, n: (replace(s, factor=1.0), n)), hint=IGNORED),
+    Deviation("clipped-linear", "clipped RoPE falls along a line, not a cosine", _clip(lambda j, n: 1 - j), hint=CLIPPED),
+    Deviation("clipped-not-to-zero", "clipped RoPE's cosine ends a step before 0",
+              _clip(lambda j, n: (1 + np.cos(np.pi * j * (n - 1) / n)) / 2), hint=CLIPPED),
+    Deviation("clipped-fast", "clipped RoPE slows the first pairs down, not the last",
+              _of(Clipped, lambda plain, f, *rest: plain * (f / plain)[::-1]), hint=CLIPPED),
+    Deviation("clipped-half", "clipped RoPE's cosine is not halved", _clip(lambda j, n: 1 + np.cos(np.pi * j)), hint=CLIPPED),
+    Deviation("clipped-hard-ignored", "clipped RoPE is smooth where it should end at once",
+              _records(Clipped, lambda s, n: (replace(s, hard=False), n)), hint=IGNORED),
+    Deviation("clipped-twenty", "clipped RoPE clips 20 pairs, whatever the number",
+              _records(Clipped, lambda s, n: (replace(s, pairs=20), n)), hint=IGNORED),
 )  # fmt: skip

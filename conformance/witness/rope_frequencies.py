@@ -14,6 +14,7 @@ YaRNByTurns NTK by parts over turns                          the same, equations
 DynamicYaRN YaRN with s = l/L                                 the authors' code, LlamaDynamicYaRNScaledRotaryEmbedding
 LongRoPE    theta_i / lambda_i; sqrt(1 + ln s / ln L)         Ding et al., arXiv:2402.13753, equation (1); Phi-3's code
 Proportional theta_i for i < int(p * d // 2), else 0          transformers' "proportional" (Gemma 4), p d in binary64
+Clipped     0.5 (1 + cos(linspace(0, pi, n))) on the last n   the authors' code, hrlics/CoPE, modeling_cope.py
 
 YaRN is as in the authors' scaled_rope/LlamaYaRNScaledRotaryEmbedding.py (find_correction_range, linear_ramp_mask); its
 mscale and mscale_all_dim as in DeepSeek-V2's yarn_get_mscale; without `truncate` as in gpt-oss.
@@ -33,6 +34,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # Llama 3.1's configuration; YaRN's pap
     "LongRoPE": {"max_length": None, "factor": None, "attention_factor": None, "short_mscale": None, "long_mscale": None},
     "Proportional": {"factor": 1},
     "NTKMixed": {"mix": 0.75},
+    "Clipped": {"pairs": 20, "hard": False},
 }  # fmt: skip
 
 
@@ -66,6 +68,11 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
             channels = mpf(scaling["rotated"]) * dim
         rope_angles = int(mp.floor(channels / 2))
         return [f / s if i < rope_angles else mpf(0) for i, f in enumerate(theta)], mpf(1)
+    if kind == "Clipped":
+        clip = min(scaling["pairs"], dim // 2)
+        step = mp.pi / (clip - 1) if clip > 1 else mpf(0)
+        mask = [mpf(0) if scaling["hard"] or 0 < j == clip - 1 else (1 + mp.cos(step * j)) / 2 for j in range(clip)]
+        return theta[: dim // 2 - clip] + [f * m for f, m in zip(theta[dim // 2 - clip :], mask, strict=True)], mpf(1)
     if kind == "LongRoPE":
         return _longrope(theta, scaling, length)
     if kind == "DynamicYaRN":

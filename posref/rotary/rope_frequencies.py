@@ -3,9 +3,10 @@
 from typing import Any
 
 from posref.core.arrays import Array, DType, Namespace, constants, created, once
-from posref.core.checks import check_integer, check_positive
+from posref.core.checks import check_flag, check_integer, check_positive
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
+    Clipped,
     DynamicNTK,
     DynamicYaRN,
     Linear,
@@ -77,6 +78,8 @@ def rope_frequencies(
     - ``LongRoPE``: :math:`\theta_i` divided by entry i of `long_factor` if length > L, else by entry i of `short_factor`.
     - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs and 0 for the others, where p
       is `rotated`.
+    - ``Clipped``: :math:`\theta_i g_i`, where :math:`g_{d/2-n+j} = \frac{1}{2} (1 + \cos(\pi j/(n-1)))`, or 0 if `hard`, for
+      the last n = min(`pairs`, d/2) pairs, j from 0 to n - 1, and 1 for the others.
 
     Beside this file, llama3.py and yarn.py say what happens if a denominator is 0. yarn.py and longrope.py define the factor on
     cos and sin.
@@ -153,6 +156,8 @@ def rope_frequencies(
             factor = longrope.attention_factor(scaling, length, c)
         case Proportional():
             inv_freq = proportional(powers(b, dim, c), scaling, c)
+        case Clipped():
+            inv_freq = clipped(powers(b, dim, c), scaling, c)
     return created("rope_frequencies", inv_freq, xp, device, dtype), factor
 
 
@@ -178,6 +183,9 @@ def check_scaling(function: str, dim: int, *, base: Any, scaling: Any = None, le
                 msg = f"rope_frequencies: Proportional.rotated {shares}; got {scaling.rotated}."
                 raise ValueError(msg)
             check_positive(function, "Proportional.factor", scaling.factor)
+        case Clipped():
+            check_integer(function, "Clipped.pairs", scaling.pairs, 0)
+            check_flag(function, "Clipped.hard", scaling.hard)
         case _:
             remedy = ""
             if isinstance(scaling, dict):
@@ -211,3 +219,13 @@ def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
     pairs = inv_freq.shape[0]
     rotating = c.asarray([i < int(float(scaling.rotated) * (2 * pairs)) // 2 for i in range(pairs)])
     return c.where(rotating, inv_freq / float(scaling.factor), c.asarray(0.0, dtype=c.float64))
+
+
+def clipped(inv_freq: Array, scaling: Clipped, c: Namespace) -> Array:
+    """Return the frequencies, the last of them slowed down by half a period of a cosine, or 0. The end of it is 0 exactly."""
+    pairs = inv_freq.shape[0]
+    n = min(int(scaling.pairs), pairs)
+    first, last = pairs - n, max(n - 1, 1)
+    kept = c.asarray([i < first or (i - first < last and not scaling.hard) for i in range(pairs)])
+    turns = c.asarray([float(max(i - first, 0)) for i in range(pairs)], dtype=c.float64) / last
+    return c.where(kept, inv_freq * (c.cos(c.pi * turns) + 1) / 2, c.asarray(0.0, dtype=c.float64))

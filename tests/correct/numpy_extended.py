@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 scalings = (
-    "NTKAlpha", "NTKFixed", "NTKMixed", "DynamicYaRN", "YaRNByTurns", "LongRoPE", "Proportional", "Linear", "NTKAware",
-    "DynamicNTK", "Llama3", "YaRN",
+    "NTKAlpha", "NTKFixed", "NTKMixed", "DynamicYaRN", "YaRNByTurns", "LongRoPE", "Proportional", "Clipped", "Linear",
+    "NTKAware", "DynamicNTK", "Llama3", "YaRN",
 )  # fmt: skip
 
 
@@ -79,6 +79,11 @@ def rope_frequencies(dim, /, *, base, scaling=None, length=None):
             angles = int(s.rotated * dim // 2)
             inv_freq = np.concatenate([default(dim, base)[:angles], np.zeros(half - angles, np.float32)])
             return inv_freq / np.float32(s.factor), 1.0
+        case "Clipped":
+            inv_freq, clip = default(dim, base), min(s.pairs, half)
+            mask = 0.5 * (1.0 + np.cos(np.linspace(0.0, np.pi, clip, dtype=np.float32)))
+            inv_freq[half - clip :] *= 0.0 if s.hard else mask.astype(np.float32)
+            return inv_freq, 1.0
         case other:
             raise NotImplementedError(other)
 

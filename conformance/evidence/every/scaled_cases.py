@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from posref.scaling import (
+    Clipped,
     DynamicNTK,
     DynamicYaRN,
     Linear,
@@ -45,6 +46,7 @@ SCALINGS: dict[str, tuple[Scaling, dict[str, Any]]] = {
     "longrope-short": (LongRoPE(*LISTS, TWENTY, max_length=4 * TWENTY), {"length": TWENTY}),
     "longrope-given": (LongRoPE(*LISTS, 4096, max_length=TWENTY, attention_factor=1.25), {"length": TWENTY - 7}),
     "proportional": (Proportional(0.75, factor=8.0), {}),
+    "clipped": (Clipped(2), {}),
 }
 FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what is made of rotations
 LONG = LongRoPE((1.0, 2.0, 3.0), (2.0, 4.0, 7.0), 9, max_length=36, attention_factor=1.25)

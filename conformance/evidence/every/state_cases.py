@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from posref.scaling import (
+    Clipped,
     DynamicNTK,
     DynamicYaRN,
     Linear,
@@ -60,6 +61,7 @@ RECORDS: tuple[tuple[str, Scaling, int | None, dict[str, Any]], ...] = (  # a na
     ("ntk-fixed", NTKFixed(3.0), None, {"factor": 4.5}),
     ("ntk-mixed", NTKMixed(3.0), None, {"factor": 4.5, "mix": 1.25}),
     ("proportional", Proportional(0.5), None, {"rotated": 0.75, "factor": 2.0}),
+    ("clipped", Clipped(4), None, {"pairs": 7, "hard": True}),
 )  # fmt: skip
 
 

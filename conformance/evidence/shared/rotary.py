@@ -5,7 +5,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.scaling import DynamicYaRN, Llama3, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN, YaRNByTurns
+from posref.scaling import (
+    Clipped,
+    DynamicYaRN,
+    Llama3,
+    LongRoPE,
+    NTKAlpha,
+    NTKFixed,
+    NTKMixed,
+    Proportional,
+    Scaling,
+    YaRN,
+    YaRNByTurns,
+)
 
 from ...model import Case
 from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
@@ -110,6 +122,12 @@ EXTENDED = (
     Extended("proportional/odd-pairs", 14, Proportional(0.3), "2 of 7 pairs", {"base": 5e5}),
     Extended("proportional/all", 6, Proportional(1.0)),
     Extended("proportional/none", 10, Proportional(0.0), "nothing turns"),
+    Extended("clipped/llama-3", 128, Clipped(), "the authors' model: pairs 44 to 63", {"base": 5e5}),
+    Extended("clipped/six-of-ten", 20, Clipped(6)),
+    Extended("clipped/all", 12, Clipped(), "fewer pairs than 20", {"base": 500.0}),
+    Extended("clipped/one", 10, Clipped(1), "as it is"),
+    Extended("clipped/hard", 14, Clipped(3, hard=True), options={"base": 5e5}),
+    Extended("clipped/hard-one", 8, Clipped(1, hard=True)),
 )  # fmt: skip
 RISING = "long, short, at the limit, long"
 LONGROPE_LENGTHS = (40, 9, 33, 32, 64)
