@@ -273,7 +273,7 @@ def test_the_box_ranks_the_right_entry_among_the_first_three() -> None:
     [
         ("PositionalEncoding fails", ["position", "embed", "fail"]),
         ("RoPE, rotary_emb: padding", ["rop", "rop", "embed", "pad"]),
-        ("batches of batched batch", ["batch", "of", "batch", "batch"]),
+        ("batches of batched batch", ["batch", "batch", "batch"]),
         ("", []),
     ],
 )

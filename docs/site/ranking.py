@@ -14,14 +14,16 @@ ENDING = r"(?<=[a-z]{3})(?:ations?|ings?|ions?|edly|ed|es|s|e|al|ally|able|ly|me
 DOUBLE = r"([b-df-hj-np-rtv-z])\1$"  # padd of padding, embedd of embedding
 SAME = {"rotary": "rop", "hf": "huggingfac", "pos": "position", "pe": "position", "posit": "position", "dimens": "dim"}
 SAME |= {"encod": "embed", "emb": "embed", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-FIELDS = {"title": 3, "also": 2, "cause": 1, "fix": 1, "threads": 1, "mistakes": 1, "group": 1}  # how much a word counts there
+SMALL = r"^(?:an?|the|i|my|you|its?|to|is|are|be|do|does|did|in|of|on|at|as|by|and|or|than|when|with|for|from)$"
+SMALL += r"|^(?:this|that|which|why|what|how|use|used|using)$"  # words that every title may have
+FIELDS = {"title": 3, "also": 2, "cause": 1, "fix": 1, "threads": 1, "mistakes": 1, "group": 2}  # how much a word counts there
 ASKED = 2  # and in the title of a cited thread
-RISE, LENGTH = 1.2, 0.75  # BM25's k1 and b
+RISE, LENGTH = 1.2, 0.5  # BM25's k1 and b
 
 
 def stems(text: str) -> list[str]:
     """Return the stems of a text. The script of the page does the same with the words of a reader."""
-    words = re.findall("[a-z0-9]+", re.sub(JOINT, " ", text).lower())
+    words = [word for word in re.findall("[a-z0-9]+", re.sub(JOINT, " ", text).lower()) if not re.match(SMALL, word)]
     ends = (SAME.get(word, re.sub(DOUBLE, r"\1", re.sub(ENDING, "", word))) for word in words)
     return [SAME.get(end, end) for end in ends]
 
@@ -53,7 +55,7 @@ def ranked(text: str, weights: dict[str, dict[int, int]]) -> list[int]:
 
 def script() -> str:
     """Return the index as a script, which a page can load from a file too: the weights, and how a word becomes a stem."""
-    rules = {"joint": JOINT, "ending": ENDING, "double": DOUBLE, "same": SAME, "weights": index()}
+    rules = {"joint": JOINT, "ending": ENDING, "double": DOUBLE, "same": SAME, "small": SMALL, "weights": index()}
     return f"const symptomIndex = {json.dumps(rules, separators=(',', ':'))};\n"
 
 

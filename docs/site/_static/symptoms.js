@@ -5,8 +5,9 @@
   const box = document.getElementById("symptom-words");
   const results = document.getElementById("symptom-results");
   const entries = [...document.querySelectorAll("article section")].filter((e) => e.querySelector(":scope > h3"));
-  const { joint, ending, double, same, weights } = symptomIndex;
-  const stems = (text) => (text.replace(new RegExp(joint, "g"), " ").toLowerCase().match(/[a-z0-9]+/g) ?? []).map((word) => {
+  const { joint, ending, double, same, small, weights } = symptomIndex;
+  const words = (text) => text.replace(new RegExp(joint, "g"), " ").toLowerCase().match(/[a-z0-9]+/g) ?? [];
+  const stems = (text) => words(text).filter((word) => !new RegExp(small).test(word)).map((word) => {
     const end = same[word] ?? word.replace(new RegExp(ending), "").replace(new RegExp(double), "$1");
     return same[end] ?? end;
   });
