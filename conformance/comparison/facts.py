@@ -75,8 +75,9 @@ def _learned(op: str) -> list[str]:
 
 def _size(record: Encoding) -> str:
     """Return how the numbers that it makes grow with the tokens."""
-    result = record.result[0]
-    pairs = {"Q", "K"} <= set(result.split()) or "queries" in result or result.count("width") > 1 or "k_rows" in result
+    words = re.findall("[a-z_]+|[A-Z]", record.result[0])
+    twice = any(words.count(word) > 1 for word in ("N", "width"))  # nodes, or cells of a grid
+    pairs = twice or {"Q", "K"} <= set(words) or {"queries", "k_rows"} & set(words) or "relative_positions" in record.arrays
     return "each pair of tokens" if pairs else "each token"
 
 
