@@ -59,7 +59,7 @@ def everything(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def lowest(session: nox.Session) -> None:
-    """Run the plain tests with the lowest versions of what posref names."""
+    """Run the plain tests with the lowest versions that posref allows."""
     session.install("uv")
     versions = f"{session.create_tmp()}/lowest.txt"
     session.run(

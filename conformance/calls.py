@@ -125,7 +125,7 @@ def class_and_dtype(op: str, accuracy: str, dtype: str, *, gradients: bool) -> t
 
 
 def takes_dtype(op: str) -> bool:
-    """Return whether an operation is told the dtype of its result."""
+    """Return whether an operation has an argument for the dtype of its result."""
     return "dtype" in parameters_of(REGISTRY[op].function) and not makes_constants(op)
 
 

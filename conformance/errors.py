@@ -52,7 +52,7 @@ class Stopped(Exception):
 
 class NotJudged(Exception):
     """
-    A call about which nothing can be said, and why.
+    A call without a verdict, and why.
 
     `verdict` is "not-judged", or "not-run" where something is missing; `doubt` says more where that is a fault of posref.
     """

@@ -94,7 +94,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is said of one call in the class `accuracy`: a verdict on every output, and the sample of its values judged."""
+    """The verdict on a call in the class `accuracy`: on every output, with the sample of judged values."""
 
     op: str
     accuracy: str
@@ -109,7 +109,7 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why nothing can be said of the call; empty if something can."""
+        """Why the call has no verdict; empty if it has one."""
         return next((one.reason for one in self.verdicts if one.reason), "")
 
     @property
@@ -159,7 +159,7 @@ def judge(
     truth: str = "stored", everything: bool = False, balls: int = ON_BALLS,
 ) -> Judgement:  # fmt: skip
     """
-    Return what is said of one call.
+    Return the verdict on one call.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def weighted(
 
 
 def _allowed(weights: Reals, width: Reals, common: Reals, expected: Reals) -> float:
-    """Return how far a sum of errors may be off, of which `common` are roundings that all values share."""
+    """Return the bound of a sum of errors; `common` are roundings that all values share."""
     own = weights * (width - common)
     sums = [np.sum(np.moveaxis(own, axis, 0).reshape(own.shape[axis], -1), axis=1) for axis in range(own.ndim)]
     sums.append(np.bincount(np.unique(expected, return_inverse=True)[1].ravel(), weights=own.ravel()))

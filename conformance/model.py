@@ -95,7 +95,7 @@ def words_of(*words: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Call:
     """
-    One call of a case: what is asked, what is expected, and the half-widths by base class and output.
+    One call of a case: arguments, expected values, and half-widths by base class and output.
 
     With `cotangents` of the outputs it asks for gradients: what is expected then goes by the names of inputs.
     """

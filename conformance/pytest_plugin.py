@@ -134,7 +134,7 @@ class Suite(pytest.Collector):
         return found + [MissingItem.from_parent(self, name=op) for op in self.missing if self.by_name]
 
     def result(self, case: LoadedCase, dtype: str) -> CaseResult:
-        """Return the verdict of a case; all chosen ones of its operation are asked at once, since they decide its scope."""
+        """Return the verdict of a case; all chosen cases of its operation run at once, since they decide its scope."""
         if (case.id, dtype) not in self.results:
             self._ask(case.op)
         return self.results[case.id, dtype]
@@ -263,7 +263,7 @@ class OperationItem(CaseItem):
 
 
 class MissingItem(pytest.Item):
-    """A test that fails: an operation was asked by name, and the implementation lacks it."""
+    """A test that fails: the implementation lacks an operation that was named."""
 
     def runtest(self) -> None:
         """Raise."""

@@ -155,7 +155,7 @@ def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]], of: s
 
 
 def _title(s: Mapping[str, Any]) -> str:
-    """Return the name of the package, and what of it is asked where a second adapter asks it."""
+    """Return the name of the package, with its part if a second adapter covers it."""
     part = s["adapter"].removeprefix(s["package"].lower().replace("-", "_")).strip("_")
     return f"{s['package']} {part}".strip()
 

@@ -61,7 +61,7 @@ class About:
 
 
 class Texts(Mapping[str, About]):
-    """The texts of all operations, or of one family. A text is read when it is asked for."""
+    """The texts of all operations, or of one family. Texts are read at first use."""
 
     def __init__(self, family: str | None = None) -> None:
         self.family = family

@@ -349,7 +349,7 @@ def row_distance(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
 
 def resolution(inv_freq: ArrayOf[T], /) -> T:
     r"""
-    Return the angle between the encodings of neighbours: how well nearby positions can be told apart.
+    Return the angle between the encodings of neighbours: how well nearby positions can be distinguished.
 
     .. math:: \alpha = \arccos\left( \frac{2}{d} \sum_{i=0}^{d/2-1} \cos\theta_i \right)
 

@@ -64,7 +64,7 @@ def open_standard_streams() -> None:
 
 
 def on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    """Call `handler` on every signal to stop, but for those that this process was told to ignore, as by nohup."""
+    """Call `handler` on every signal to stop, except those that this process ignores, as under nohup."""
     for name in SIGNALS:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -133,7 +133,7 @@ def _say(kind: type[BaseException], error: BaseException, trace: TracebackType |
 
 
 def _refuse_no_beginning() -> None:
-    """End with the exit code of what could not run if the command line never began, whoever ended this process."""
+    """End with the exit code for a check that could not run if the command line never began, whoever ended this process."""
     if not _BEGUN:
         if not _SAID:
             print("posref: cannot start: a module that it imports ended this process", file=sys.stderr)

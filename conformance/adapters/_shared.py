@@ -97,7 +97,7 @@ def of_both(x: Array, rotate: Callable[[Array, Array], tuple[Array, Array]]) -> 
 
 def from_table(make: Callable[[int], Any], positions: Array, *, rows: int = ROWS) -> Any:
     """
-    Return the rows at `positions` of what ``make(count)`` returns: an array, or a tuple of arrays, with `count` rows.
+    Return some rows of the table, or tuple of tables, that ``make(count)`` returns with `count` rows.
 
     A library whose cache begins at position 0 is asked for one row more than the largest position. `Unsupported` if positions
     are not natural numbers, or more than `rows` rows would be made.

@@ -25,7 +25,7 @@ def kept_module(dim: int, base: float, scaling: Scaling) -> Any:
 
 
 def check_length(scaling: Scaling, positions: Tensor, length: int | None) -> None:
-    """Refuse a `length` that its modules cannot be told: they see positions alone."""
+    """Refuse a `length`: its modules see positions alone."""
     if isinstance(scaling, DynamicNTK | LongRoPE) and (not positions.numel() or length != float(positions.max()) + 1):
         lacks("the length of dynamic NTK and of LongRoPE is always the largest position of the call plus 1")
 

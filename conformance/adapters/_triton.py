@@ -16,7 +16,7 @@ LIMIT = 1 << 24  # elements of a cache of cosines and sines
 
 
 def of_heads(x: Tensor, rotate: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the last head of what `rotate` makes of (1, T, 3, D), where `x` is the last of three heads."""
+    """Rotate `x` as the last of three heads, in shape (1, T, 3, D)."""
     if not x.numel():
         lacks("an empty array")
     rows = x.reshape(1, -1, 1, x.shape[-1])

@@ -239,7 +239,7 @@ def random_fourier(x: Tensor, matrix: Tensor, /, *, layout: str, dtype: torch.dt
 
 
 def _cast(found: Tensor, given: Tensor, dtype: torch.dtype | None) -> Tensor:
-    """Return it in the dtype that is asked for."""
+    """Return it in the dtype of the call."""
     return found.to(dtype or (given.dtype if given.is_floating_point() else torch.get_default_dtype()))
 
 

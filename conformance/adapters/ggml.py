@@ -152,7 +152,7 @@ def _folder() -> Path:
 
 @functools.cache
 def _libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-    """Return ggml's base and its CPU part, with the types of what is called."""
+    """Return ggml's base and CPU libraries, with the argument types of their functions."""
     name = {"win32": "{}.dll", "darwin": "lib{}.dylib"}.get(sys.platform, "lib{}.so")
     base, cpu = (ctypes.CDLL(str(_folder() / name.format(part)), ctypes.RTLD_GLOBAL) for part in ("ggml-base", "ggml-cpu"))
     ext, multi = (Pointer,) * 4 + (Int, Int) + TAIL, (Pointer,) * 4 + (Int, Pointer, Int) + TAIL

@@ -111,7 +111,7 @@ def alibi_slopes(heads: int, /) -> Tensor:
 
 
 def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None) -> tuple[dict[str, Any], int | None]:
-    """Return rope_parameters of a configuration, and how many rows the cache then has, None for as many as are asked."""
+    """Return rope_parameters of a configuration and the number of rows in its cache; None means as many as the call needs."""
     part = {"rope_dim": dim}
     match scaling:
         case NTKFixed(factor):

@@ -187,7 +187,7 @@ def cope(q: Tensor, logits: Tensor, table: Tensor, mask: Tensor, /) -> Tensor:
 
 
 def forgetting_bias(log_gates: Tensor, /, *, queries: int) -> Tensor:
-    """DataDependentAlibi.forward of these gates, of which the last queries are taken."""
+    """DataDependentAlibi.forward of these gates, with only the last queries."""
     module = DataDependentAlibi(1, 1)
     module.to_forget_gates = torch.nn.Identity()
     heads, keys = log_gates.shape[-2:]

@@ -53,7 +53,7 @@ class Invariance:
 
 
 def batch_invariance(target: Target, operations: Sequence[tuple[Operation, list[Answer]]]) -> list[Invariance]:
-    """Return what comes of every operation that has rows and of which a case passed."""
+    """Return a result for each operation that has rows and a passing case."""
     found = []
     for operation, answers in operations:
         passed = {one.id for one in operation.cases if one.verdict == "pass"}

@@ -45,7 +45,7 @@ class _Fit:
 
     @property
     def lost(self) -> bool:
-        """Whether so many rows are nearer to the definition that nothing can be said."""
+        """Whether too many rows are nearer to the definition for a conclusion."""
         return self.rows - self.nearer > 2 + self.rows // LOST
 
     @property

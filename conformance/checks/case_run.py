@@ -32,7 +32,7 @@ Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
 def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
-    """Return the dtypes in which an operation is asked: constants never below float32, integers and masks once."""
+    """Return the dtypes in which to call an operation: constants never below float32, integers and masks once."""
     if not returns_reals(op):
         return target.dtypes[:1]
     if makes_constants(op):
@@ -41,12 +41,12 @@ def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
 
 
 def asked_in(case: LoadedCase, dtype: str) -> bool:
-    """Return whether a case is asked in a dtype: integers, masks and calls to be refused in any."""
+    """Return whether a case runs in a dtype; integers, masks and invalid calls run in any."""
     return case.kind == "reject" or dtype in case.dtypes or not returns_reals(case.op)
 
 
 def cases_in(target: Target, cases: Iterable[LoadedCase], dtype: str) -> list[LoadedCase]:
-    """Return the cases that a target is asked in a dtype; of what an option leaves behind only in its most precise one."""
+    """Return the cases to run in a dtype; state cases run only in the most precise one."""
     widest = min(target.dtypes, key=lambda one: ROUNDING[one]) == dtype or dtype not in target.dtypes
     return [case for case in cases if asked_in(case, dtype) and (widest or case.state != "one-option")]
 
@@ -157,7 +157,7 @@ def notes_on_unjudged(operation: Operation) -> Iterator[str]:
 # ---- the state that calls leave behind -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Trial:
-    """A failing case, what is asked of it in a new process, and its name in words."""
+    """A failing case, its call in a new process, and its name in words."""
 
     case: LoadedCase
     alone: LoadedCase

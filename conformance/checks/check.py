@@ -190,7 +190,7 @@ def _check(
 
 
 def _batch(target: Target, operations: list[tuple[Operation, list[Answer]]]) -> list[Mapping[str, Any]] | None:
-    """Return what is found of batch invariance; None if the target cannot be asked more than was stored."""
+    """Measure batch invariance; None if the target can answer stored calls alone."""
     if target.kind == "outputs":
         return None
     from .batch_invariance import batch_invariance  # other checks do not ask for it
@@ -202,7 +202,7 @@ def _ask_cases(
     target: Target, operations: Sequence[tuple[Operation, list[Answer]]], by_op: Mapping[str, Sequence[LoadedCase]],
     progress: Progress | None,
 ) -> bool:  # fmt: skip
-    """Ask the stored cases and put results and answers into `operations`; return whether all were asked."""
+    """Run the stored cases and put results and answers into `operations`; return whether all ran."""
     asked = [(o, answers, case) for o, answers in operations for case in cases_in(target, by_op[o.op], o.dtype)]
     asked.sort(key=lambda one: one[2].kind == "reject")  # comes last: a program may end on each, and be asked no more
     expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are

@@ -29,7 +29,7 @@ WITNESSES = 2
 
 @dataclass(frozen=True)
 class Choice:
-    """What is asked; operations that are not named are all of the suite, or of the model."""
+    """The choice of cases. Without names it has all operations of the suite, or of the model."""
 
     suite: Path = INSTALLED
     tier: str = "core"
@@ -39,12 +39,12 @@ class Choice:
 
     @property
     def is_whole(self) -> bool:
-        """Whether enough is asked of an operation for its scope to be known."""
+        """Whether enough cases of an operation run to know its scope."""
         return self.case is None and self.tier != "smoke" and self.model is None
 
     @property
     def part(self) -> str:
-        """What is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
+        """The choice in words, unless it is a whole tier of the installed suite: only such a tier shows conformance."""
         parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
         if self.model is not None and self.model.is_still:
             parts.append(f"layer {self.model.layer} of {self.model.name}, which does not rotate")
@@ -130,7 +130,7 @@ class Choice:
         return group.cases
 
     def _holds(self, entry: Mapping[str, Any], smoke: Collection[str]) -> bool:
-        """Return whether a group may hold a case that is asked: the one, or one of `smoke`. Files of others are not read."""
+        """Return whether a group may hold a chosen case: the named one, or one of `smoke`. Files of others are not read."""
         if self.case is not None:
             return self.case in entry["cases"]
         listed = any(case.startswith(f"{entry['op']}/") for case in smoke)

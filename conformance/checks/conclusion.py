@@ -54,7 +54,7 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials |
 
 
 def _raised(operation: Operation) -> str:
-    """Return in words how many cases ended in an error, of which the diagnosis sees nothing, with the first one's."""
+    """Return in words how many cases ended in an error, with the first error; the diagnosis sees none of them."""
     found = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
     if not found:
         return ""

@@ -1,5 +1,5 @@
 """
-Fresh calls: what passed is asked once more, with other numbers, and judged live. A table of the suite's answers fails them.
+Fresh calls: passing calls run again with other numbers, judged live. A table of the suite's answers fails them.
 
 Of every operation a few small cases that passed are drawn, by a seed that the report names. Reals are made smaller, each by its
 own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
@@ -63,7 +63,7 @@ def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials
 
 
 def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: Trials, whole: bool) -> int:
-    """Ask one operation in one dtype, put what is wrong into its scope, and return how many calls were asked."""
+    """Make fresh calls of one operation in one dtype, add failures to its scope, and return the number of calls."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
     cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
@@ -119,7 +119,7 @@ def _varied(
     op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call],
     scope: Mapping[str, Any],
 ) -> Iterator[Drawn]:  # fmt: skip
-    """Yield calls of which one option or one size is a number that no known call has there, inside of a stated scope."""
+    """Yield calls with a new number in one option or one size, inside a stated scope."""
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
     stored = [read(op, call) for call in known]
     names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
@@ -315,7 +315,7 @@ def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.
 
 
 def _with_other_options(op: str, call: Call, rng: np.random.Generator, stored: Stored) -> Call | None:
-    """Return a call without arrays of which one number is another, a real if it has any; None without one."""
+    """Return a call without arrays with one number changed, a real if it has any; None if it has no number."""
     record, numbers = REGISTRY[op], {n: v for n, v in call.params.items() if type(v) in (int, float)}
     reals = [n for n in numbers if isinstance(record.domains[n], Real)]
     for name in map(str, rng.permutation(reals or [n for n in numbers if isinstance(record.domains[n], Integer)])):

@@ -1,5 +1,5 @@
 """
-Further calls: where several mistakes give the same values in all stored cases, fresh calls on which they differ are asked.
+Further calls: if several mistakes give the same values in all stored cases, posref makes fresh calls that tell them apart.
 
 They are stored calls with other numbers, then calls drawn around the failing ones, and judged like any fresh call. The
 diagnosis leaves out a mistake that one refutes.
@@ -30,7 +30,7 @@ Further = Callable[[Ties], list[Judged]]
 
 
 def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -> Further | None:
-    """Return what asks a target calls on which mistakes differ, and judges its answers; None if it cannot be asked."""
+    """Return a function that makes and judges calls on which mistakes differ; None if the target takes no further calls."""
     if not trials.can_ask():
         return None
 
@@ -64,7 +64,7 @@ def _with_other_numbers(trial: Experiment, every: Sequence[Asked]) -> Iterator[L
 
 
 def _drawn(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
-    """Yield small calls near failing ones, of which some features are drawn anew."""
+    """Yield small calls near failing ones, with some features drawn anew."""
     failing = [record for one in every if one.verdict == "fail" for record in records_of(one)]
     rng, names = trial.rng, [name for name, values in trial.domains.items() if len(values) > 1]
     for _ in range(DRAWN if failing and names else 0):

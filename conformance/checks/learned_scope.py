@@ -70,7 +70,7 @@ class Trials:
         return self.of[op]
 
     def can_ask(self) -> bool:
-        """Return whether calls can be asked that no file has."""
+        """Return whether the target answers calls that no file has."""
         return self.calls > 0 and self.target.kind != "outputs"
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ def merged(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
-    """Return the cases that lie outside of what an axis allows, unless one of them was answered."""
+    """Return the cases that an axis excludes, unless the target answered one of them."""
     if restriction.allowed is None:
         return set()
     outside = [one for one in every if restriction.excludes(one.traits)]
@@ -234,7 +234,7 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
 
 
 def _is_at_default(op: str, cause: Cause) -> bool:
-    """Return whether one number alone decides, of which the default is taken and no other was."""
+    """Return whether a single number decides: the target takes its default and no other value."""
     name = next(iter(cause.shows), "").removeprefix("option ")
     return len(cause.shows) == 1 and name in defaults(op) and cause.lacks.get(f"option {name}") == [defaults(op)[name]]
 

@@ -45,13 +45,13 @@ class Asked:
 
     @property
     def answered(self) -> bool:
-        """Whether the implementation did not say that it lacks what is asked."""
+        """Whether the implementation did not call the case unsupported."""
         return self.verdict != "unsupported"
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The smallest and the largest of what was answered, or is stated; `multiple_of` can only be stated."""
+    """The smallest and the largest number, answered or stated; `multiple_of` is always stated."""
 
     low: float | None = None
     high: float | None = None
@@ -69,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Restriction:
-    """One axis, or pair of axes, of which not all is offered, and the cases that lie outside by it alone, told once."""
+    """An axis, or pair of axes, that the target limits, with the cases that this limit alone excludes."""
 
     axis: Axis
     allowed: Any  # a frozenset of words, a Bound, or a set of pairs that are not offered
@@ -102,7 +102,7 @@ def infer(
 
 
 def _are_of_dtypes(restriction: Restriction, asked: Sequence[Asked]) -> bool:
-    """Return whether a pair is of a dtype, where several are asked: an experiment has one."""
+    """Return whether a pair belongs to a dtype; an experiment has a single dtype."""
     return restriction.axis[0] == "dtype" and len({one.dtype for one in asked}) > 1
 
 
@@ -198,7 +198,7 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
 
 
 def shown(op: str, asked: Sequence[Asked]) -> dict[str, frozenset[Any]]:
-    """Return the words of every option of which answered cases have some, and not all that are asked."""
+    """Return the answered words of each option that answered cases cover only in part."""
     options = [axis for axis in REGISTRY[op].domains if is_option(op, axis)]
     answered = {axis: words_on(axis, (one for one in asked if one.answered)) for axis in options}
     return {axis: words for axis, words in answered.items() if words and words != words_on(axis, asked)}
@@ -280,7 +280,7 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
 
 
 def _of_empty(restriction: Restriction, asked: Sequence[Asked]) -> Restriction:
-    """Return a restriction of what may be empty with those words alone that explain a case: other axes explain the rest."""
+    """Return a restriction without the words that explain no case: other axes explain the rest."""
     words = words_on("empty", restriction.outside) - restriction.allowed
     return replace(restriction, allowed=words_on("empty", asked) - words, excludes=_has_one_of("empty", words))
 

@@ -236,7 +236,7 @@ def _reason(
 
 
 def _cause(trial: Experiment, record: Features) -> str:
-    """Return what was said of a wrong call, and which calls are wrong, as far as experiments find it."""
+    """Return the judge's text of a wrong call, and which calls are wrong, as far as experiments find it."""
     said = trial.asker.messages[key_of(record)]
     trial.asker.budget += MORE
     trial.learn(WRONG, [(record, trial.numbers(record))])

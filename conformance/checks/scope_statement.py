@@ -179,7 +179,7 @@ def in_words(op: str, restriction: Restriction, asked: Sequence[Asked]) -> str:
 
 
 def is_limit(restriction: Restriction) -> bool:
-    """Return whether a restriction is a limit rather than a choice: limits are told first."""
+    """Return whether a restriction is a limit rather than a choice: limits come first."""
     return isinstance(restriction.allowed, Bound) or restriction.axis == ("one",)
 
 

@@ -41,7 +41,7 @@ Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
 
 @dataclass
 class Seen:
-    """One call that was seen: what it asks of which operation, what came out, and how often it was made."""
+    """A recorded call: operation, arguments, result, and how often it was made."""
 
     op: str
     call: Call
@@ -99,7 +99,7 @@ class Seen:
 
 
 class Watch:
-    """The calls of one function, from when the block begins to when it ends; judged when they are asked for."""
+    """The calls of one function within the block; reading them judges them."""
 
     def __init__(
         self, target: Any, name: str | None, like: Callable[..., Any], claim: str | None, keep: int, memory: int
@@ -224,7 +224,7 @@ class Watch:
         return tuple(seen for seen in self.calls if seen.verdict != "pass")
 
     def report(self) -> str:
-        """Return which calls were seen, of which shapes and positions, and the verdict on each kind of them."""
+        """Return the recorded kinds of calls, with shapes, positions and verdicts."""
         return "\n".join([self._counted(), *_lines(self.calls)])
 
     def assert_conforms(self) -> None:
@@ -285,7 +285,7 @@ class LastResult:
         return {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
 
     def changed_since(self, before: Collected) -> str:
-        """Return the name of what is no longer as it was read; empty if nothing is."""
+        """Return the name of an array that changed since `before`; empty if none did."""
         now = self._now() if before else {}
         return next((name for name, (x, _) in before.items() if name in now and not same_bits(x, now[name][0])), "")
 

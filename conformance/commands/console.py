@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers, of which neither infinities nor NaN are."""
+    """A range of finite numbers."""
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
         """Return the number, or fail with a sentence."""

@@ -1,5 +1,5 @@
 """
-Reads buckets, windows and positions from outputs: formulas of few parts, of each of which several words are known.
+Reads buckets, windows and positions from outputs, by formulas of few parts; each part has several known forms.
 
 All combinations of the parts are compared with the smallest failing cases. The first that gives them is judged on all cases, as
 every other explanation is.

@@ -1,5 +1,5 @@
 """
-Explains why an implementation fails: what is tried, in which order, and what is said.
+Explains why an implementation fails: the order of explanations, and their words.
 
 First known mistakes (the deviations of the registry), then one number in place of another, then several mistakes at once, then
 groups of cases. Where nothing fits the failure is "unexplained", and the report says which cases fail, and where in them.
@@ -138,7 +138,7 @@ def diagnose(
 
 
 def untried(op: str) -> dict[str, Any]:
-    """Return what is said of an operation's failures where the time of the whole report is over."""
+    """Return the text on an operation's failures once the time of the whole report is over."""
     return _record(f"not tried, for want of time: other operations fail too. Check this one alone: --op {op}.", [])
 
 
@@ -511,7 +511,7 @@ def _at_times(questions: Sequence[Question], found: search.Exceptions | None) ->
 
 
 def _of_groups(questions: Sequence[Question], found: Sequence[Group]) -> Explanation:
-    """Return groups in words, and what can be said of the cases that are left over."""
+    """Return groups in words, with a sentence on the cases outside all groups."""
     left = search.remaining(questions, found)
     failing = [q for q in left if q.failed]
     text = _in_groups([(group.ties, group.cases, group.where) for group in found])

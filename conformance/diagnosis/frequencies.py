@@ -211,7 +211,7 @@ def _others() -> Iterator[Formula]:
 
 @cache
 def with_a_base() -> tuple[Formula, ...]:
-    """Return the plain formula, and those of one departure, with a base of their own whatever is asked."""
+    """Return the plain formula and those that change one thing, each with its fixed base."""
 
     def fixed(formula: Formula, own: float, d: int, base: float, right: float) -> Reals:
         return formula.of(d, own, right)

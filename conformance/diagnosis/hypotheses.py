@@ -297,7 +297,7 @@ def left_over(question: Question, predict: Predict) -> float:
 
 
 def _distance(question: Question, observations: list[Observation], predicted: list[Outputs]) -> float:
-    """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
+    """Return the largest distance of a case's outputs from a prediction, in units of possible rounding."""
     found = 0.0
     for observation in observations:
         ratios = distances(question, observation, [p[observation.call].get(observation.name) for p in predicted])

@@ -465,7 +465,7 @@ def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviati
 
 
 def _of_option(op: str, word: str, asked: float, every: Sequence[float]) -> Iterator[Family]:
-    """Yield that an option is one number; where several are asked for, that it is one in place of one, or a multiple."""
+    """Yield that an option has one fixed number; if calls have several, that one number replaces another, or a multiple."""
 
     def family(text: str, change: Callable[[float, float], float], asked: float, *, others: bool = False) -> Family:
         return Family(

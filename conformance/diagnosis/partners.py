@@ -1,5 +1,5 @@
 r"""
-Reads a rotation from its outputs: of which channels, and of which pairs of the table, each output channel is made.
+Reads a rotation from its outputs: which channels, and which pairs of the table, make each output channel.
 
 .. math:: y_j = \pm x_{A(j)} \cos_{P(j)} \pm x_{B(j)} \sin_{Q(j)}
 
@@ -329,7 +329,7 @@ def _terms(rule: Rule, m: int, size: int, n: int) -> Reading:
 
 
 def _wrap(read: dict[Key, tuple[str, list[Rule]]]) -> Any:
-    """Return a wrap that rotates as was read, in each layout and direction of which something was."""
+    """Return a wrap that rotates as posref read it, in each layout and direction."""
 
     def wrap(function: Any) -> Any:
         def deviating(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:

@@ -373,7 +373,7 @@ NAMED = ("output", "call", "token", "query", "key", "head", "position", "distanc
 
 @dataclass(frozen=True)
 class _Units:
-    """All units of a kind in one row: the number of each, how many its output has, whether it is wrong, and of which output."""
+    """All units of a kind in one row: number, total in its output, whether it is wrong, and output."""
 
     values: Array
     sizes: Array

@@ -74,7 +74,7 @@ def _fits(pair: Pair, question: Question) -> bool:
 
 
 def _predicted(pair: Pair, question: Question) -> Predict:
-    """Return what two mistakes give: where both change a value, what is nearest of what they give in any order."""
+    """Return the values of two mistakes together: if both change a value, the nearest of the two orders."""
 
     def outputs(deviation: Deviation, jitter: float) -> Outputs:
         return question.outputs(deviation.operations(jitter)[question.op])

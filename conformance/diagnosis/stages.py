@@ -99,7 +99,7 @@ def _cases(questions: Sequence[Question]) -> list[Case]:
 
 
 def _case(question: Question) -> Case | None:
-    """Return what a case asks of each stage; None where one is asked more than once, or scaled, or not the whole result."""
+    """Return a case's call of each stage; None if there are several, or the case scales the result or uses a part of it."""
     asked: dict[str, list[Any]] = {FREQUENCIES: [], ANGLES: [], ROTATION: []}
 
     def recorder(name: str) -> Any:

@@ -47,7 +47,7 @@ def _case(
 
 
 def _apply_layout(layout: str) -> Iterator[Case]:
-    """Yield what every layout is asked of apply_rope."""
+    """Yield the cases of apply_rope that every layout has."""
     group = layout.replace("_", "-")
     first = "smoke" if layout == "half" else "core"
     yield _case(f"{group}/small", (3, 8), (3,), tier=first, layout=layout)
@@ -222,7 +222,7 @@ def _of_rotated(wrap: Wrap) -> Wrap:
 
 
 def _lanes(which: str) -> Wrap:
-    """Return a wrap that rotates these lanes, whichever are asked for."""
+    """Return a wrap that always rotates these lanes."""
     return before(lambda *args, **options: (args, options | {"lanes": which}))
 
 

@@ -48,7 +48,7 @@ def _case(
 
 
 def _way(group: str, way: dict[str, Any]) -> tuple[Case, ...]:
-    """Return what every way to lay out lanes is asked."""
+    """Return the cases that every layout has."""
     first = "smoke" if group == "half" else "core"
     cases = (
         _case(f"{group}/small", (6, 12), IMAGE_CELLS, tier=first, dims=[6, 6], **way),

@@ -31,7 +31,7 @@ def _case(
 
 
 def _tables(arrangement: str) -> tuple[Case, ...]:
-    """Return what every arrangement is asked of axial_table."""
+    """Return the cases of axial_table that every arrangement has."""
     group = arrangement.replace("_", "-")
     small: dict[str, Any] = {"sections": ARRANGED[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "chunked" else "core"

@@ -75,7 +75,7 @@ def _times(skew: Real, x: Real) -> Real:
 
 
 def _after_rope(function: Function) -> Function:
-    """Change the basis of what RoPE gives, where its argument's is changed."""
+    """Change the basis of RoPE's result instead of its argument's."""
 
     def deviating(x: Real, positions: Any, skew: Real, frequencies: Real, /, *, form: str) -> Real:
         if form != "product":

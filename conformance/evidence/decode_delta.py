@@ -57,7 +57,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _forms() -> tuple[Case, ...]:
-    """Return what every form of the two arrays is asked."""
+    """Return the cases that every form of the two arrays has."""
     pair, kept = np.stack([IMAGE, VIDEO], axis=1), np.stack([LEFT, RIGHT])
     same, once = np.stack([IMAGE] * 3, axis=1), np.stack([LEFT] * 3)
     return (

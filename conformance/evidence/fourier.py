@@ -84,7 +84,7 @@ BANDS = "Use the bands that are given, in their order."
 
 
 def _reordered(arrangement: str) -> Function:
-    """Return a wrap that puts columns in one order whatever is asked for, with coordinates where they fit it."""
+    """Return a wrap that always puts columns in one order, with coordinates where they fit it."""
 
     def wrap(function: Function) -> Function:
         def deviating(x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:

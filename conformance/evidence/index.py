@@ -36,7 +36,7 @@ def evidence(ops: Iterable[str] = REGISTRY) -> tuple[ModuleType, ...]:
 
 
 def deviations(ops: Iterable[str] = REGISTRY) -> dict[str, Deviation]:
-    """Return the deviations of operations and of what several share by name, in the order in which they are tried."""
+    """Return the deviations of operations and of their shared parts by name, in the order of trial."""
     return {deviation.name: deviation for module in evidence(ops) for deviation in getattr(module, "DEVIATIONS", ())}
 
 

@@ -44,7 +44,7 @@ def _given(*r: tuple[float, float]) -> dict[str, Any]:
 
 
 def _of_form(form: str) -> tuple[Case, ...]:
-    """Return what every form is asked."""
+    """Return the cases that every form has."""
     tier = "smoke" if form == "log" else "core"
     return (
         _case(f"{form}/small", form, (2, 3), (0, 2, 1, 3, 6), 3, tier=tier),

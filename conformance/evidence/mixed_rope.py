@@ -39,7 +39,7 @@ def _case(
 
 
 def _layout(layout: str) -> tuple[Case, ...]:
-    """Return what every layout is asked."""
+    """Return the cases that every layout has."""
     group = layout.replace("_", "-")
     first = "smoke" if layout == "half" else "core"
     cases = (

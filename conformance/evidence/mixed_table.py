@@ -49,7 +49,7 @@ SUM_OF_AXES = "A pair's angle is the sum over all axes."
 
 
 def _axial_only(f: Real) -> Real:
-    """Return frequencies of which every axis keeps those of its own block of pairs."""
+    """Return frequencies in which each axis keeps only its block of pairs."""
     axes, pairs = f.shape[0], f.shape[-1]
     own = np.arange(pairs) * axes // pairs
     return f * (own == np.arange(axes).reshape(axes, *(1,) * (f.ndim - 1)))

@@ -62,7 +62,7 @@ def _case(
 
 
 def _arranged(arrangement: str) -> tuple[Case, ...]:
-    """Return what every arrangement is asked of mrope."""
+    """Return the cases of mrope that every arrangement has."""
     group = arrangement.replace("_", "-")
     small: dict[str, Any] = {"sections": ARRANGED[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "chunked" else "core"

@@ -1,4 +1,4 @@
-"""QK-norm and M-RoPE in one operation: cases. Its known mistakes are those of what it calls: norm_rope and axial_table."""
+"""QK-norm and M-RoPE in one operation: cases. It has the known mistakes of norm_rope and axial_table, which it calls."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def _case(
 
 
 def _arranged(arrangement: str) -> tuple[Case, ...]:
-    """Return what every arrangement is asked."""
+    """Return the cases that every arrangement has."""
     group = arrangement.replace("_", "-")
     small: dict[str, Any] = {"sections": ARRANGED[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "interleaved" else "core"

@@ -20,7 +20,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"layout": "cos_sin", "base": 10000.0},)
 
 
 def phases_of(name: str, *shape: int) -> npt.NDArray[np.float64]:
-    """Return phases of which most are allowed, some below -2 pi and some above 0."""
+    """Return phases: most allowed, some below -2 pi, and some above 0."""
     return floats(*shape, seed=seed_of("phases" + name)) - 3.125 + (floats(*shape, seed=seed_of(name), bits=2) > 3) * 4
 
 
@@ -37,7 +37,7 @@ def _case(
 
 
 def _layout(layout: str) -> Iterator[Case]:
-    """Yield what both layouts are asked."""
+    """Yield the cases that both layouts have."""
     group = layout.replace("_", "-")
     yield _case(
         f"{group}/small",

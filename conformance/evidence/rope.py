@@ -61,7 +61,7 @@ def _case(
 
 
 def _layout(layout: str) -> Iterator[Case]:
-    """Yield what every layout is asked."""
+    """Yield the cases that every layout has."""
     group = layout.replace("_", "-")
     first = "smoke" if layout == "half" else "core"
     yield _case(f"{group}/small", (3, 8), (0, 1, 5), tier=first, layout=layout)
@@ -286,7 +286,7 @@ def _as_proportional(function: Function) -> Function:
 
 
 def _as_partial(*, own_exponent: bool) -> Wrap:
-    """Return a wrap that rotates the first channels alone where Proportional is asked for, by exponents of their own or not."""
+    """Return a wrap that rotates only the first channels under Proportional, with exponents of these or of all channels."""
 
     def wrap(function: Function) -> Function:
         def deviating(x: Real, positions: Any, /, *, base: float, scaling: Any = None, **options: Any) -> Real:

@@ -28,7 +28,7 @@ def _places(params: Any) -> dict[str, Any]:
 
 
 def _tables() -> Iterator[Case]:
-    """Yield what rope_frequencies is asked, with positions."""
+    """Yield the cases of rope_frequencies, with positions."""
     for case in frequency_cases():
         steps = tuple(Step(step.params, _places(step.params)) for step in case.steps)
         inputs = {} if steps else _places(case.params)

@@ -128,7 +128,7 @@ def _before_factor(dtype: str) -> Wrap:
 
 
 def _cached(key: Callable[[Any, Any], Any]) -> Wrap:
-    """Return a wrap that keeps tables by a part of what they depend on."""
+    """Return a wrap that caches tables by too few of their arguments."""
 
     def wrap(function: Function) -> Function:
         kept: dict[Any, Any] = {}

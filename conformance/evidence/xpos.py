@@ -32,7 +32,7 @@ def _case(
 
 
 def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
-    """Yield what every layout is asked, of one role or the other."""
+    """Yield the cases that every layout has, in one role or the other."""
     group = layout.replace("_", "-")
     tier = "smoke" if layout == "interleaved" else "core"
     by_row, by_token = np.asarray(OFFSETS)[:, None].tolist(), np.asarray(OFFSETS)[1:, :, None].tolist()

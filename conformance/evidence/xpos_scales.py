@@ -25,7 +25,7 @@ def _case(
 
 
 def _of_role(role: str) -> Iterator[Case]:
-    """Yield what the scales of queries and those of keys are asked."""
+    """Yield the cases of the scales of queries and keys."""
     yield _case(f"{role}/small", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core", centre=160)
     yield _case(f"{role}/far", 6, FROM_AFAR, role, **HALFWAY)
     yield _case(f"{role}/far-centre", 10, BEYOND, role, **BESIDE)

@@ -35,7 +35,7 @@ def key_of(record: Features) -> str:
 @dataclass
 class Asker:
     """
-    A target that is asked one operation in one dtype.
+    A target for calls of one operation in one dtype.
 
     Every record is asked once; `outcome` tells whether an answer is right, and `answer` alone whether there is one, which
     costs less. After a call that ended its process another one is started, `PROCESSES` times at most.
@@ -79,11 +79,11 @@ class Asker:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more can be asked."""
+        """Whether no more calls are allowed."""
         return self.calls >= self.budget
 
     def is_known(self, record: Features) -> bool:
-        """Return whether a record was asked."""
+        """Return whether a record's call was made."""
         return key_of(record) in self.known
 
     def answer(self, record: Features) -> str:
@@ -155,7 +155,7 @@ class Asker:
         return {"pass": RIGHT, "fail": WRONG}.get(judgement.verdict, "not judged")
 
     def _start_again(self) -> bool:
-        """Start another process for the calls that follow; without one nothing more is asked."""
+        """Start another process for the calls that follow; without one no more calls are made."""
         other = self.target.again() if self.processes < PROCESSES else None
         self.processes += 1
         if other is None:

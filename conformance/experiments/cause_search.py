@@ -111,7 +111,7 @@ class Experiment:
 
     @property
     def kinds(self) -> set[str]:
-        """The outcomes of which there are causes."""
+        """The outcomes that have causes."""
         return {cause.kind for cause in self.causes}
 
     def explained(self, record: Features, kinds: Iterable[str], besides: Cause | None = None) -> list[Cause]:
@@ -185,7 +185,7 @@ class Experiment:
         self.learn(kind, [(trial, self.numbers(trial)) for trial in trials if self._ask(kind)(trial) == kind])
 
     def answers(self) -> list[tuple[Features, Numbers]]:
-        """Return the features and the numbers of the calls with elements that were asked and answered."""
+        """Return the features and the numbers of the answered calls with elements."""
         answered = [record for record, outcome in self.asker.known.values() if outcome in ANY_ANSWER]
         calls = [(record, self.asker.call(record)) for record in answered]
         return [(record, self.numbers(record)) for record, call in calls if call is not None and not call.is_degenerate]
@@ -203,7 +203,7 @@ class Experiment:
                 self.causes.append(narrower)
 
     def complete(self, kind: str, names: Sequence[str]) -> None:
-        """Learn what else comes of some features, where a cause has one of them: each of their values is asked alone."""
+        """Learn the other outcomes of a cause's features: call with each of their values alone."""
         good = self.anchor(right=kind == WRONG)
         if good is None or not any({*cause.features} & {*names} for cause in self.causes if cause.kind == kind):
             return
@@ -366,7 +366,7 @@ class Experiment:
                 self._sweep(found, name, self.domains[name])
 
     def _bisect(self, found: Cause, name: str) -> None:
-        """Ask beside the number of the bad call, and between neighbours of which one has the outcome and the other has not."""
+        """Call beside the number of the bad call, and between two neighbours if only one has the outcome."""
         ask = self._ask(found.kind)
         for step in (-1, 1) if type(found.bad[name]) is int else ():
             ask({**found.bad, name: found.bad[name] + step})
@@ -384,7 +384,7 @@ class Experiment:
         self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]], *, exact: bool = False, side: str = ""
     ) -> Rule | None:  # fmt: skip
         """
-        Return the rule of one quantity that parts the calls asked; while several do, one on which they differ is asked.
+        Return the rule of one quantity that separates the calls; while several do, make a call on which they differ.
 
         Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
         """

@@ -53,7 +53,7 @@ def _is_of_bounds(kind: str, rule: Rule) -> bool:
 
 
 def says_nothing(cause: Cause) -> bool:
-    """Return whether a cause has nothing but limits of what is seen."""
+    """Return whether a cause has only limits of visible tokens."""
     return not cause.shows and all(_is_of_bounds(cause.kind, rule) for rule in cause.rules)
 
 

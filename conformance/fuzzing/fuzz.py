@@ -65,7 +65,7 @@ class Findings:
 
     @property
     def is_poor(self) -> bool:
-        """Whether so few draws were judged, of those that were made, that nothing can be said."""
+        """Whether too few draws were judged for a conclusion."""
         return self.judged < self.least
 
 
@@ -153,7 +153,7 @@ def _search(asking: Asking, seed: int, until: float | None, progress: Progress |
 
 
 def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of draws, short ones first, so that every operation is asked soon; `wide` is how many go at a time."""
+    """Yield ranges of draws, short ones first, so that every operation has its turn soon; `wide` is how many go at a time."""
     first, turn = 0, 0
     while examples is None or first < examples:
         last = first + wide * ROUNDS[min(turn, len(ROUNDS) - 1)]

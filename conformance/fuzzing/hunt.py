@@ -98,7 +98,7 @@ class Asking:
         return self.trials[op, dtype]
 
     def ask(self, case: LoadedCase, dtype: str, answer: Answer) -> CaseResult:
-        """Return the verdict of one case; `TargetError` if it cannot be asked at all."""
+        """Return the verdict of one case; `TargetError` if the target cannot be called at all."""
         result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             self.target.close()
@@ -341,7 +341,7 @@ class Hunt:
         return Searched(self.tally, find, complete=note != INTERRUPTED)
 
     def _shrink(self) -> str:
-        """Let hypothesis shrink the failure that was just found, and return what has to be said of that."""
+        """Let hypothesis shrink the last failure, and return a remark on the shrinking."""
         with _no_constants(), suppress(hypothesis.errors.HypothesisException):  # it calls what does not fail again flaky
             try:
                 self._test()
@@ -370,7 +370,7 @@ def _of_draw(answer: Answer, number: int) -> Answer:
 
 def _no_constants() -> AbstractContextManager[Any]:
     """
-    Keep hypothesis from drawing numbers that stand in the sources of what happens to be imported, which it also writes to disk.
+    Keep hypothesis from drawing numbers from the sources of imported modules, which it also writes to disk.
 
     A seed would not give the same everywhere.
     """

@@ -162,7 +162,7 @@ def _full_shapes(tokens: Mapping[str, Sequence[str]], known: Mapping[str, Any]) 
 
 
 def _in_multiples(record: Encoding, params: Values) -> Values:
-    """Return options of which those that must be a multiple of another are rounded up to one."""
+    """Return options, each rounded up to a multiple of another one where it must be."""
     result = dict(params)
     for parts in filter(None, map(MULTIPLE.fullmatch, record.requires)):
         name, of = parts.groups()

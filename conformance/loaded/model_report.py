@@ -81,7 +81,7 @@ class ModelReport:
 
     @staticmethod
     def lines(entries: Iterable[Difference | NotJudged]) -> list[str]:
-        """Return a line for all layers of which the same is said."""
+        """Return one line for all layers with the same text."""
         return _grouped(entries)
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class ModelReport:
 
 
 def _grouped(entries: Iterable[Difference | NotJudged]) -> list[str]:
-    """Return a line for all layers of which the same is said."""
+    """Return one line for all layers with the same text."""
     groups: dict[tuple[str, str, str], list[Difference | NotJudged]] = {}
     for entry in entries:
         groups.setdefault((entry.part, entry.what, entry.text), []).append(entry)

@@ -136,7 +136,7 @@ def definition(name: str, like: Encoding) -> str:
 
 
 def docstring(name: str, like: Encoding) -> str:
-    """Return the sections of a docstring: the parameters of another operation, and what must be said of them."""
+    """Return the sections of a docstring: the parameters of another operation, with notes on what to write."""
     sections = dict(re.findall(r"^(\w+)\n-+\n(.*?)(?=\n\n\w+\n---|\Z)", inspect.getdoc(like.function) or "", re.M | re.S))
     parameters = re.findall(r"^(\w[\w, ]*)( :.*)?\n((?:(?:    .*)?(?:\n|\Z))*)", sections["Parameters"], re.M)
     returns = sections["Returns"].splitlines()[0]

@@ -252,7 +252,7 @@ def _case(case: Case, group: ProvedGroup) -> dict[str, Any]:
 
 
 def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: ProvedGroup) -> dict[str, Any]:
-    """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
+    """Return one call's entry: proved values, stages, tolerances, and its possible dtypes."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
     expected, mid, widths = group.prove(case.op, arrays, params)
     entry = _entry(name, params, arrays, expected, group)
@@ -261,7 +261,7 @@ def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str,
 
 
 def _gradients(case: Case, name: str, group: ProvedGroup) -> dict[str, Any]:
-    """Return the entry of a case of gradients: proved, with tolerances, and the dtypes it can be asked in."""
+    """Return the entry of a case of gradients: proved values, tolerances, and its possible dtypes."""
     arrays = {n: np.asarray(v) for n, v in case.inputs.items()}
     cotangents = {n: np.asarray(v, dtype=np.float64) for n, v in case.cotangents.items()}
     outputs = golden(case.op, arrays, case.params)
@@ -286,7 +286,7 @@ def _entry(name: str, params: Mapping[str, Any], arrays: Arrays, expected: Array
 
 
 def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: ProvedGroup) -> list[str]:
-    """Put a call's half-widths into `group`, and return those of its dtypes of which they say something."""
+    """Put a call's half-widths into `group`, and return the dtypes that have any."""
     kept = [d for d in dtypes if d not in UNIT or f"low-{d}" in widths]
     for accuracy, values in widths.items():
         if accuracy.startswith("low-") and accuracy[4:] not in kept:

@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Pullback:
-    """What is asked of a gradient: the cotangents of the outputs, and the inputs in which to differentiate."""
+    """A call of a gradient: the cotangents of the outputs, and the inputs in which to differentiate."""
 
     cotangents: Arrays
     wrt: tuple[str, ...]

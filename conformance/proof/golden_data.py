@@ -146,7 +146,7 @@ class Request:
             return posref.rope_from_gguf(metadata, rope_factors=factors or None, layer_type=self.layer_type, layout=layout)
 
     def _of_config(self, path: Path, layout: Any) -> Mapping[str, Any]:
-        """Return the options of the component of a model that has the operation, or of which it is a stage."""
+        """Return the options of the model's component that has the operation, or has it as a stage."""
         texts = {op for text in (posref.rope.__name__, posref.mrope.__name__) for op in (text, *parts_of(text))}
         if self.op in texts and (layout is not None or self.layer_type is not None):  # arguments of the reader of a text
             with _naming(path):
@@ -344,7 +344,7 @@ def _of_safetensors(data: bytes) -> Arrays:
 
 
 def _of_npz(data: bytes) -> Arrays:
-    """Return the arrays of a zip file, none of which may be larger than it says, or all together larger than a file may be."""
+    """Return the arrays of a zip file; refuse one larger than stated, or all together larger than the limit of files."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if sum(entry.file_size for entry in entries) > NAMED_FILE:

@@ -47,7 +47,7 @@ Proof = tuple[Arrays, Arrays, dict[str, Arrays]]  # expected values, stages, hal
 
 
 def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Arrays, Arrays]:
-    """Return what is true, and the proved values of the stages on the way: of what both witnesses call, once each."""
+    """Return the proved values, and those of the stages that both witnesses call, once each."""
     record = REGISTRY[op]
     names: list[str] = []
     shared = _shared(op)

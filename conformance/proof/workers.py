@@ -1,5 +1,5 @@
 """
-Proofs in several processes: each starts afresh, is asked one thing at a time, and ends with the process that asks.
+Proofs in several processes: each starts afresh, does one job at a time, and ends with its parent.
 
 A worker is ``python -P -m`` of this module: nothing is forked, and the user's main module does not run again. Requests come
 through a pipe. When the process that asks dies, of whatever, the pipe closes and the worker ends at once, in the middle of a

@@ -105,7 +105,7 @@ def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], l
 
 
 def ratio(op: Mapping[str, Any]) -> str:
-    """Return the worst error over the bound as it is shown; nothing where that is no number, or not all was asked."""
+    """Return the worst error over the bound as text; nothing if it is no number, or some cases did not run."""
     if any(op["counts"].get(verdict) for verdict in ENDED):
         return ""
     if op["worst_ratio"] is None:
@@ -154,7 +154,7 @@ def _beyond(ratio: float) -> str:
 
 
 def batch_lines(document: Mapping[str, Any]) -> list[str]:
-    """Return what a check found of batch invariance, if it was asked: a line, and one for each operation whose rows differ."""
+    """Return the text on batch invariance, if the check measured it: a line, and one for each operation whose rows differ."""
     if "batch_invariance" not in document:
         return []
     found = document["batch_invariance"]

@@ -56,7 +56,7 @@ class Report:
 
     @property
     def validation(self) -> tuple[int, int]:
-        """How many of the cases that must be rejected were, and how many were asked."""
+        """How many invalid calls were rejected, and how many were made."""
         asked = [case for operation in self.operations for case in operation.cases if case.kind == "reject"]
         asked = [case for case in asked if case.verdict not in ("unsupported", "not-run")]
         return sum(case.verdict == "rejected" for case in asked), len(asked)

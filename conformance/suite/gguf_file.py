@@ -31,7 +31,7 @@ class _Reader:
     kept: int = 0  # elements of arrays
 
     def count(self, what: str, most: int) -> int:
-        """Return a number of things that follow, of which there may be at most `most`."""
+        """Return the number of items that follow, at most `most`."""
         result = int(self.scalar("Q"))
         if result > most:
             msg = f"it says that it has {result} {what}, more than {most}"

@@ -243,7 +243,7 @@ def _misfits(
 
 
 def _calls(cases: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str, list[str]]]:
-    """Yield every call with its case's kind, its name in the tensors' names, and the dtypes it is asked in."""
+    """Yield every call with its case's kind, its name in the tensors' names, and its dtypes."""
     for case in cases:
         name = case["id"].rpartition("/")[2]
         if case["kind"] == "sequence":

@@ -346,7 +346,7 @@ KINDS = {
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Let an `OSError` name the path that was asked for, not one that posref made of it."""
+    """Let an `OSError` name the caller's path, not one that posref made of it."""
     try:
         yield
     except OSError as error:

@@ -101,7 +101,7 @@ class Batch:
         return np.abs(self.where)
 
     def owner(self, k: int) -> int:
-        """Return of which output a value is."""
+        """Return the output to which a value belongs."""
         return int(np.searchsorted(self.starts, k, side="right")) - 1
 
     def part(self, x: Reals, i: int) -> Reals:
@@ -113,7 +113,7 @@ class Batch:
         return [float(value) for value in np.maximum.reduceat(x, self.starts)]
 
     def width(self, accuracy: str, among: Mask | None = None) -> Reals:
-        """Return what a class allows every value; `among` says of which outputs it is asked, and of others it may lack."""
+        """Return the error that a class allows every value; it may be missing for outputs outside `among`."""
         none = np.full(self.error.shape, np.nan), np.zeros(len(self.outputs), dtype=bool)
         width, known = self._widths.setdefault(accuracy, none)
         lacking = ~known if among is None else among & ~known

@@ -1,4 +1,4 @@
-"""How many cases were asked, answered and passed, by the words of options and by bands of positions."""
+"""How many cases ran, were answered and passed, by the words of options and by bands of positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POSITIONS = "positions"
 
 
 def cover(operation: Operation, answers: Sequence[Answer]) -> None:
-    """Add to an operation its coverage: a row for every word of an option and every band of positions that was asked."""
+    """Add to an operation its coverage: a row for every word of an option and every band of positions in its cases."""
     verdicts = {case.id: case.verdict for case in operation.cases if case.kind != "reject"}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for answer in answers:

@@ -70,11 +70,11 @@ class Target(ABC):
 
     @abstractmethod
     def has_gradients(self, op: str) -> bool:
-        """Return whether gradients of an operation can be asked at all."""
+        """Return whether the target has gradients of an operation."""
 
     @abstractmethod
     def no_gradients(self, op: str) -> str:
-        """Return why gradients of an operation cannot be asked."""
+        """Return why the target has no gradients of an operation."""
 
     @abstractmethod
     def is_told_dtype(self, op: str) -> bool:
@@ -103,7 +103,7 @@ class Target(ABC):
         return {n: accept(case.op, n, *outputs[n], call, dtype, asked=told, form=case.form) for n in call.expected}
 
     def again(self) -> Target | None:
-        """Return the same target in a new process, of which nothing was asked yet; None where there is no such process."""
+        """Return the same target in a new process without earlier calls; None if it has no process."""
         return None
 
     def remarks(self) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def checked_supports(name: str, stated: Any) -> dict[str, Any] | None:
 def checked_claims(
     name: str, stated: Mapping[str, Any], dtypes: Iterable[str], claim: str | None, trig: float | None
 ) -> dict[str, str]:
-    """Return the class claimed for every dtype (and float32, in which constants are asked): `claim` goes before `stated`."""
+    """Return the class claimed for every dtype (and float32, the dtype of constants): `claim` goes before `stated`."""
     chosen = {**DEFAULT_CLAIM, **stated}
     declared = trig if trig is not None else chosen.pop("trig", None)
     chosen.pop("trig", None)

@@ -152,7 +152,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return the name of a value's class, also where the class has another way to be asked for it."""
+    """Return the name of a value's class, even if the class overrides `__class__`."""
     return str(NAME.__get__(type(value)))
 
 

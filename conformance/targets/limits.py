@@ -1,5 +1,5 @@
 """
-The limits of a target: seconds of a call, memory of its processes, restarts, and bytes of what it prints.
+The limits of a target: seconds of a call, memory of its processes, restarts, and printed bytes.
 
 `supervisor.py` sets the limit of memory in the target's process. It imports the standard library alone, so its own
 patience stands there.

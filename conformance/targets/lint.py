@@ -91,7 +91,7 @@ class Talk:
         return True
 
     def probes(self) -> Iterator[Probe]:
-        """Yield what is asked: smoke cases, a sequence, a gradient, an invalid call, and what the program does not state."""
+        """Yield the calls: smoke cases, a sequence, a gradient, an invalid call, and calls that the program does not state."""
         dtypes = self.program.dtypes
         known = dict.fromkeys(entry["op"] for entry in load_manifest(self.session.suite)["groups"])
         read = {op for op in known if self.program.has(op)}.union([op for op in known if not self.program.has(op)][:1])

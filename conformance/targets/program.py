@@ -64,7 +64,7 @@ class Session:
         return shown(" ".join(self.command), 100)
 
     def begin(self) -> dict[str, Any]:
-        """Start the program and return what it states of itself; `TargetError` if it cannot be asked."""
+        """Start the program and return its statement; `TargetError` if it does not answer."""
         try:
             self.stated = self._start()
         except Stopped as stopped:
@@ -72,7 +72,7 @@ class Session:
         return self.stated
 
     def unanswered(self, stopped: Stopped) -> TargetError:
-        """Return the error for a program that cannot be asked what it is."""
+        """Return the error for a program that makes no statement."""
         return TargetError(f"{self.name}: cannot be asked: {stopped.verdict} at start: {stopped}.")
 
     def refusal(self, text: str) -> Exception:

@@ -186,7 +186,7 @@ class Child:
             self._writing = False
 
     def _refuse_more(self, limit: int) -> None:
-        """Raise `Stopped` if there is a message before anything was asked."""
+        """Raise `Stopped` if there is a message before the first request."""
         self._look()
         line = self._line(limit) or bytes(self._buffer)
         if line.startswith(b"{"):
@@ -229,7 +229,7 @@ class Child:
         self._take(kind, data)
 
     def _take(self, kind: str, data: bytes) -> None:
-        """Keep what it wrote to standard output, or the end of what it wrote to standard error; an empty chunk is its end."""
+        """Keep its standard output, or the end of its standard error; an empty chunk means the end."""
         if not data:
             self._open.discard(kind)
         elif kind == OUT:
@@ -279,7 +279,7 @@ class Child:
         return f"{how} {'in the middle of its reply' if self._buffer else 'instead of replying'}{self._heard()}"
 
     def _heard(self) -> str:
-        """Return the last of what it wrote besides messages, in words."""
+        """Return the last line that it wrote besides messages, in words."""
         printed = [line for line in self.noise if line.strip()]
         lines = [line for line in self.errors.splitlines() if line.strip()][-3:]
         said = f"; it printed {shown(printed[-1], 200)}" if printed else ""

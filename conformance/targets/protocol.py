@@ -83,7 +83,7 @@ def forms(case: LoadedCase) -> dict[str, list[str]]:
 
 
 def outputs(case: LoadedCase, call: Call) -> list[str]:
-    """Return what a call is asked for: the operation's outputs, or the inputs whose gradients are wanted."""
+    """Return the names of a call's results: the operation's outputs, or the inputs in which it differentiates."""
     return list(call.expected if call.cotangents else REGISTRY[case.op].outputs)
 
 

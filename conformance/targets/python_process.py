@@ -53,7 +53,7 @@ class PythonSession(Session):
         return self.command[0]
 
     def unanswered(self, stopped: Stopped) -> TargetError:
-        """Return the error for a process that cannot be asked what it is."""
+        """Return the error for a process that makes no statement."""
         return TargetError(f"{self.name}: could not be loaded: {stopped}.")
 
     def refusal(self, text: str) -> Exception:

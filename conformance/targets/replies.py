@@ -33,7 +33,7 @@ class Reply:
 
 
 class CalledTarget(Target):
-    """An implementation that computes when it is asked. It is asked every call twice, and judged by its replies."""
+    """An implementation that computes on request. It is asked every call twice, and judged by its replies."""
 
     @abstractmethod
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:

@@ -57,7 +57,7 @@ def names_in(text: str) -> set[str]:
 
 
 def holds(text: str, known: Mapping[str, Any]) -> bool:
-    """Return whether a requirement holds; one that speaks of what is not there does."""
+    """Return whether a requirement holds; one about something that is missing does."""
     return not names_in(text) <= set(known) or bool(value_of(text, known))
 
 

@@ -169,7 +169,7 @@ def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
 # ---- arrays ---------------------------------------------------------------------------------------------------------------
 @cache
 def main_array(op: str) -> str | None:
-    """Return the argument whose values an operation transforms, if it has one: not a table of which it reads rows."""
+    """Return the argument whose values an operation transforms, if it has one; a table of rows does not count."""
     arrays = REGISTRY[op].arrays
     if any(axes.index for axes in arrays.values()):
         return None
@@ -178,7 +178,7 @@ def main_array(op: str) -> str | None:
 
 @cache
 def _ranked_array(op: str) -> str | None:
-    """Return the argument whose number of axes is told: what an operation transforms, else the first that may have any."""
+    """Return the argument whose number of axes traits mention: the transformed one, else the first with free axes."""
     arrays = REGISTRY[op].arrays
     return main_array(op) or next((n for n, axes in arrays.items() if is_star(axes.shape.split()[0])), None)
 
@@ -421,7 +421,7 @@ def form(p: npt.NDArray[Any], coordinates: bool = False) -> int:
 
 
 def are_lengths(call: Call) -> bool:
-    """Return whether two lengths say all positions of a call: keys from 0 on, of which the queries are the last."""
+    """Return whether two lengths give all positions of a call: keys count from 0, and the queries are the last keys."""
     q, k = (call.inputs.get(name, np.empty(0)) for name in ("q_positions", "k_positions"))
     if not (q.ndim and k.ndim and 0 < q.shape[-1] <= k.shape[-1]):
         return False

@@ -9,7 +9,7 @@ from .lists import at, build, shape
 
 
 def visible_windows(q_positions: Any, *, rate: int) -> Any:
-    """Return how many windows end at or before each query, none of which lies before position 0."""
+    """Return how many windows end at or before each query; no window lies before position 0."""
 
     def element(*index: int) -> int:
         complete, rest = divmod(int(at(q_positions, index)), rate)

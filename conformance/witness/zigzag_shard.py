@@ -1,6 +1,5 @@
 """
-A zig-zag shard. Source: Megatron-core, get_batch_on_this_cp_rank: 2c chunks of the sequence, of which rank r has chunk r and
-chunk 2c - r - 1.
+A zig-zag shard. Source: Megatron-core, get_batch_on_this_cp_rank: of 2c chunks, rank r has chunks r and 2c - r - 1.
 """
 
 from typing import Any

@@ -748,7 +748,7 @@ def units() -> str:
 
 
 def kinds() -> str:
-    """Return the table of what each kind of step propagates and introduces."""
+    """Return the table of the errors that each kind of step propagates and introduces."""
     rows = ["| step z | P | introduced |", "|---|---|---|"]
     rows += [
         f"| {cell(r.text)} | `{cell(r.propagated)}` | `{cell(r.introduced)}` |"

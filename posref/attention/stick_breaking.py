@@ -91,7 +91,7 @@ def log_sigmoid(z: Array, /) -> Array:
 
 @part()
 def sticks_taken(taken: Array, left: Array, /) -> Array:
-    """Return the logarithm of each key's weight: of its share, plus those of what all later keys leave."""
+    """Return the logarithm of each key's weight: the log of its share, plus the logs of what later keys leave."""
     xp = namespace(taken)
     if not left.shape[-1]:
         return taken

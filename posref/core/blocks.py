@@ -84,7 +84,7 @@ def is_large(array: Any, least: int) -> bool:
 
 
 def are_plain(arrays: tuple[Any, ...]) -> bool:
-    """Return whether all are None, numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
+    """Return whether all are None, numbers, NumPy's arrays, or PyTorch's plain tensors without a recorded history."""
     kind = type(arrays[0])
     if kind.__module__ != "torch" or kind.__name__ != "Tensor":
         return all(are_numpy(type(array)) or isinstance(array, int | None) for array in arrays)

@@ -159,7 +159,7 @@ def _product(x: Array, table: Array, read: Pairs, write: Pairs) -> Array:
 
 
 def _is_divided_well(x: Array) -> bool:
-    """Return whether PyTorch gives each thread whole multiples of what its kernels take at once."""
+    """Return whether PyTorch gives each thread whole multiples of `LANES` numbers."""
     import torch
 
     numbers = x.numel() // 2

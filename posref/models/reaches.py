@@ -96,7 +96,7 @@ def _reach(left: int, right: int) -> Entry:
 
 
 def halves(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
-    """Return windows of which half is on each side of the query: one size for all layers, or a list (longformer, 478)."""
+    """Return windows with half on each side of the query: one size for all layers, or a list (longformer, 478)."""
     given = value_of("attention_window", config, defaults)
     listed = given if isinstance(given, list | tuple) and given else [given]
     if not all(_is_whole(size) and size >= 2 and size % 2 == 0 for size in listed):

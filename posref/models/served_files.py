@@ -159,7 +159,7 @@ def plamo2(config: Config) -> Config:
 
 
 def baichuan_m1(config: Config) -> Config:
-    """Write the types of layers and the width of their heads, of which sliding layers may have another number."""
+    """Write the types of layers and the width of their heads; sliding layers may have another number of heads."""
     count, hidden = count_of(config), integer(("hidden_size",), config)
     sliding = config.get("sliding_window_layers") or ()
     heads = {FULL: integer(("num_attention_heads",), config)}

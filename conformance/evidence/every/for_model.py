@@ -80,7 +80,7 @@ class Kind:
 
     @property
     def text(self) -> str:
-        """The sizes that are asked of it, in words."""
+        """The sizes of its cases, in words."""
         heads = f"{self.sizes.heads} heads of queries and {self.sizes.key_heads} of keys"
         return f"{heads}, {self.sizes.head_size} lanes, {self.longest} tokens"
 
@@ -157,12 +157,12 @@ class Model:
 
     @property
     def is_still(self) -> bool:
-        """Whether the layer that is asked does not rotate."""
+        """Whether the chosen layer does not rotate."""
         return self.layer in self.still
 
     @property
     def text(self) -> str:
-        """What is asked, in words."""
+        """The choice in words."""
         of = "" if self.layer is None else f", layer {self.layer}"
         some = f"; layers {ranges(self.still)} do not rotate (--layer asks one)" if self.still and self.layer is None else ""
         asked = "; ".join(f"{kind.op} of {kind.where}: {kind.text}" for kind in self.kinds)
@@ -183,7 +183,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which part of a file is asked: one layer, the layers of a type, or a component; a layout in place of the file's."""
+    """A part of a file: one layer, the layers of a type, or a component; a layout in place of the file's."""
 
     layer_type: str | None = None
     layer: int | None = None
@@ -316,7 +316,7 @@ def _operations(listed: list[Entry | None]) -> str:
 
 
 def _kinds(component: str, components: Components, measure: Measure) -> Iterator[Kind]:
-    """Yield the kinds of layers of a component whose operation can be asked."""
+    """Yield the kinds of layers of a component whose operation has cases."""
     listed = components[component]
     turns = components.get(component.removesuffix(" norm"), []) if component.endswith(" norm") else []
     listed = listed * len(turns) if len(listed) == 1 and turns else listed

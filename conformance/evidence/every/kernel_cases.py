@@ -191,7 +191,7 @@ def _rotating(op: str) -> Iterator[Row]:
 def _rotated(
     op: str, params: Options, x: tuple[int, ...], form: str, part: int | None = None
 ) -> Callable[[np.random.Generator], Asked]:
-    """Return what makes a call of which all channels rotate, or a part."""
+    """Return a maker of calls that rotate all channels, or a part."""
     channels, domains = part or x[-1], REGISTRY[op].domains
     options = dict(params)
     if part is not None and "rotary_dim" in domains:

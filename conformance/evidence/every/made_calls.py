@@ -1,4 +1,4 @@
-"""Calls of any operation, made from the axes that the registry states: for cases that every operation is asked alike."""
+"""Calls of any operation, made from the registry's axes, for cases that all operations have."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -266,7 +266,7 @@ def ties(x: Array) -> Array:
 
 
 def beyond_24_bits(count: int) -> Array:
-    """Return positions of which float32 has none."""
+    """Return positions that float32 cannot hold."""
     return np.asarray(2**24 + 1 + np.arange(count) * 2)
 
 
@@ -418,7 +418,7 @@ def _is_stored(op: str, asked: Asked, arrays: tuple[Array, ...]) -> bool:
 
 
 def _near(asked: Asked) -> Iterator[Options]:
-    """Yield what a call is made of: of the size that is asked, or of the next even one, with few channels where it can be."""
+    """Yield the parts of a call of the given size, or of the next even one, with few channels if possible."""
     for how in ({"D": 4, "n": 2, **asked.how}, asked.how) if asked.axis else (asked.how,):
         yield how
         if isinstance(how.get(asked.axis), int):

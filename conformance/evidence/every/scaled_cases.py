@@ -103,7 +103,7 @@ def _rotations(op: str) -> Iterator[Case]:
 
 
 def _frequencies(op: str) -> Iterator[Case]:
-    """Yield calls of what makes frequencies, or a table of them."""
+    """Yield calls of operations that make frequencies, or a table of them."""
     for name, options in EXTENDED.items():
         yield one(op, name, params={"dim": 6, "base": 10000.0, **options})
 

@@ -1,5 +1,5 @@
 """
-Cases of what a call leaves behind: for every option two calls that differ in it alone, and the first one again.
+Cases of state between calls: for each option two calls that differ in it alone, then the first one again.
 
 A cache whose key lacks the option, or a field of a scaling, gives the second call what belongs to the first. All calls of a
 case have the same arrays where their shapes do not depend on the option.

@@ -95,7 +95,7 @@ def exchanged(a: int, b: int) -> Callable[[Any], Any]:
 
 
 def first_row(p: Real) -> Real:
-    """Return positions of which every row is the first one."""
+    """Return positions with the first row in every row."""
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
 
 

@@ -81,7 +81,7 @@ class Method(NamedTuple):
 
 
 def _scores(method: Method) -> Iterator[Score]:
-    """Yield what a map and its scores are asked alike."""
+    """Yield the cases that a map and its scores share."""
     small, other, large = method.small, method.other, method.large
     llama = {**ROTARY, "base": 500000.0}
     yield Score("small", SMALL, small, (2, 2), 6, ROTARY, tier="smoke")
@@ -95,7 +95,7 @@ def _scores(method: Method) -> Iterator[Score]:
 
 
 def _rotations(method: Method) -> Iterator[Score]:
-    """Yield what the scores alone are asked: the rotation's options."""
+    """Yield the cases of the scores alone: the rotation's options."""
     small, other = method.small, method.other
     given = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
     yield Score("heads-6-and-3", TURNED, small, (6, 3), 4, ROTARY, bits=24)

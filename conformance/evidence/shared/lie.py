@@ -142,7 +142,7 @@ def _lanes(
 
 
 def _strided(x: Real, blocks: int, n: int) -> Real:
-    """Return lanes of which every block had each `blocks`-th."""
+    """Return lanes in which each block takes every `blocks`-th one."""
     lanes = np.arange(blocks * n).reshape(n, blocks).T.ravel()
     return np.concatenate([x[..., lanes], x[..., blocks * n :]], axis=-1)
 

@@ -57,7 +57,7 @@ def attention_case(
 
 
 def attention_cases(op: str, *, width: int = 0, small: int = 0) -> tuple[Case, ...]:
-    """Return what both operations are asked; `width` and `small` are those of values, where there are any."""
+    """Return the cases of both operations; `width` and `small` are sizes of values, if there are any."""
 
     def case(*args: Any, **more: Any) -> Case:
         return attention_case(op, *args, **{"width": width, **more})

@@ -51,7 +51,7 @@ def both_positions(change: Callable[[Any], Any]) -> Wrap:
 
 
 def first_row(p: Any) -> Any:
-    """Return positions of which every row is the first one."""
+    """Return positions with the first row in every row."""
     return np.broadcast_to(p[:1], p.shape) if p.ndim > 1 and p.shape[0] else p
 
 

@@ -17,7 +17,7 @@ def in_sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
 
 
 def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: dict[str, Any]) -> tuple[Case, ...]:
-    """Return what every form of one array of integers or of a mask is asked."""
+    """Return the cases that every form of an array of integers, or of a mask, has."""
     case = cases_of(op)
     whole = np.asarray(values)
     kind = np.bool_ if name == "mask" else np.int64

@@ -48,7 +48,7 @@ def shaw_case(op: str, axes: Mapping[str, str]) -> Callable[..., Case]:
 
 
 def shaw_cases(op: str, axes: Mapping[str, str]) -> tuple[Case, ...]:
-    """Return what both operations are asked."""
+    """Return the cases of both operations."""
     case = shaw_case(op, axes)
     return (
         case("forward/24-bits", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD, bits=24),

@@ -90,7 +90,7 @@ class Extended(NamedTuple):
 
     @property
     def layout(self) -> str:
-        """The second layout that rotations are asked in, after halves."""
+        """The second layout of the cases of rotations, after halves."""
         return "interleaved_to_half" if self.dim % 4 else "interleaved"
 
 

@@ -52,7 +52,7 @@ def deviations_of(name: str) -> Callable[..., Deviation]:
 
 class Operations(Mapping[str, Function]):
     """
-    Operations and parts by name, some of them wrapped; each is made when it is asked for, and once.
+    Operations and parts by name, some of them wrapped; each is made once, at first use.
 
     With `jitter`, angles and what is made of them are larger by that fraction, as an honest rounding might have made them: it
     shows how far a hypothesis may be from an implementation in lower precision, and which narrow roundings are near a tie.

@@ -22,7 +22,7 @@ def form_case(op: str, name: str, inputs: dict[str, Any], params: dict[str, Any]
 
 
 def places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
-    """Return what an operation of one array of positions is asked, besides which it may have a table."""
+    """Return the cases of an operation with one array of positions and perhaps a table."""
 
     def case(name: str, positions: Any, **rest: Any) -> Case:
         return form_case(op, name, {argument: positions, **table}, params, **rest)
@@ -38,7 +38,7 @@ def places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tupl
 
 
 def pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
-    """Return what a bias of query and key positions is asked."""
+    """Return the cases of a bias with query and key positions."""
 
     def of(q: Any, k: Any) -> dict[str, Any]:
         return {"q_positions": q, "k_positions": k, **table}
