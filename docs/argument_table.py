@@ -33,7 +33,7 @@ These are in one:
 
 @dataclass(frozen=True)
 class Use:
-    """An argument of a function: its kind, and the first sentence that the function's docstring says about it."""
+    """An argument of a function: its kind, and the first sentence about it in the docstring."""
 
     function: str
     kind: str

@@ -123,7 +123,7 @@ UNNAMED = ("told", "unexplained")
 
 
 def operations(deviation: Deviation) -> list[str]:
-    """Return the operations that a deviation changes itself; a part without a name outside counts as what it is part of."""
+    """Return the operations that a mistake changes directly; an unnamed part counts as its whole."""
     found: dict[str, None] = {}
     for name in deviation.wraps:
         found |= dict.fromkeys([name] if name in REGISTRY else [op for op in REGISTRY if name in reaches(op)])
@@ -180,7 +180,7 @@ def _verdict(row: Any) -> str:
 
 
 def _called(row: Any) -> str:
-    """Return what a defect is called: ties in the order of the registry, deviations at once joined by a plus."""
+    """Return the names for a defect: ties in the order of the registry, mistakes at once joined by a plus."""
     order = list(DEVIATIONS)
     said = [sorted(names, key=order.index) for ties in row.called.values() for names in ties]
     return " or ".join(dict.fromkeys(" + ".join(f"`{name}`" for name in names) for names in said))

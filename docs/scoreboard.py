@@ -114,7 +114,7 @@ def is_of(s: Mapping[str, Any], today: Mapping[str, str]) -> bool:
 
 
 def matching(finding: Mapping[str, Any], s: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the failures of a library that a finding is about."""
+    """Return a library's failures with a finding."""
     if (finding["adapter"], finding["version"]) != (s["adapter"], version(s)):
         return []
     return [
@@ -131,7 +131,7 @@ def page_of(finding: Mapping[str, Any]) -> str:
 
 
 def unconfirmed(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the failures of a library that no finding is about."""
+    """Return a library's failures without a finding."""
     explained = [failure for finding in findings for failure in matching(finding, s)]
     return [failure for failure in s["failures"] if failure not in explained]
 

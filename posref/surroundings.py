@@ -37,7 +37,7 @@ ALSO_CALLED = {  # other libraries' names of options
 
 def undisturbed(function: F, names: tuple[str, ...]) -> F:
     """
-    Return a definition that gives the same values whatever its library is set to, and refuses odd arrays in a sentence.
+    Return a definition that gives the same values under all library settings, and refuses odd arrays in a sentence.
 
     `names` are those of its array arguments, in their order.
     """
@@ -63,7 +63,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
 
 
 def check_names(function: Callable[..., Any], options: Iterable[str], error: Exception) -> None:
-    """Raise, from Python's error, if an option has a name that `function` does not know, with the name that it may mean."""
+    """Raise, from Python's error, if `function` lacks an option of this name; suggest the nearest name."""
     from difflib import get_close_matches
     from inspect import signature
 
@@ -96,7 +96,7 @@ class Record(type):
 
 
 def neutral(arrays: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
-    """Return contexts without the settings of the library of `arrays` that may have raised an error; none if none can have."""
+    """Return contexts without the library settings that may have raised an error; none if none can have."""
     roots = {type(array).__module__.partition(".")[0] for array in arrays}
     if "numpy" in roots and isinstance(error, FloatingPointError | RuntimeWarning):
         import numpy as np
@@ -118,12 +118,12 @@ def check_plain(function: str, arrays: dict[str, Any], error: Exception) -> None
 
 
 def not_plain(function: str, argument: str, array: Any) -> str:
-    """Return the sentence that refuses an array that is not plain."""
+    """Return the sentence that refuses an array with special memory."""
     return f"{function}: {argument} must be a plain array of numbers; got {oddity(array)}."
 
 
 def oddity(array: Any) -> str:
-    """Return what an array is that is not plain, and the remedy, or nothing."""
+    """Return the kind of a special array, and the remedy, or nothing."""
     kind, dtype = type(array), getattr(array, "dtype", None)
     if isinstance(array, list | tuple):
         return f"a {kind.__name__}. Convert it with the library's asarray"

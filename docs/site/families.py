@@ -28,7 +28,7 @@ LAYERS = {"full": "those with full attention", "sliding": "those with a sliding 
 
 
 def families() -> dict[str, list[Preset]]:
-    """Return the presets of each family; what begins with no known name is with the others, at the end."""
+    """Return the presets of each family; other names come last."""
     result: dict[str, list[Preset]] = {name: [] for name in (*FAMILIES, OTHERS)}
     for preset in presets.values():
         family = next((name for name, starts in FAMILIES.items() if preset.name.startswith(starts)), OTHERS)
@@ -99,7 +99,7 @@ def _short(value: object) -> str:
 
 
 def _sizes(members: list[Preset]) -> str:
-    """Return the sizes that are known, with the names of those that have them where not all are alike."""
+    """Return the known sizes; if they differ, with the models that have each."""
     found: dict[str, list[str]] = {}
     for preset in members:
         if preset.sizes is not None:

@@ -42,7 +42,7 @@ def first() -> str:
 
 
 def page(family: str) -> str:
-    """Return the page of one family. A mistake that is behind a symptom says so, with a link."""
+    """Return the page of one family. A mistake links to its symptom."""
     behind = symptoms.of_mistakes()
     lines = [f"# Mistakes: {family}", ""]
     for title, text in sections()[family].items():

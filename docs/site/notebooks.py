@@ -51,7 +51,7 @@ def chart(source: str) -> plots.Chart:
 
 
 def _of_operation(source: str) -> str | None:
-    """Return the operation whose page has the picture of a cell already."""
+    """Return the operation whose page already shows a cell's picture."""
     found = re.fullmatch(r'plots\.chart\("(\w+)"(?:, "(\w+)")?\)', source)
     return found[1] if found and found[2] in (None, plots.kinds_of(found[1])[0].name) else None
 

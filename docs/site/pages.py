@@ -251,7 +251,7 @@ def _findings(folder: Path) -> None:
 
 
 def _guides(folder: Path) -> None:
-    """Copy the guides, with links to the operations that they name; what they link to outside docs is named."""
+    """Copy the guides, with links to the operations that they name; links outside docs become names."""
 
     def linked(name: re.Match[str]) -> str:
         return f"[{name[0]}](../encodings/{name[1]}.md)" if name[1] in REGISTRY else name[0]

@@ -65,7 +65,7 @@ def _hundredths(symbol: str) -> str:
 
 
 def once(page: str) -> str:
-    """Return a page on which every glyph is defined where it comes first, code and links without marks that have no style."""
+    """Return a page that defines each glyph at its first use, and has no marks without a style."""
     page = REFERENCE.sub(r"\1", LINK.sub("<a", PLAIN.sub(r"\1", page)))
     page = WHOLE.sub(r"\1", page).replace("docutils literal", "literal")
     page = page.replace('<tr class="row-odd">', "<tr>").replace('<tr class="row-even">', "<tr>")

@@ -67,7 +67,7 @@ def page(titles: dict[str, str]) -> str:
 
 
 def of_mistakes() -> dict[str, list[Symptom]]:
-    """Return the symptoms that each mistake is behind."""
+    """Return the symptoms of each mistake."""
     result: dict[str, list[Symptom]] = {}
     for symptom in symptoms():
         for name in symptom.mistakes:

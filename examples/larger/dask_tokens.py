@@ -21,7 +21,7 @@ OPTIONS = {"layout": "half", "base": 10_000_000.0}
 
 
 def peak() -> int:
-    """Return the most memory that this process has held, in bytes."""
+    """Return the peak memory of this process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -160,7 +160,7 @@ def created(function: str, values: Any, xp: Namespace | None, device: Any, dtype
 
 def once(function: F) -> F:
     """
-    Keep the results of a function whose results are host NumPy arrays, numbers, or a tuple of these.
+    Cache a function that returns host NumPy arrays, numbers, or a tuple of these.
 
     Options are told apart by value and type. A call is computed anew if an option is an array, a module or anything else that
     is no number, word, tuple or record. The caller gets a copy of every array. `forget` of the function returned forgets all.

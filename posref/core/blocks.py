@@ -175,7 +175,7 @@ def _fits(over: Array, found: tuple[Array, ...], rows: Rows) -> bool:
 
 
 def _whole(first: Array, rows: Rows) -> tuple[int, ...]:
-    """Return the shape of the whole of a result whose first indices of the divided axis are given."""
+    """Return the shape of a whole result, from a block of it along the divided axis."""
     axis = first.ndim - rows.from_the_right - 1
     return (*first.shape[:axis], rows.size, *first.shape[axis + 1 :])
 

@@ -107,7 +107,7 @@ def is_known(function: Function) -> bool:
 
 def rebound(function: Function, names: Set[str], known: Known) -> Function:
     """
-    Return a copy of a function in which every known function of `names` is replaced by what `known` returns for it.
+    Return a copy of a function that calls `known(name)` in place of each known function of `names`.
 
     `known` takes the name and the function that would be called. Helpers that call these functions are copied too, once each.
     Everything else stays the same.

@@ -91,7 +91,7 @@ def _is_plain(x: Array, cos: Array, sin: Array) -> bool:
 
 
 def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again: bool) -> Form:
-    """Return the form that takes the least time and has the bits of the one that is written. `again`: its table is kept."""
+    """Return the fastest form with the bits of the written one. `again`: its table is kept."""
     xp, work = namespace(x), cos.dtype
     if work not in (xp.float32, xp.float64) or wide(x.dtype, xp) != work or sin.dtype != work:
         return "written"

@@ -381,7 +381,7 @@ def dicts_of(config: Mapping[str, Any], facts: Facts) -> tuple[Mapping[str, Any]
 
 
 def _by_layer(given: Mapping[str, Any], config: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return dicts by layer type for a file that names one base for each type and has at most one dict for all."""
+    """Return a dict for each layer type, for a file with a base for each type and at most one dict for all."""
     if given and not any(base["scaled"] for base in facts["bases"]):
         refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
     places = (config, facts.get("defaults", {}), {"rope_theta": BASE})

@@ -369,7 +369,7 @@ def gain_of(factor: float, mscale: float) -> float:
 
 # ---- layers ------------------------------------------------------------------------------------------------------------------
 def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
-    """Refuse the number of a layer that the file does not have."""
+    """Refuse a layer number beyond the file's layers."""
     count = integer((f"{name}.block_count",), metadata)
     if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < count:
         refuse(f"layer must be an integer from 0 to {count - 1}, since {name}.block_count is {count}; got {layer!r}.")

@@ -1,5 +1,5 @@
 """
-Read the metadata of a GGUF file: what attention has besides positions and a mask.
+Read the metadata of a GGUF file: scales, softcaps, sinks and temperatures of attention.
 
 Keys of a row of tables/gguf.json, which are literals of llama.cpp's models (src/models) where the file has no key:
 

@@ -45,7 +45,7 @@ def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 
 def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[str, Any] | None:
-    """Return a part of a configuration whose type is known, with the part's own type. None if it has no such part."""
+    """Return a part of a configuration with a known type, and that type. None if it has no such part."""
     model = str(config.get("model_type"))
     row = model_type(model_type(model).get("like", model))
     rule = row["parts"][key] if isinstance(row["parts"][key], dict) else {"type": row["parts"][key]}

@@ -194,7 +194,7 @@ def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[
 
 
 def _check_words(rows: Iterable[Mapping[str, Any]], config: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Refuse a word that should choose an encoding but that the model's code does not know."""
+    """Refuse a word for an encoding that the model's code does not know."""
     known: dict[str, list[Any]] = {}
     for row in rows:
         for key, allowed in row.get("when", {}).items():

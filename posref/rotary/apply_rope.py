@@ -151,6 +151,6 @@ def check_table(function: str, shape: tuple[int, ...], cos: Array, sin: Array) -
 
 
 def _whole_width(columns: int, channels: int) -> str:
-    """Return a sentence that says what to do with a table that has every frequency twice, or nothing."""
+    """Return advice for a table that holds every frequency twice, or nothing."""
     twice = columns == channels and columns % 2 == 0
     return f" If the tables hold every frequency twice, as in transformers, pass [..., :{channels // 2}]." if twice else ""

@@ -49,7 +49,7 @@ def call(asked: Asked, options: Mapping[str, Any], /, **arrays: Any) -> list[Num
 
 
 def says(asked: Asked) -> str:
-    """Return the property that the operation's picture must show."""
+    """Return the property shown by the operation's picture."""
     return PICTURES[asked.op].says
 
 
