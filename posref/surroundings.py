@@ -30,7 +30,7 @@ ALSO_CALLED = {  # other libraries' names of options
     "length": ("max_position_embeddings", "max_seq_len", "seq_len"),
     "original_length": ("original_max_position_embeddings", "max_position_embeddings"),
     "rotary_dim": ("dim", "rot_dim", "partial_rotary_factor"),
-    "scaling": ("rope_scaling", "rope_parameters", "scaling_factor"),
+    "scaling": ("rope_scaling", "rope_parameters", "rope_type", "scaling_factor", "factor", "original_max_position_embeddings"),
     "window": ("window_size", "window_length"),
 }
 
