@@ -67,8 +67,8 @@ def test_a_diagnosis_ends_after_many_seconds_whatever_work_is_left(monkeypatch: 
     budget = Budget()
     assert not budget.spent()
     monkeypatch.setattr(hypotheses, "process_time", lambda: process_time() + hypotheses.SECONDS)
-    assert budget.spent()
-    assert budget.part(0).spent()
+    assert any(budget.spent() for _ in range(33))  # not every look at the work is one at the clock
+    assert any(budget.part(0).spent() for _ in range(33))
 
 
 def test_a_report_without_time_says_that_not_every_mistake_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from posref.scaling import Scaling
 
@@ -53,7 +54,11 @@ def cases_in(target: Target, cases: Iterable[LoadedCase], dtype: str) -> list[Lo
 
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:
     """Return the verdict of one case; what the implementation returned goes into `answer`."""
-    answer = Answer(case, dtype) if answer is None else answer
+    return answered(target, case, dtype, Answer(case, dtype) if answer is None else answer)()
+
+
+def answered(target: Target, case: LoadedCase, dtype: str, answer: Answer) -> Callable[[], CaseResult]:
+    """Return what judges one case, which may be done later; what the implementation returned goes into `answer`."""
     result = CaseResult(
         case.id, case.op, case.kind, case.tier, dtype, "pass", flags=case.flags,
         reproduce=f"{target.reproduce} --case {case.id} --dtype {dtype}",
@@ -61,26 +66,26 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     )  # fmt: skip
     lacking = {type(s).__name__ for c in case.calls for s in c.params.values() if isinstance(s, Scaling)} - {*target.scalings}
     if lacking and case.kind != "reject":
-        return replace(result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")
+        return partial(replace, result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")
     try:
         if case.kind == "reject":
-            return replace(result, verdict="rejected", message=target.refuse(case, dtype))
+            return partial(replace, result, verdict="rejected", message=target.refuse(case, dtype))
         first = _first_dtype(target, case, dtype)
         answer.outputs += [target.run(case, call, dtype if k else first) for k, call in enumerate(case.calls)]
         if first != dtype:
             del answer.outputs[0]
             case = answer.case = replace(case, calls=case.calls[1:])
     except Unsupported as error:
-        return replace(result, verdict="unsupported", message=text_of(error) or "not implemented")
+        return partial(replace, result, verdict="unsupported", message=text_of(error) or "not implemented")
     except Failure as failure:
-        return replace(result, verdict="fail", message=text_of(failure))
+        return partial(replace, result, verdict="fail", message=text_of(failure))
     except Stopped as stopped:
         if stopped.verdict == "error" and case.kind != "reject" and any(call.is_degenerate for call in case.calls):
-            return replace(result, verdict="unsupported", message=f"raised for an array without elements: {stopped}")
+            return partial(replace, result, verdict="unsupported", message=f"raised for an array without elements: {stopped}")
         if stopped.verdict == "error" and case.form in TABLE_FORMS:
-            return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
-        return replace(result, verdict=stopped.verdict, message=text_of(stopped))
-    return _judged(answer, class_of_claim(case.op, target.claims[dtype]), result)
+            return partial(replace, result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
+        return partial(replace, result, verdict=stopped.verdict, message=text_of(stopped))
+    return partial(_judged, answer, class_of_claim(case.op, target.claims[dtype]), result)
 
 
 def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..accuracy import UNIT
 from ..calls import class_of_claim
-from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
+from ..model import NOT_JUDGED, Answer, CaseResult, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
 from ..suite.reader import INSTALLED, load_manifest
@@ -19,7 +20,7 @@ from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
-from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
+from .case_run import answered, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
 from .choice import Choice
 from .conclusion import summarise_and_diagnose
 from .failure_causes import report_failure_causes
@@ -208,20 +209,45 @@ def _ask_cases(
     expect = getattr(progress, "expect", None)  # a display wants to know how many cases there are
     if expect is not None:
         expect(len(asked))
+    later = _Later()
+    target.meanwhile = later.finish
     try:
         for operation, answers, case in asked:
             if progress:
                 progress(case.id)
             answer = Answer(case, operation.dtype)
-            result = ask(target, case, operation.dtype, answer)
-            if result.verdict == NOT_JUDGED:
-                operation.unjudged.append(result)
-            else:
-                operation.cases.append(result)
-                answers.append(answer)
+            judge = answered(target, case, operation.dtype, answer)
+            later.finish()
+            later.keep = partial(_keep, operation, answers, answer, judge)
+        later.finish()
     except KeyboardInterrupt:
+        later.finish()
         return False
+    finally:
+        target.meanwhile = None
     return True
+
+
+class _Later:
+    """What is left to do for the last case: to judge it, while the next one is computed."""
+
+    keep: Callable[[], None] | None = None
+
+    def finish(self) -> None:
+        """Do it, unless it is done."""
+        if self.keep is not None:
+            self.keep()
+            self.keep = None
+
+
+def _keep(operation: Operation, answers: list[Answer], answer: Answer, judge: Callable[[], CaseResult]) -> None:
+    """Put the result and the answer of a case where the report looks for them."""
+    result = judge()
+    if result.verdict == NOT_JUDGED:
+        operation.unjudged.append(result)
+    else:
+        operation.cases.append(result)
+        answers.append(answer)
 
 
 def _report_other_layers(operations: list[tuple[Operation, list[Answer]]], model: Model | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +43,7 @@ class Target(ABC):
     scalings: tuple[str, ...] = SCALINGS  # the records of posref.scaling that it knows
     supports: Mapping[str, Any] | None = None  # the scope that it states, as in its schema
     process: str = field(default="own", kw_only=True)  # a key of PROCESSES
+    meanwhile: Callable[[], None] | None = field(default=None, kw_only=True)  # done while another process computes
     kind: ClassVar[str]  # "python", "program" or "outputs"
 
     @abstractmethod

@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -79,28 +79,41 @@ class Session:
         """Return the error for a program that says that it cannot run."""
         return CannotRun(f"{self.name}: says that it cannot run: {text}")
 
-    def ask(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
-        """Return the reply to a call of a case, which is made for this many times with it, or raise `Stopped`."""
+    def ask(
+        self, case: LoadedCase, step: int, dtype: str, calls: int = 1, meanwhile: Callable[[], None] | None = None
+    ) -> Reply:
+        """
+        Return the reply to a call of a case, which is made for this many times with it, or raise `Stopped`.
+
+        What has to be done `meanwhile` is done while the program computes.
+        """
         if self.interrupted:
             raise Stopped(verdict="not-run", message="not asked: interrupted")
         if self.child is None:
             self._restart()
         request, limit = self._request(case, step, dtype, calls), protocol.limit(case.calls[step])
         try:
-            self._send(request, self.timeout, limit)
-            reply = protocol.read(self.last, "reply")
-            self.notes |= dict.fromkeys(shown(note, LONGEST) for note in reply.get("notes", ()))
-            return self._seen(request, self._read(request, reply, case.calls[step], limit))
+            self._send(request, self.timeout, limit, meanwhile)
+            return self._replied(request, case.calls[step], limit)
         except BaseException as error:
             self._drop()
             self.interrupted = isinstance(error, KeyboardInterrupt)
-            if isinstance(error, Stopped) or not isinstance(error, Exception):
-                raise
+            raise
+        finally:
+            protocol.remove_files(request.get("files", {}))
+
+    def _replied(self, request: Mapping[str, Any], call: Call, limit: int) -> Reply:
+        """Return the reply that the last line holds."""
+        try:
+            reply = protocol.read(self.last, "reply")
+            self.notes |= dict.fromkeys(shown(note, LONGEST) for note in reply.get("notes", ()))
+            return self._seen(request, self._read(request, reply, call, limit))
+        except Stopped:
+            raise
+        except Exception as error:
             # a reply that nobody thought of is no reason to lose the others
             said = str(error) if isinstance(error, ProtocolError) else f"its reply cannot be read: {in_one_line(error)}"
             raise Stopped(verdict="protocol", message=said) from error
-        finally:
-            protocol.remove_files(request.get("files", {}))
 
     def again(self) -> Self:
         """Return a session with the same program, to begin anew."""
@@ -232,11 +245,11 @@ class Session:
             self._drop()
             raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
 
-    def _send(self, message: dict[str, Any], seconds: float, limit: int) -> None:
+    def _send(self, message: dict[str, Any], seconds: float, limit: int, meanwhile: Callable[[], None] | None = None) -> None:
         """Send a message and take the line that answers it; `Stopped` if there is none."""
         assert self.child is not None
         try:
-            self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit)
+            self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit, meanwhile=meanwhile)
         except Stopped as stopped:
             said = self.said if stopped.verdict == "crash" else ""
             raise Stopped(verdict=stopped.verdict, message=f"{said}{stopped}") from stopped
@@ -283,7 +296,7 @@ class Program(StatingTarget, CalledTarget):
 
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
         """Return its reply to a call."""
-        return self.session.ask(case, step, dtype, calls)
+        return self.session.ask(case, step, dtype, calls, self.meanwhile)
 
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, and how often it was started again."""

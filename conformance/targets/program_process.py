@@ -114,8 +114,14 @@ class Child:
         for kind, end in self._ends.items():
             self._selector.register(end, selectors.EVENT_READ, kind)
 
-    def ask(self, message: bytes | memoryview, *, seconds: float, limit: int) -> bytes:
-        """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
+    def ask(
+        self, message: bytes | memoryview, *, seconds: float, limit: int, meanwhile: Callable[[], None] | None = None
+    ) -> bytes:
+        """
+        Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes.
+
+        While the program computes, what has to be done `meanwhile` is done; its time is not the program's.
+        """
         if self._asked:
             self._refuse_more(limit)
         self._asked = True
@@ -125,6 +131,10 @@ class Child:
             reply = reply or self._line(limit)
             if reply is not None and not unsent:
                 return reply
+            if meanwhile is not None and not unsent:
+                begun = time.monotonic()
+                meanwhile()
+                deadline, meanwhile = deadline + time.monotonic() - begun, None
             if OUT not in self._open:
                 raise Stopped(verdict="crash", message=self._end())
             left = deadline - time.monotonic()
