@@ -399,6 +399,27 @@ def test_what_autograd_cannot_do_is_unsupported_and_does_not_count() -> None:
             assert message in case.message
 
 
+class Raising(torch.autograd.Function):
+    """The rotation is right, and its backward pass raises."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, layout: str) -> torch.Tensor:
+        return posref.apply_rope(x, cos, sin, layout=layout)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad @ torch.ones(3, 7), None, None, None
+
+
+def test_a_backward_pass_that_raises_is_no_refusal() -> None:
+    def apply_rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, /, *, layout: str) -> torch.Tensor:
+        return Raising.apply(x, cos, sin, layout)
+
+    target = SimpleNamespace(apply_rope=apply_rope, backend="torch", dtypes=("float32",))
+    report = check(target, case="apply_rope/gradient/half")
+    assert not report.conformant
+
+
 def test_a_library_without_gradients_says_what_to_do() -> None:
     report = asked("learned", backend="numpy")
     assert {c.message for c in vjp_cases(report).values()} == {"numpy has no automatic gradients: define vjp()"}

@@ -35,7 +35,8 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
         return
     for operation, answers in operations:
         kinds = [verdict for verdict in VERDICTS if any(c.verdict == verdict and c.kind != "reject" for c in operation.cases)]
-        if operation.diagnosis is not None and not str(operation.diagnosis["text"]).startswith(SILENT):
+        found = operation.diagnosis or {}
+        if found and not (found.get("trait") or str(found["text"]).startswith(SILENT)):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
         if kinds:
             text = _causes(operation, answers, kinds, trials)
@@ -46,7 +47,10 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
 
 def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
     """Return what a diagnosis says with causes: of a crash first, of wrong values after what is not known of them."""
-    before = str(diagnosis["text"]).replace(diagnosis.get("trait") or "\0", "")  # a cause says more than what cases share
+    before = str(diagnosis["text"])
+    if WRONG in text.lower():
+        before = before.replace(diagnosis.get("trait") or "\0", "").lstrip()  # a cause says more than what cases share
+        before = before.replace("In these your output", "In the failing cases your output", 1)
     if text == UNSTEADY:
         return {"text": text, "hint": STATE_HINT}
     if before.startswith(UNEXPLAINED):

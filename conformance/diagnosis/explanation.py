@@ -478,7 +478,8 @@ def _with_trait(
     trait = features.exactly(*_cases(questions)) if len(failing) >= search.LEAST else ""
     told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
     ties = extent.holding([(d,) for d in search.fitting_all(failing, told, budget)], failing)
-    return Explanation(_matches(ties, f"{trait.strip()} In these your output matches"), ties) if ties else None
+    trait = trait.strip()
+    return Explanation(_matches(ties, f"{trait} In these your output matches"), ties, trait=trait) if ties else None
 
 
 def _with_exception(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
@@ -543,15 +544,17 @@ def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[Loaded
 
 def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
     """Return ties in words, each of one deviation or of several at once."""
-    shown = [", and ".join(f"{d.text} ({d.name})" if d.name else d.text for d in together) for together in explanations[:SHOWN]]
-    more = len(explanations) - SHOWN
-    return " or: ".join(shown) + (f" (or {more} more)" if more > 0 else "")
+    said = [", and ".join(f"{d.text} ({d.name})" if d.name else d.text for d in together) for together in explanations]
+    said = list(dict.fromkeys(said))
+    more = len(said) - SHOWN
+    return " or: ".join(said[:SHOWN]) + (f" (or {more} more)" if more > 0 else "")
 
 
 def _matches(explanations: Sequence[Sequence[Deviation]], lead: str = "Matches", *, first: str = "") -> str:
     """Return with which mistakes the reference gives the same values; `lead` says where it does, `first` where they show."""
-    tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
-    return f"{lead} the reference if {_words(explanations)}{first}.{tie}"
+    words = _words(explanations)
+    tie = " These give the same values on every case asked." if " or: " in words else ""
+    return f"{lead} the reference if {words}{first}.{tie}"
 
 
 def _in_groups(parts: Iterable[tuple[Sequence[Deviation], Sequence[str], str]]) -> str:

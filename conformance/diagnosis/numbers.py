@@ -330,6 +330,10 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield f"positions from {end:.0f} on are halved", lambda p: np.where(p >= end, p / 2, p)
 
 
+def _axis(number: int) -> str:
+    return f"axis {number}" if number >= 0 else "the last axis"
+
+
 def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
     if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
@@ -340,19 +344,21 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
     }  # fmt: skip
     given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
-    count = max((len(np.shape(x)) and len(x) for x in given), default=0)
+    counts = {len(np.shape(x)) and len(x) for x in given}
+    count, last = max(counts, default=0), (-1,) * (len(counts) > 1)
 
     def along(axis: int, words: str, other: int, way: Callable[[Any], Any]) -> Deviation:
         """Return that one axis has the positions of another or of itself, changed in some way."""
 
         def changed(p: Any) -> Any:
-            return np.stack([way(p[other if other < len(p) else axis]) if k == axis else own for k, own in enumerate(p)])
+            own = range(len(p))[axis] if axis < len(p) else None
+            return np.stack([way(p[other if other < len(p) else k]) if k == own else row for k, row in enumerate(p)])
 
-        return Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, changed)})
+        return Deviation("", f"positions along {_axis(axis)} are {words}", {op: argument(which, changed)})
 
-    for axis, other in permutations(range(min(count, 3)), 2):
-        yield along(axis, f"those of axis {other}", other, lambda row: row)
-    for axis, (words, way) in product(range(3), ways.items()):
+    for axis, other in permutations((*range(min(count, 3)), *last), 2):
+        yield along(axis, f"those of {_axis(other)}", other, lambda row: row)
+    for axis, (words, way) in product((*range(3), *last), ways.items()):
         yield along(axis, words, axis, way)
 
 

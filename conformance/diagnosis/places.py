@@ -36,6 +36,8 @@ LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place mu
 BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # in which kernels take tokens, heads and channels
 NARROWER = ("bfloat16", "float16")
 INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32": 2**32, "uint32": 2**32}
+FEWEST = 5  # cases of which a place is said, though others are wrong elsewhere too
+SHOWING = 3  # outputs, the largest, whose places are tried on others
 LARGE = 2**22  # values of an output that are looked at one by one
 Array = npt.NDArray[Any]
 Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
@@ -95,7 +97,25 @@ def place(questions: Sequence[Question]) -> str:
         return f" Only {said(everywhere)}."
     if within:
         return f" In the failing cases, only {said(within)}."
-    return _counted(failing, _with_places(questions))
+    return _of_most(failing, _with_places(questions)) or _counted(failing, _with_places(questions))
+
+
+def _of_most(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
+    """Return the place of the wrong values of most failing cases, where some others are wrong elsewhere too."""
+    found, most = "", FEWEST
+    for kind in (kind for kind in NAMED if lines.get(kind)):
+        own = lines[kind]
+        units, some = _Units.of(own), {line.case for line in own if np.any(line.wrong)}
+        telling = sorted((line for line in own if 0 < np.sum(line.wrong) < len(line.wrong)), key=lambda line: -len(line.wrong))
+        for place in (place for line in telling[:SHOWING] for place in _places(kind, [line])):
+            beside = np.bincount(units.lines, units.wrong & ~place.holds(units.values, units.sizes), len(own))
+            within = cases & some - {own[n].case for n in np.flatnonzero(beside)}
+            if len(within) < max(most, MOST * len(cases)):
+                continue
+            judged = _judged(place, _Units.of([line for line in own if line.case in within]), len(within))
+            if judged:
+                found, most = f" In {len(within)} of {len(cases)} failing cases, only {said([judged])}.", len(within) + 1
+    return found
 
 
 def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
@@ -401,7 +421,9 @@ def _judged(place: UnitPlace, units: _Units, cases: int, *, sure: bool = False) 
     bad = np.bincount(units.lines, units.wrong) > 0  # by output
     without = np.bincount(units.lines, ~inside)
     wrong, count, outside = int(np.sum(units.wrong)), int(np.sum(inside)), int(np.sum(without if sure else without[bad]))
-    telling = sure or int(np.sum(without[bad] > 0)) >= TELLING * int(np.sum(bad))
+    parted = int(np.sum(without[bad] > 0))  # outputs with wrong units inside and right ones outside
+    fits = wrong == count and parted >= LEAST <= int(np.sum(without[~bad] > 0))  # as all units do, of right outputs too
+    telling = sure or fits or parted >= TELLING * int(np.sum(bad))
     enough = (cases >= 2 or wrong >= LEAST) and telling
     if place.rest and wrong < count:  # the bits of saying which units are wrong, of outputs in which some are
         counts = zip(np.bincount(units.lines), np.bincount(units.lines, units.wrong), strict=True)
@@ -453,6 +475,8 @@ def _of_blocks(kind: str, many: str, good: Array, bad: Array) -> Iterator[UnitPl
         if m > 3:
             yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
             yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
+            yield UnitPlace(f"{many} of the first half of a block of {m}", lambda v, n, m=m: v % m < m // 2)
+            yield UnitPlace(f"{many} of the second half of a block of {m}", lambda v, n, m=m: v % m >= m // 2)
             yield UnitPlace(f"{many} up to {m - 1}", lambda v, n, m=m: v < m)
         yield from _of_residues(many, m, {*(good % m)}, {*(bad % m)}) if m > 2 else ()
 
@@ -505,5 +529,5 @@ def said(places: Sequence[WrongPlace]) -> str:
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and not re.search("axis|axes| of every ", p.words)]
     also = f", and only {same[0].words}" if same else ""
-    one = best.words.startswith("the ") or re.match(r"(?!.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
+    one = best.words.startswith("the ") or re.match(r"(?!values|.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
     return f"{best.words}{count}{as_well} {'is' if one else 'are'} wrong{also}"

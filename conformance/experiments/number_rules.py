@@ -103,7 +103,7 @@ class Rule:
 COUNTED = {  # quantities that are counts, with the word for one
     "tokens": "token", "queries": "query", "keys": "key", "heads": "head", "rows": "row", "batch rows": "batch row",
     "leading axes": "leading axis", "pairs": "pair", "taps": "tap", "coordinates": "coordinate",
-    "channels that do not rotate": "channel that does not rotate",
+    "channels that do not rotate": "channel that does not rotate", "query heads": "query head",
 }  # fmt: skip
 ALIKE = {
     ("equal", 0.0): "as many {} as {}", ("other", 0.0): "not as many {} as {}", ("least", 1.0): "more {} than {}",

@@ -317,7 +317,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
     found: dict[str, float] = {word_of(op, name): n for name, n in sizes.items() if name != "D"}
-    found |= options
+    found |= options | ({"query heads": sizes["G"] * sizes["g"]} if {"G", "g"} <= sizes.keys() else {})
     first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
     if first is not None:
         found |= {"head size": sizes["D"] if "D" in sizes else first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}

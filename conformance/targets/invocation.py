@@ -4,16 +4,18 @@ Invocation of an implementation in this process: the arrays of one call, the cal
 For gradients an implementation that has a function ``vjp(op, inputs, params, cotangents, wrt)`` is asked that, and held to it:
 arrays by the name of the argument, options as the case has them, cotangents by the name of the output; it returns the gradients
 of the inputs `wrt` by name. Otherwise its library differentiates the operation; what then raises or stops the gradient is
-unsupported.
+unsupported, but for what a backward pass of its own raises.
 """
 
 from __future__ import annotations
 
 import inspect
 import operator
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from traceback import walk_tb
 from typing import Any, Protocol
 
 import numpy as np
@@ -379,18 +381,21 @@ class GradientCall(ValueCall):
 
     def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
         """Return the gradients that the library's automatic differentiation gives."""
-        library, op = self.target.backend, self.case.op
+        library, op, computed = self.target.backend, self.case.op, list[Any]()
 
         def outputs(*arrays: Any) -> tuple[Any, ...]:
             moved = dict(zip(wrt, arrays, strict=True))
             positional = [moved.get(name, value) for name, value in self.positional.items()]
             result = self.function(*positional, **{name: moved.get(name, value) for name, value in self.keywords.items()})
-            return tuple(result) if len(REGISTRY[op].outputs) > 1 else (result,)
+            computed[:] = result if len(REGISTRY[op].outputs) > 1 else (result,)
+            return tuple(computed)
 
         try:
             cotangents = [self.cotangents[name] for name in REGISTRY[op].outputs]
             found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
-        except Exception as error:  # nothing was promised, and nobody is misled
+        except Exception as error:  # nothing was promised, and nobody is misled, unless its own backward pass raises
+            if computed and not isinstance(error, Unsupported | NotImplementedError) and _is_of_others(error, library):
+                raise
             msg = f"no gradient by {library.name}: {in_one_line(error)}"
             raise Unsupported(msg) from error
         written = [name for name in self.changed() if name in self.target.in_place]
@@ -412,6 +417,12 @@ class GradientCall(ValueCall):
 
     def _around(self) -> dict[str, bytes]:
         return {}
+
+
+def _is_of_others(error: BaseException, library: Any) -> bool:
+    """Return whether an error comes through code that is neither posref's, nor its array library's, nor Python's."""
+    roots = {frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in walk_tb(error.__traceback__)}
+    return not roots <= {"posref", library.name, *sys.stdlib_module_names}
 
 
 def _expect_all(given: Any, wrt: tuple[str, ...]) -> None:
