@@ -1,9 +1,9 @@
 """
 Calls that depend on nothing around them: modes of a library in which it raises errors, and arrays that are not plain.
 
-NumPy can be set to raise an error where a number underflows, and JAX where dtypes or ranks differ or a NaN occurs on the way. A
-definition that meets such an error is computed again without that setting, so its values are the same in every mode. Settings
-that change values without an error are those of products (`posref.core.products`).
+NumPy can be set to raise an error where a number underflows, and JAX where dtypes or ranks differ, a NaN occurs on the way, or
+a constant is moved to the device. A definition that meets such an error is computed again without that setting, so its values
+are the same in every mode. Settings that change values without an error are those of products (`posref.core.products`).
 
 Sparse tensors, and others that are not plain, are refused in a sentence, and so are options with another library's name. All
 this happens after an error alone: a call that meets none pays nothing.
@@ -15,11 +15,12 @@ from functools import wraps
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-NEUTRAL = {  # of JAX: what each setting must be so that it raises no error, and the context manager that sets it
+NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings of JAX, the context manager of each, and the values that raise no error
     "jax_numpy_dtype_promotion": ("numpy_dtype_promotion", "standard"),
     "jax_numpy_rank_promotion": ("numpy_rank_promotion", "allow"),
     "jax_debug_nans": ("debug_nans", False),
     "jax_debug_infs": ("debug_infs", False),
+    "jax_transfer_guard_host_to_device": ("transfer_guard_host_to_device", "allow", "log", None),
 }
 
 ALSO_CALLED = {  # other libraries' names of options
@@ -106,8 +107,8 @@ def neutral(arrays: Iterable[Any], error: Exception) -> list[AbstractContextMana
         return []
     import jax
 
-    changed = [of for name, of in NEUTRAL.items() if getattr(jax.config, name) != of[1]]
-    return [getattr(jax, manager)(value) for manager, value in changed]
+    changed = [of for name, of in NEUTRAL.items() if getattr(jax.config, name) not in of[1:]]
+    return [getattr(jax, manager)(value) for manager, value, *_ in changed]
 
 
 def check_plain(function: str, arrays: dict[str, Any], error: Exception) -> None:

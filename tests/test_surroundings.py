@@ -82,6 +82,7 @@ MODES: dict[str, dict[str, Mode]] = {
         "no infinity": lambda: jax.debug_infs(True),
         "no jit": jax.disable_jit,
         "leaks": jax.checking_leaks,
+        "no transfers": lambda: jax.transfer_guard("disallow"),
     },
     "numpy": {
         "errors": lambda: np.errstate(all="raise"),

@@ -50,7 +50,7 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis,
         such as the class token, is not rotated.
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
-        Beyond angles of 2^48 a library without its own matrix exponential returns no rotations.
+        Beyond angles of 2^48 results are no rotations: no digit of float64 is left.
     generators : array, shape ``(A, G, n, n)`` or ``(A, *F, G, n, n)``
         g, in radians per unit of the axis. Only strict upper triangles are used: see `liere_rotations`. F has one axis for
         each axis of R, of the same size or 1. If each head has its own generators, pass (A, 1, H, 1, G, n, n) with x of

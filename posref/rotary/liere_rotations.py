@@ -45,7 +45,7 @@ def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: 
         p, coordinates along each of A axes, at least one. In the authors' code they go from 0 to 1 over an image of the
         training size, and the class token is at 0 on every axis.
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
-        Beyond angles of 2^48 a library without its own matrix exponential returns no rotations.
+        Beyond angles of 2^48 results are no rotations: no digit of float64 is left.
     generators : array, shape ``(A, *F, G, n, n)``
         g, in radians per unit of the axis, for each of G blocks of n channels. Only the strict upper triangle is used; entries
         on and below the diagonal are ignored. Gradients flow back to it. F broadcasts with P from the right. If heads share
