@@ -10,6 +10,8 @@ A line for each says how many differences are reported (there must be none), and
 
 import contextlib
 import copy
+import math
+import re
 import signal
 import sys
 import time
@@ -21,6 +23,7 @@ import transformers
 from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 
+from posref.models.model_types import model_table
 from posref.testing import assert_model
 
 TINY: dict[str, Any] = {
@@ -37,19 +40,10 @@ TINY: dict[str, Any] = {
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0, "global_head_dim": 16,
     "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 120, "lru_width": 64, "mlp_hidden_size": 64, "dim_ff": 64,
 }  # fmt: skip
-SECTIONS = {
-    "rope_type": "default",
-    "rope_theta": 1e6,
-    "partial_rotary_factor": 1.0,
-    "mrope_section": [3, 3, 2],
-    "mrope_interleaved": True,
-}
 BY_TYPE: dict[str, dict[str, Any]] = {
     "gptj": {"rotary_dim": 8},
     "codegen": {"rotary_dim": 8},
     "modernbert-decoder": {"local_attention": 18},
-    "qwen3_5_text": {"rope_parameters": SECTIONS},
-    "qwen3_5_moe_text": {"rope_parameters": SECTIONS},
     "gpt_neo": {"num_layers": 4, "attention_types": [[["global", "local"], 2]], "window_size": 9},
     "minimax_m3_vl_text": {"rotary_dim": 16},
     "mistral4": {"head_dim": 32},
@@ -73,7 +67,25 @@ def small_config(model_type: str, **changes: Any) -> Any:
     for part, inner in getattr(kind, "sub_configs", {}).items():
         if getattr(inner, "model_type", "") in CONFIG_MAPPING and getattr(default, part, None) is not None:
             sizes[part] = small_config(inner.model_type).to_dict()
-    return kind(**{**sizes, **BY_TYPE.get(model_type, {}), **changes})
+    mrope = model_table().get(model_type, {}).get("rope", {}).get("mrope")
+    if mrope:
+        rope = getattr(default, "rope_parameters", None) or {"rope_type": "default", "rope_theta": 1e6}
+        own = {"mrope_section": of_pairs(mrope["sections"], 8), "mrope_interleaved": mrope["arrangement"] == "interleaved"}
+        sizes["rope_parameters"] = {**rope, **own, "partial_rotary_factor": 1.0}
+    sizes |= BY_TYPE.get(model_type, {})
+    while True:
+        try:
+            return kind(**{**sizes, **changes})
+        except Exception as error:  # a field that has a list where others have a number
+            field = re.search(r"^Validation error for field '(\w+)'", str(error))
+            if field is None or sizes.pop(field[1], None) is None:
+                raise
+
+
+def of_pairs(sections: list[int], pairs: int) -> list[int]:
+    """Return sections in nearly the same proportion that add up to another number of pairs."""
+    first, second = (math.ceil(pairs * section / sum(sections)) for section in sections[:2])
+    return [first, second, pairs - first - second]
 
 
 def small_model(

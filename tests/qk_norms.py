@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import transformers
-from loaded_models import SECTIONS, limited, small_config
+from loaded_models import limited, small_config
 from rotary_modules import code_of
 from transformers import CONFIG_MAPPING
 
@@ -42,16 +42,22 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gemma3n_text": {"num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "full_attention"] * 2},
     "gemma4_text": {"global_head_dim": 16},
     "gemma4_unified_text": {"global_head_dim": 16},
+    "inkling_text": {"swa_head_dim": 16},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "zamba2": {"layer_types": ["mamba", "hybrid"] * 2},
 }
+SCORES = "shaw_scores"
 Row = dict[str, Any]
 
 
-def rotating_types() -> list[str]:
-    """Return the types whose text rotates by RoPE or M-RoPE."""
+def judged_types() -> list[str]:
+    """Return the types whose text rotates by RoPE or M-RoPE, or has scores by distance."""
     rows = table("types")
-    names = [name for name, row in rows.items() if "rope" in row or "rope" in rows.get(row.get("like", ""), {})]
+    scored = [name for name, row in rows.items() if any(one["component"] == "text" and one["operation"] == SCORES
+                                                        for one in row.get("rows", ()))]  # fmt: skip
+    names = [
+        name for name, row in rows.items() if name in scored or "rope" in row or "rope" in rows.get(row.get("like", ""), {})
+    ]
     return [name for name in names if name in CONFIG_MAPPING and "parts" not in rows[rows[name].get("like", name)]]
 
 
@@ -88,7 +94,7 @@ def _run(model_type: str, changes: dict[str, Any]) -> Row | None:
         return None
     orders = [tuple(dict.fromkeys(seen)) for seen in events.values()]
     alone = ("norm",) in orders
-    both = {order for order in orders if len(order) == 2}
+    both = {order for order in orders if len(order) == 2} or {("norm", "no rope")}
     if len(both) != 1 or ("rope",) in orders:
         msg = f"its layers differ, or its rotation is not seen: {sorted(set(orders))}"
         raise ValueError(msg)
@@ -111,9 +117,6 @@ def _run(model_type: str, changes: dict[str, Any]) -> Row | None:
 
 def config_of(model_type: str, **changes: Any) -> Any:
     """Return a small configuration that builds."""
-    rope = table("types")[model_type].get("rope", {})
-    if "mrope" in rope:
-        changes["rope_parameters"] = {**SECTIONS, "mrope_interleaved": rope["mrope"]["arrangement"] == "interleaved"}
     return small_config(model_type, **CHANGES.get(model_type, {}), **changes)
 
 
@@ -225,7 +228,7 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)
     wanted = [name for name in arguments if not name.startswith("--")]
     rows: dict[str, Row] = {}
-    for model_type in wanted or rotating_types():
+    for model_type in wanted or judged_types():
         try:
             row = row_of(model_type)
         except Exception as error:  # whatever a class raises

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from qk_norms import NORM, Row, config_of, model_of, rotating_types, row_of
+from qk_norms import NORM, Row, config_of, judged_types, model_of, row_of
 from sampling import share
 
 import posref
@@ -24,7 +24,7 @@ LEFT = (
 ROWS: dict[str, Row] = {**table("qk_norms")}
 
 
-@pytest.mark.parametrize("model_type", share(sorted({*rotating_types()} - {*LEFT.split()}), 0.5))
+@pytest.mark.parametrize("model_type", share(sorted({*judged_types()} - {*LEFT.split()}), 0.5))
 def test_a_row_is_what_the_classes_do(model_type: str) -> None:
     """Also of types without norms: they have no row."""
     assert row_of(model_type) == ROWS.get(model_type)
