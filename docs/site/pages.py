@@ -228,7 +228,7 @@ def _gallery() -> str:
         "One picture of each encoding, with what it shows. `posref plot NAME --kind all` draws the others.",
         "",
     ]
-    lines += ["::::{grid} 1 2 3 4", ":class-container: gallery"]
+    lines += ["::::{grid} 1 2 3 3", ":class-container: gallery"]
     for op in (op for family in FAMILIES for op in _members(family)):
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
         lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", _says(op), ":::"]

@@ -143,7 +143,8 @@ def layout_2d(asked: Asked) -> Chart:
     rows = sines(np.arange(16), 6, 10.0)
     tables = dict.fromkeys(("x_table", "y_table", "h_table", "w_table"), rows)
     found = call(asked, {"combine": "concat", "clip_sizes": False}, boxes=boxes, **tables)[0]
-    return heat(asked, "channels of x0, y0, x1, y1, height, width (6 each)", "box: 8 right, 8 down, 8 larger", found, "value")
+    change = np.abs(found - found[:1])
+    return heat(asked, "channels of x0, y0, x1, y1, height, width (6 each)", "box: 8 right, 8 down, 8 larger", change, "change")
 
 
 def _stamp(chart: Map) -> bool:

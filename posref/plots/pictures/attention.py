@@ -19,18 +19,17 @@ def attention_logits(asked: Asked) -> Chart:
     return heat(asked, "key", "query", call(asked, {}, q=rows, k=rows)[0], "logit", square=True)
 
 
-def _weights(chart: Map) -> bool:
-    values = chart.values
-    return bool((values[np.triu_indices(TOKENS, 1)] == 0).all()) and same(values.sum(axis=1), 1.0, TOKENS)
+def _weights(chart: Lines) -> bool:
+    return all(same(y.sum(), 1.0, TOKENS) and not y[int(name.split()[1]) + 1 :].any() for name, (_, y) in chart.series.items())
 
 
 @picture(_weights)
 def attention(asked: Asked) -> Chart:
-    """Each row is a distribution over the keys that the mask leaves: 0 after the query, and the rest adds up to 1."""
+    """The weights of a query's keys add up to 1. The mask leaves no weight for keys after the query."""
     rows = 1.2 * sines(np.arange(TOKENS), 32)
-    mask = np.tri(TOKENS, dtype=bool)
-    found = call(asked, {}, q=rows, k=rows, v=np.eye(TOKENS), mask=mask)[0]
-    return heat(asked, "key (the values are one-hot)", "query", found, "weight", square=True)
+    found = call(asked, {}, q=rows, k=rows, v=np.eye(TOKENS), mask=np.tri(TOKENS, dtype=bool))[0]
+    series = {f"query {query}": (np.arange(TOKENS), found[query]) for query in (8, 24, 40)}
+    return lines(asked, "key (the values are one-hot)", "weight", series)
 
 
 def _halves(chart: Lines) -> bool:

@@ -102,26 +102,24 @@ def shaw_scores(asked: Asked) -> Chart:
     return heat(asked, "key", "query", found, "row of the table", square=True)
 
 
-def _shares(chart: Map) -> bool:
-    values = chart.values
-    row = values[24]
-    return same(values.sum(axis=1), 1.0, 64) and bool(
-        (np.diff(row[1:9]) > 0).all() and row[0] > 2 * row[1] and row[16] > 2 * row[15]
-    )
+def _shares(chart: Lines) -> bool:
+    begin, middle, end = (y for _, y in chart.series.values())
+    mirrored = begin[-1] > 2 * begin[-2] and end[0] > 2 * end[1]  # the first queries have all keys after them, the last before
+    all_shared = all(same(y.sum(), 1.0, 64) for y in (begin, middle, end))
+    return all_shared and mirrored and bool((np.diff(middle[1:9]) > 0).all() and middle[0] > 2 * middle[1])
 
 
 @picture(_shares)
 def shaw_values(asked: Asked) -> Chart:
     """How much weight each row of the table gets if weights fall with the distance: all beyond the clip gathers at the ends."""
     places = np.arange(TOKENS)
-    given = {"left": 8, "right": 8, "order": "key_minus_query"}
     weights = np.exp(-np.abs(APART) / 8)
-    weights, rows = weights / weights.sum(axis=1, keepdims=True), np.eye(17)
-    found = call(
-        asked, given, weights=weights, v=np.zeros((TOKENS, 17)), value_table=rows, q_positions=places, k_positions=places
-    )[0]
-    chart = heat(asked, "key - query, clipped", "query", found, "weight")
-    return Map(chart.title, chart.x_label, chart.y_label, chart.seen, chart.values, chart.unit, (-8.0, 0.0))
+    weights /= weights.sum(axis=1, keepdims=True)
+    arrays = {"weights": weights, "v": np.zeros((TOKENS, 17)), "value_table": np.eye(17)}
+    given = {"left": 8, "right": 8, "order": "key_minus_query"}
+    found = call(asked, given, **arrays, q_positions=places, k_positions=places)[0]
+    series = {f"query {query}": (np.arange(-8, 9), found[query]) for query in (2, 24, 45)}
+    return lines(asked, "key - query, clipped to -8 and 8", "weight of the row", series)
 
 
 def _stripes(chart: Map) -> bool:
