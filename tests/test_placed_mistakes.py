@@ -108,3 +108,35 @@ def test_places_leave_work_for_numbers_in_a_large_call() -> None:
     x = np.random.default_rng(0).standard_normal((8, 300, 128)).astype(np.float32)
     with pytest.raises(AssertionError, match="positions are offset by 5"):
         assert_conforms("rope", posref.rope(x, np.arange(300) + 5, **ROTATION), x, np.arange(300), **ROTATION)
+
+
+def test_two_mistakes_of_which_one_acts_with_a_word_alone_are_named_by_word() -> None:
+    def sinusoidal(positions: Any, dim: int, /, *, layout: str, **options: Any) -> Any:
+        found = np.array(posref.sinusoidal(np.asarray(positions) + 1, dim, layout=layout, **options))
+        if layout == "interleaved":
+            pairs = found[..., : dim // 2 * 2]
+            pairs[..., ::2], pairs[..., 1::2] = pairs[..., 1::2].copy(), pairs[..., ::2].copy()
+        return found.astype(np.float32)
+
+    report = check(SimpleNamespace(sinusoidal=sinusoidal), op="sinusoidal", dtype="float32", experiments=0)
+    text = dict(report.operations[0].diagnosis or {})["text"]
+    assert "with layout=interleaved if sines and cosines are exchanged" in text
+    assert "with layout=sin_cos or layout=cos_sin if positions are one too large (positions-plus-1)." in text
+
+
+def test_a_place_of_most_failing_cases_is_told() -> None:
+    def pairs(case: int, wrong: int) -> places.UnitCounts:
+        return places.UnitCounts(str(case), failed=True, values=np.arange(6), size=6, wrong=np.arange(6) == wrong)
+
+    lines = {"pair": [pairs(case, 1 if case == 4 else 3) for case in range(10)]}
+    assert places._of_most(lines, set(map(str, range(10)))) == " In 9 of 10 failing cases, only pair 3 is wrong."
+    lines = {"pair": [pairs(case, 1 if case % 2 else 3) for case in range(10)]}
+    assert not places._of_most(lines, set(map(str, range(10))))
+
+
+def test_a_remainder_is_a_place_though_most_failing_cases_have_nothing_else() -> None:
+    """Eleven of fifteen outputs are so narrow that all their channels are wrong; those of whole blocks are right."""
+    sizes = [*range(1, 8), *range(1, 5), 8, 9, 13, 16, 20, 24]
+    tails = [places.UnitCounts(str(k), n % 8 > 0, np.arange(n), n, np.arange(n) >= n // 8 * 8) for k, n in enumerate(sizes)]
+    place = next(p for p in places._places("pair", tails) if "full block of 8 (" in p.words)
+    assert places._judged(place, places._Units.of(tails), sum(line.failed for line in tails)) is not None

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Flag, OneOf
 
 from .. import judge
 from ..evidence.index import deviations_touching
@@ -25,6 +25,7 @@ from ..evidence.tools.deviation import Deviation, together
 from ..model import number
 from ..targets.invocation import OTHER_BITS, UNSTEADY
 from ..targets.replies import CHANGED
+from ..vocabulary.traits import defaults
 from . import (
     combinations,
     extensions,
@@ -288,6 +289,7 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
         or _with_trait(questions, solved, known.budget, anything=True)
         or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
         or _several(questions, known)
+        or _by_word(questions, known.budget)
         or _without_name(op, questions, parts, tried, known.budget)
     )
 
@@ -352,6 +354,33 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     lead = f"In {sum(q.failed for q in near_ones)} of {sum(q.failed for q in questions)} failing cases your output matches"
     others = f"Besides, positions beyond 2^24, which float32 does not hold, are wrong in {_ids([q.id for q in far])}."
     return Explanation(f"{_matches(pairs, lead)} {others}", pairs)
+
+
+def _by_word(questions: Sequence[Question], budget: Budget) -> Explanation | None:
+    """Return one mistake or two for each word of an option, which explain all cases that have it, where they differ."""
+    for option in (name for name, domain in REGISTRY[questions[0].op].domains.items() if isinstance(domain, OneOf | Flag)):
+        parts: dict[str, list[Question]] = {}
+        for question in questions:
+            for word in {f"{option}={call.params.get(option, defaults(question.op).get(option))}" for call in question.calls}:
+                parts.setdefault(word, []).append(question)
+        failing = {word: own for word, own in parts.items() if any(q.failed for q in own)}
+        if len(parts) < 2 or any(sum(q.failed for q in own) < search.ENOUGH for own in failing.values()):
+            continue
+        found: dict[str, list[Sequence[Deviation]]] = {}
+        for word, own in failing.items():
+            left = budget.limited(budget.left - AFTER_PAIRS)
+            ties = [(d,) for _, d in search.single(own, left)[0]] or search.combined(own, {}, left)
+            if not (held := extent.holding(ties, own)):
+                break
+            found[word] = held
+        if len(found) == len(failing):
+            words: dict[str, list[str]] = {}
+            for word, ties in found.items():
+                words.setdefault(_words(ties), []).append(word)
+            said = "; ".join(f"with {' or '.join(several)} if {text}" for text, several in words.items())
+            every = [tuple(chain(*one)) for one in islice(product(*found.values()), WAYS)]
+            return Explanation(f"Matches the reference {said}.", every)
+    return None
 
 
 def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Explanation | None:

@@ -432,7 +432,7 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
         elif isinstance(value, Scaling):
             yield from _of_record(op, value)
     for which, (name, axes) in enumerate(record.arrays.items()):
-        if axes.kind in ("position", "wide") and name in call.inputs:
+        if (axes.kind in ("position", "wide") or name in TABLES) and name in call.inputs:
             yield Family(_argument_times(op, which, name))
     if len(record.outputs) == 1 and record.returns == "real":
 
