@@ -25,6 +25,7 @@ VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeo
 SHOWN = 3  # causes that are told
 CONDITIONS = 3  # of a cause that is told
 SILENT = "unexplained"  # how a diagnosis begins that names nothing
+NEAR = 8.0  # bounds that an error must come to somewhere: of smaller ones a cause says where they can be seen
 IDENTICAL = 4  # failing calls, the smallest, that are asked again in a new process before any cause is looked for
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
@@ -38,6 +39,8 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
         found = operation.diagnosis or {}
         if found and not (found.get("trait") or str(found["text"]).startswith(SILENT)):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
+        if (operation.worst_ratio or NEAR) < NEAR:
+            kinds = [verdict for verdict in kinds if verdict != "fail"]
         if kinds:
             text = _causes(operation, answers, kinds, trials)
             if text:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import rope_frequencies
-from posref.scaling import DynamicNTK, Linear, Llama3, NTKAlpha, YaRN
+from posref.scaling import DynamicNTK, Linear, Llama3, NTKAlpha, NTKAware, YaRN
 
 from ..evidence.shared.formulas import FREQUENCIES
 from ..evidence.tools.deviation import Deviation
@@ -255,7 +255,7 @@ def _llama3_rules() -> Iterator[Rule]:
 
 
 RULES: dict[type, Callable[[], Iterator[Rule]]] = {
-    Linear: _fixed_rules, NTKAlpha: _fixed_rules, DynamicNTK: _length_rules, YaRN: _yarn_rules,
+    Linear: _fixed_rules, NTKAlpha: _fixed_rules, NTKAware: _fixed_rules, DynamicNTK: _length_rules, YaRN: _yarn_rules,
     Llama3: _llama3_rules,
 }  # fmt: skip
 LETTERS: dict[type, str] = {

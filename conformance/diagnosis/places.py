@@ -445,6 +445,9 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
         yield from (UnitPlace(f"the output {name}", lambda v, n, k=k: v == k) for k, name in enumerate(lines[0].names))
         return
     many, shown = _plural(kind), _first(kind)
+    if first == last and max(line.size for line in lines) == 2 and " of " not in kind:  # it may be odd-numbered, or the last
+        yield UnitPlace(f"{kind} {first + shown:g} of 2", lambda v, n: v == first)
+        return
     yield UnitPlace(f"the first {kind}", lambda v, n: v == 0)
     yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1, rest=True)
     yield UnitPlace(f"the last {kind}", lambda v, n: v == n - 1)
@@ -529,5 +532,7 @@ def said(places: Sequence[WrongPlace]) -> str:
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and not re.search("axis|axes| of every ", p.words)]
     also = f", and only {same[0].words}" if same else ""
-    one = best.words.startswith("the ") or re.match(r"(?!values|.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d)?$", best.words)
+    one = best.words.startswith("the ") or re.match(
+        r"(?!values|.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d| of 2)?$", best.words
+    )
     return f"{best.words}{count}{as_well} {'is' if one else 'are'} wrong{also}"
