@@ -112,6 +112,27 @@ def test_tables_of_cosines_and_sines_are_read_by_name(name: str, change: Any, ll
             assert_model(llama)
 
 
+def test_heads_that_read_other_key_heads_are_told(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = transformers.models.llama.modeling_llama
+    monkeypatch.setattr(code, "repeat_kv", lambda x, count: x.repeat(1, count, 1, 1))
+    with pytest.raises(AssertionError, match=r"layers 0-3: attention: head h reads key head h % 2"):
+        assert_model(llama)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_rows_and_scales_of_opt(attention: str) -> None:
+    """Its queries are scaled before the attention function, and position 0 has row 2 of its table."""
+    config = small_config("opt")
+    model = small_model(config, attention)
+    assert {("text", None, "table"), ("text", 3, "attention")} <= set(assert_model(model, config.to_dict()).judged)
+    model.model.decoder.layers[2].self_attn.scaling *= 1.5
+    with pytest.raises(AssertionError, match=r"layer 2: attention: scale 0.375 fits, before the function; the file says 0.25"):
+        assert_model(model, config.to_dict())
+    model.model.decoder.embed_positions.offset = 0
+    with pytest.raises(AssertionError, match="table: position 0 reads row 0; the file says row 2"):
+        assert_model(model, config.to_dict())
+
+
 def test_what_is_no_model_is_refused() -> None:
     with pytest.raises(TargetError, match=r"must be a torch\.nn\.Module"):
         assert_model({"model_type": "llama"})

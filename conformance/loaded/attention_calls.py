@@ -108,8 +108,7 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
     if facts.sinks and sinks is None:
         msg = "the file has sinks, and they are not found in the module"
         raise ValueError(msg)
-    width = call.q.shape[-1]
-    terms = Terms(call.visible, facts.scale if facts.scale is not None else width**-0.5, facts.softcap, sinks, bias)
+    terms = Terms(call.visible, _scale_of(call, facts), facts.softcap, sinks, bias)
     tolerance = _outside(call, terms)
     if tolerance is None:
         return None
@@ -125,8 +124,37 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
 
 def scaled_before(call: Attention, facts: LayerFacts) -> bool:
     """Return whether the function is called with scale 1 and fits it: then queries were scaled before, or the scale is lost."""
-    scale = facts.scale if facts.scale is not None else call.q.shape[-1] ** -0.5
-    return scale != 1 and call.options.get("scaling", call.options.get("scale")) == 1
+    return _scale_of(call, facts) != 1 and call.options.get("scaling", call.options.get("scale")) == 1
+
+
+def scale_before_difference(call: Attention, facts: LayerFacts) -> str | None:
+    """
+    Return how the factor on queries between their projection and the function differs from the file's scale, None if not.
+
+    Raises
+    ------
+    ValueError
+        If their lengths do not change by one factor, or the projection was not seen.
+    """
+    before = call.projected
+    if before is None or before.numel() != call.q.numel():
+        msg = "the function is called with scale 1: queries may be scaled before"
+        raise ValueError(msg)
+    heads, width = call.q.shape[1], call.q.shape[-1]
+    lengths = before.double().reshape(*before.shape[:-1], heads, width).norm(dim=-1).reshape(-1, heads).T
+    ratios = call.q[0].double().norm(dim=-1) / lengths
+    middle, allowed = float(ratios.median()), 8 * torch.finfo(before.dtype).eps  # two roundings of each channel
+    if not bool(((ratios / middle - 1).abs() <= allowed).all()):
+        msg = "the function is called with scale 1, and queries are not scaled by one number before"
+        raise ValueError(msg)
+    want = _scale_of(call, facts)
+    return (
+        None if abs(middle / want - 1) <= allowed else f"scale {middle:.6g} fits, before the function; the file says {want:.6g}"
+    )
+
+
+def _scale_of(call: Attention, facts: LayerFacts) -> float:
+    return float(facts.scale if facts.scale is not None else call.q.shape[-1] ** -0.5)
 
 
 def sinks_of(call: Attention) -> torch.Tensor | None:

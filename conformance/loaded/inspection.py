@@ -95,6 +95,7 @@ class Inspection:
         self._describe(recording)
         self._compare_rotations(recording, positions)
         self._compare_norms(recording)
+        self._compare_tables(recording)
         self._compare_attentions(recording, self.facts)
         if self._has_short_frequencies() and positions.tokens[0] > 0:
             self._compare_rotations(self._forward(_positions(0), placed=True), _positions(0))
@@ -241,6 +242,24 @@ class Inspection:
         for name, why in recording.misread.items():
             self._leave(name, None, "call", why)
 
+    # ---- tables ---------------------------------------------------------------------------------------------------------
+    def _compare_tables(self, recording: Recording) -> None:
+        """Judge the rows that a part reads of a learned table by lookups; positions of such parts begin at 0."""
+        for part in self.facts.parts:
+            entry = next(iter(self.facts.components.get(part, [])), None)
+            if entry is None or entry.operation != "learned" or "offset" not in (entry.options or {}):
+                continue
+            count = DECODED if part == "decoder" and self._takes("decoder_input_ids") else TOKENS
+            first = [rows[0] for rows in recording.rows if len(rows) == count]
+            want = (entry.options or {})["offset"]
+            if not first:
+                self._leave(part, None, "table", "no lookup of rows that follow each other is seen")
+            elif want in first:
+                self.report.judged.append((part, None, "table"))
+            else:
+                words = f"position 0 reads row {first[0]}; the file says row {want}"
+                self.report.differences.append(Difference(part, None, "table", words, None))
+
     # ---- norms ----------------------------------------------------------------------------------------------------------
     def _compare_norms(self, recording: Recording) -> None:
         """Judge the norms of queries and keys of types whose norms are known."""
@@ -316,19 +335,21 @@ class Inspection:
             self._leave(part, layer, "attention values", "the module computes attention itself: its scale is not seen")
 
     def _compare_values(self, call: Attention, file: LayerFacts, part: str, layer: int) -> None:
-        if file.unjudged:
-            self._leave(part, layer, "attention values", f"the file has {', '.join(file.unjudged)}")
+        beside = [name for name in file.unjudged if name != f"{part} temperature"]  # which queries have before the call
+        if beside:
+            self._leave(part, layer, "attention values", f"the file has {', '.join(beside)}")
             return
+        if file.unjudged:
+            self._leave(part, layer, "temperature", "its factors on queries are not compared")
         try:
             bias = self._bias(call, file, part)
             scales = {f"of layer {n}": e.options["scale"] for n, e in enumerate(self.facts.components.get(f"{part} scale", []))
                       if e is not None and e.options and e.options.get("scale")}  # fmt: skip
             text = attention_calls.value_difference(call, file, bias, scales)
+            if text is not None and text.startswith("scale 1 fits") and attention_calls.scaled_before(call, file):
+                text = attention_calls.scale_before_difference(call, file)
         except ValueError as error:
             self._leave(part, layer, "attention values", str(error))
-            return
-        if text is not None and text.startswith("scale 1 fits") and attention_calls.scaled_before(call, file):
-            self._leave(part, layer, "scale", "the function is called with scale 1: queries may be scaled before")
             return
         self._note(part, layer, "attention", text)
 

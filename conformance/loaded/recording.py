@@ -21,6 +21,7 @@ ROTATING_MODULE = re.compile(r"[Rr]ot(ary|ation)|R[oO][pP][eE]")
 PROJECTS = re.compile(
     r"(^|[._])(q|k|query|key|q_?proj|k_?proj|qkv|qkv_proj|query_key_value|w?qkv|c_attn|q_lin|k_lin|to_q|to_k)$", re.I
 )
+QUERIES = re.compile(r"(^|[._])(q|query|q_?proj|q_lin|to_q)$", re.I)
 NORMALIZES = re.compile(r"(^|\.)(q|k|qk|query|key)_?(layer_?)?norm$")
 MOST = 4  # calls that are kept of a module that runs several times
 
@@ -63,6 +64,7 @@ class Attention:
     out: torch.Tensor  # (1, H, Q, E)
     visible: torch.Tensor | None
     options: dict[str, Any]
+    projected: torch.Tensor | None = None  # its queries as their projection gave them
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Recording:
     norms: list[Norm] = field(default_factory=list)
     attentions: list[Attention] = field(default_factory=list)
     softmaxes: list[Softmax] = field(default_factory=list)
+    projected: dict[torch.nn.Module, torch.Tensor] = field(default_factory=dict)  # queries, by the module that projects them
+    rows: list[range] = field(default_factory=list)  # of tables of which a lookup reads rows one after another
     misread: dict[str, str] = field(default_factory=dict)  # calls that could not be read: function and why
     ran: list[torch.nn.Module] = field(default_factory=list)
     stack: list[torch.nn.Module] = field(default_factory=list)
@@ -105,6 +109,8 @@ def recorded(model: torch.nn.Module, *, silent: bool = False) -> Iterator[Record
             _follow(module, recording, undo)
             if NORMALIZES.search(name):
                 undo.callback(module.register_forward_hook(_normalizing_heads(recording)).remove)
+            if QUERIES.search(name):
+                undo.callback(module.register_forward_hook(_projecting(recording)).remove)
             if silent and PROJECTS.search(name):
                 undo.callback(module.register_forward_hook(lambda module, args, result: torch.zeros_like(result)).remove)
         for code in {sys.modules[type(module).__module__] for module in model.modules()}:
@@ -112,6 +118,7 @@ def recorded(model: torch.nn.Module, *, silent: bool = False) -> Iterator[Record
                 if inspect.isfunction(function) and ROTATES.match(name):
                     _replace(code, name, _rotating(function, name, recording), undo)
         _replace_interface(recording, undo)
+        _replace(torch.nn.functional, "embedding", _looking_up(torch.nn.functional.embedding, recording), undo)
         yield recording
 
 
@@ -140,6 +147,26 @@ def _follow(module: torch.nn.Module, recording: Recording, undo: ExitStack) -> N
 
     undo.callback(module.register_forward_pre_hook(enter).remove)
     undo.callback(module.register_forward_hook(leave, always_call=True).remove)
+
+
+def _projecting(recording: Recording) -> Callable[..., None]:
+    """Return a hook that keeps queries. It runs after the module has left the stack."""
+
+    def keep(module: torch.nn.Module, args: Any, result: Any) -> None:
+        if recording.stack and isinstance(result, torch.Tensor):
+            recording.projected[recording.stack[-1]] = result.detach().clone()
+
+    return keep
+
+
+def _looking_up(function: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+    def embedding(indices: Any, *args: Any, **options: Any) -> Any:
+        flat = indices.reshape(-1)
+        if flat.numel() > 1 and bool((flat.diff() == 1).all()):
+            recording.rows.append(range(int(flat[0]), int(flat[-1]) + 1))
+        return function(indices, *args, **options)
+
+    return embedding
 
 
 def _normalizing_heads(recording: Recording) -> Callable[..., None]:
@@ -271,7 +298,8 @@ def _keep_attention(
         return
     kept = {name: x.detach().clone() if isinstance(x, torch.Tensor) else x for name, x in options.items()}
     module = module if isinstance(module, torch.nn.Module) else recording.stack[-1]
-    recording.attentions.append(Attention(module, q, k, v, out.detach().clone().transpose(1, 2), visible, kept))
+    projected = recording.projected.get(module)
+    recording.attentions.append(Attention(module, q, k, v, out.detach().clone().transpose(1, 2), visible, kept, projected))
 
 
 def _wide(x: Any) -> Any:
