@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3}
+BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3, "float8_e4m3fnuz": 4}
 LEAST = {  # exponent of the smallest subnormal
     "float64": -1074, "float32": -149, "float16": -24, "bfloat16": -133, "float8_e4m3fn": -9, "float8_e5m2": -16,
+    "float8_e4m3fnuz": -10,
 }  # fmt: skip
 PIECE = 1 << 15  # values
 LARGEST = {
@@ -17,8 +18,10 @@ LARGEST = {
     "bfloat16": (2 - 2**-7) * 2.0**127,
     "float8_e4m3fn": 448.0,
     "float8_e5m2": 57344.0,
+    "float8_e4m3fnuz": 240.0,
 }
-SATURATING = ("float8_e4m3fn", "float8_e5m2")  # beyond their range is the largest value: kernels store no infinity and no NaN
+# beyond their range is the largest value: kernels store no infinity and no NaN
+SATURATING = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
 
 
 def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:

@@ -338,7 +338,7 @@ def test_a_half_width_is_rounded_up() -> None:
 
 def test_every_roundoff_cites_its_source() -> None:
     assert all(r.units >= 1 and len(r.source) > 20 for r in ROUNDOFFS.values())
-    assert set(BITS) == {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"}
+    assert set(BITS) == {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"}
 
 
 @pytest.mark.parametrize("xp", [exact, bounds("angle32")], ids=["balls", "bounds"])

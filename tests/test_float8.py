@@ -19,7 +19,7 @@ from posref.backends.rounding import BITS, LARGEST, LEAST, round_to
 from posref.conformance.judge import judge
 from posref.conformance.model import Call
 
-FORMATS = ("e4m3fn", "e5m2")
+FORMATS = ("e4m3fn", "e5m2", "e4m3fnuz")
 Reals = npt.NDArray[Any]
 
 
@@ -73,7 +73,7 @@ def test_balls_give_what_arrays_give(name: str) -> None:
         found = exact.saturated(exact.asarray(v, dtype=exact.float64), *grid, exact.float64)
         assert np.array_equal(found.parts[0].astype(np.float64), stored(v, name))
         third = exact.asarray(np.asarray([1.0]), dtype=exact.float64) / 3
-        middle = {"e4m3fn": 17, "e5m2": 18}[name]
+        middle = {"e4m3fn": 17, "e5m2": 18, "e4m3fnuz": 17}[name]
         with pytest.raises(Undecided, match="rounding to"):
             exact.saturated(middle + third - third, *grid, exact.float64)
 

@@ -22,21 +22,25 @@ KERNEL: tuple[dict[str, Any], ...] = (
     {"format": "e5m2", "direction": "multiply"},
 )
 KERNEL_SIZES: dict[str, Any] = {"H": 3, "D": 64}
+WAY = 0
 OTHER_VALUES: dict[str, Any] = {"format": "e5m2", "direction": "multiply"}
 
 _make = cases_of(OP)
 
 TIES = {  # halfway between two numbers, normal and subnormal, the last one beyond the range
     "e4m3fn": (17.0, 19.0, -21.0, 1.0625, -1.1875, 0.0390625, 3 * 2.0**-10, -(2.0**-10), 5 * 2.0**-10, 200.0, -408.0, 464.0),
+    "e4m3fnuz": (17.0, 19.0, -21.0, 1.0625, -1.1875, 0.0390625, 3 * 2.0**-11, -(2.0**-11), 5 * 2.0**-11, 100.0, -204.0, 248.0),
     "e5m2": (9.0, 11.0, -13.0, 1.125, -1.375, 0.0546875, 3 * 2.0**-17, -(2.0**-17), 5 * 2.0**-17, 208.0, -416.0, 61440.0),
 }
 BEYOND = {
     "e4m3fn": (448.0, -448.0, 449.0, 460.0, -465.0, 480.0, 512.0, -1000.0, 256.0, -288.0, 240.0, 239.0),
+    "e4m3fnuz": (240.0, -240.0, 241.0, 247.0, -249.0, 256.0, 448.0, -1000.0, 128.0, -144.0, 231.0, 232.0),
     "e5m2": (57344.0, -57344.0, 58000.0, -61440.0, 61600.0, 64000.0, 65504.0, -65504.0, 32768.0, -40960.0, 448.0, 480.0),
 }
 SMALL = {  # multiples of a quarter of the smallest subnormal, up to the smallest normal number
     "e4m3fn": np.asarray((0, 1, -1, 2, 3, -3, 5, 6, -7, 13, 26, -29)) * 2.0**-11,
     "e5m2": np.asarray((0, 1, -1, 2, 3, -3, 5, 6, -7, 9, 13, -15)) * 2.0**-18,
+    "e4m3fnuz": np.asarray((0, 1, -1, 2, 3, -3, 5, 6, -7, 13, 26, -29)) * 2.0**-12,
 }
 
 
@@ -67,6 +71,11 @@ def _scales(heads: int) -> Real:
     return (1 + np.abs(reals("float8 scales", heads, bits=22)) / 8) / 2.0 ** (np.arange(heads) % 4 + 1)
 
 
+def _grid(*shape: int) -> Real:
+    """Return scales of a shape, from 1/8 to 1, no two neighbours alike."""
+    return _scales(int(np.prod(shape))).reshape(shape) * 2
+
+
 def _of_format(name: str) -> tuple[Case, ...]:
     """Return the cases that ask the numbers of one format. Scales are powers of two, so no other number is right."""
     f: dict[str, Any] = {"format": name}
@@ -91,6 +100,22 @@ def cases() -> tuple[Case, ...]:
         _case("plain/as-many-heads-as-tokens", (4, 4, 3), [0.125, 2.0, 0.5, 1.0], format="e5m2"),
         *_of_format("e4m3fn"),
         *_of_format("e5m2"),
+        *_of_format("e4m3fnuz"),
+        *(
+            _case(f"{'tokens' if len(scales) < len(shape) else 'blocks'}/{'-'.join(map(str, scales))}", shape, _grid(*scales),
+                  format=name, direction=way, bits=bits)
+            for shape, scales, name, way, bits in (
+                ((4, 3, 5), (4, 3), "e4m3fn", "divide", 8),
+                ((2, 3, 2, 4), (2, 3, 2), "e5m2", "multiply", 8),
+                ((3, 5, 7), (3, 5), "e4m3fnuz", "divide", 24),
+                ((3, 2, 12), (3, 2, 3), "e4m3fn", "divide", 8),
+                ((2, 4, 3, 10), (2, 4, 3, 5), "e5m2", "multiply", 8),
+                ((5, 4, 8), (5, 4, 2), "e4m3fn", "divide", 24),
+                ((3, 1, 9), (3, 1, 1), "e4m3fnuz", "divide", 8),
+                ((5, 6), (5, 2), "e4m3fn", "divide", 8),
+            )
+        ),
+        _case("models/mla-blocks", (2, 1, 512), _grid(2, 1, 4), "FlashMLA's blocks of 128 channels"),
         _case("models/values-128", (1, 2, 128), [0.0234375], "heads of 128 channels, one scale"),
         _case("models/heads-64", (1, 8, 64), _scales(8), "a scale for each of 8 heads", bits=24),
         _case("models/mla", (1, 1, 576), [0.0625], "512 channels of the latent vector and 64 that rotate",
@@ -104,20 +129,24 @@ def cases() -> tuple[Case, ...]:
         _case("refused/heads", (2, 3, 4), [0.5, 1.0], "two scales for three heads", kind="reject"),
         _case("refused/channels", (2, 3, 4), [0.5, 1.0, 2.0, 4.0], "a scale for each channel", kind="reject"),
         _case("refused/tokens", (2, 3, 4), [[[0.5]], [[1.0]]], "a scale for each token", kind="reject"),
-        _case("refused/format", (2, 3, 4), [0.5], "e4m3fnuz is another format", format="e4m3fnuz", kind="reject"),
+        _case("refused/blocks", (2, 3, 4), _grid(2, 3, 3), "three blocks of four channels", kind="reject"),
+        _case("refused/format", (2, 3, 4), [0.5], "e5m2fnuz is another format", format="e5m2fnuz", kind="reject"),
         _case("refused/direction", (2, 3, 4), [0.5], direction="inverse", kind="reject"),
     )  # fmt: skip
 
 
 DIRECTION = "A scale of vLLM or SGLang divides, FlashInfer's quant_scale multiplies: look at what the reader does."
 RANGE = "e4m3fn ends at 448 and e5m2 at 57344. Limit first, then cast: casts differ beyond the range."
+EACH_TOKEN = "Scales of (..., heads) or (..., heads, blocks) belong to a token, and a block to neighbouring channels."
 EACH_HEAD = "Index the scales by the head of the key or value, not of the query."
 NEAREST = "Round to the nearest, and halves to the even one: add the lowest bit that stays, and half of it less 1."
 FORMAT = "Compare the dtype of the cache with that in which it is read."
 
 
 def _scaled(x: Real, scale: Real, direction: str) -> Real:
-    each = scale.reshape(-1, 1)
+    each = scale.reshape(-1, 1) if scale.ndim < 2 else scale[..., None]
+    if scale.ndim == x.ndim:
+        each = np.repeat(scale, x.shape[-1] // scale.shape[-1], axis=-1)
     return x / each if direction == "divide" else x * each
 
 
@@ -201,6 +230,25 @@ def _tail(v_of: Callable[[Real], Real]) -> Wrap:
     return wrap
 
 
+def _blocks(change: Callable[[Real], Real]) -> Wrap:
+    """Return a wrap that changes the scales of blocks."""
+    return before(lambda x, scale, /, **options: ((x, change(scale) if scale.ndim == x.ndim else scale), options))
+
+
+def _by_turns(function: Function) -> Function:
+    """Scales of blocks take turns."""
+
+    def deviating(x: Real, scale: Real, /, **options: Any) -> Real:
+        if scale.ndim != x.ndim:
+            return function(x, scale, **options)
+        n = scale.shape[-1]
+        turned = np.swapaxes(x.reshape(*scale.shape[:-1], -1, n), -1, -2).reshape(x.shape)
+        found = function(turned, scale, **options).reshape(*scale.shape, -1)
+        return np.swapaxes(found, -1, -2).reshape(x.shape)
+
+    return deviating
+
+
 def _own_scale(x: Real, scale: Real, /, *, format: str, direction: str) -> Any:
     most = np.max(np.abs(x), initial=2.0**-20) / LARGEST[f"float8_{format}"]
     return (x, np.asarray([most if direction == "divide" else 1 / most])), {"format": format, "direction": direction}
@@ -226,6 +274,12 @@ DEVIATIONS = (
                hint=EACH_HEAD),
     _deviation("float8-next-head", "each head gets the scale of the next one",
                argument(1, lambda s: np.roll(s, -1) if s.ndim else s), hint=EACH_HEAD),
+    _deviation("float8-first-token", "all tokens get the scales of the first token",
+               argument(1, lambda s: np.broadcast_to(s[:1], s.shape) if s.ndim > 1 else s), hint=EACH_TOKEN),
+    _deviation("float8-first-block", "all blocks get the scale of the first block", _blocks(lambda s: s[..., :1] + 0 * s),
+               hint=EACH_TOKEN),
+    _deviation("float8-blocks-interleaved", "channel c has the scale c mod n, not that of its block of neighbours", _by_turns,
+               hint=EACH_TOKEN),
     _deviation("float8-tail-unscaled", "channels beyond a multiple of four are not scaled", _tail(np.ones_like),
                hint="A vectorized loop has a tail: scale there too."),
     _deviation("float8-overflow", "beyond the range is NaN in e4m3fn and infinity in e5m2", _stored(_overflowing), hint=RANGE,

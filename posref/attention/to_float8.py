@@ -2,13 +2,13 @@
 
 from typing import Literal, NamedTuple, get_args
 
-from posref.core.arrays import Array, Namespace, beside, cast, library, number_system, wide
+from posref.core.arrays import Array, Namespace, beside, cast, library, namespace, number_system, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_frequencies, check_real, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import ArrayOf, T
 
-Format = Literal["e4m3fn", "e5m2"]
+Format = Literal["e4m3fn", "e5m2", "e4m3fnuz"]
 Direction = Literal["divide", "multiply"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -23,7 +23,11 @@ class Grid(NamedTuple):
     largest: float
 
 
-GRIDS = {"e4m3fn": Grid(4, -9, 8, 448.0), "e5m2": Grid(3, -16, 15, 57344.0)}
+GRIDS = {
+    "e4m3fn": Grid(4, -9, 8, 448.0),
+    "e5m2": Grid(3, -16, 15, 57344.0),
+    "e4m3fnuz": Grid(4, -10, 7, 240.0),
+}
 
 
 @encoding(
@@ -37,9 +41,12 @@ GRIDS = {"e4m3fn": Grid(4, -9, 8, 448.0), "e5m2": Grid(3, -16, 15, 57344.0)}
     source="arXiv:2209.05433, section 3",
     models=("vLLM", "SGLang", "FlashInfer"),
     domains={"format": OneOf(FORMATS), "direction": OneOf(DIRECTIONS)},
-    arrays={"x": Axes("*R H D", usual=(-8.0, 8.0)), "scale": Axes("~H", "wide", positive=True, usual=(2**-6, 2.0))},
+    arrays={
+        "x": Axes("*R H D | *B H D | *B H n*size", usual=(-8.0, 8.0)),
+        "scale": Axes("~H | *B H | *B H n", "wide", positive=True, usual=(2**-6, 2.0)),
+    },
     result="=x",
-    rows="*R",
+    rows="*R *B",
     noun="stored",
     read={
         "vLLM": "vllm 0.33.0, vllm/v1/attention/ops/triton_reshape_and_cache_flash.py:126",
@@ -47,29 +54,32 @@ GRIDS = {"e4m3fn": Grid(4, -9, 8, 448.0), "e5m2": Grid(3, -16, 15, 57344.0)}
         "FlashInfer": "flashinfer-python 0.7.2.post1, flashinfer/data/include/flashinfer/pos_enc.cuh:1026, 1057, 1087",
     },
 )
-@in_blocks(x=(0, 1), scale=(0, 0))
 def to_float8(x: ArrayOf[T], scale: ArrayOf[T], /, *, format: Format, direction: Direction) -> T:
     r"""
     Return the numbers that a cache of 8 bits holds for `x`: scaled, limited to the range, and rounded.
 
-    .. math:: y = \mathrm{round}\left(\min(\max(v, -M), M)\right), \qquad v = x / s_h \quad \text{or} \quad v = x \, s_h
+    .. math:: y = \mathrm{round}\left(\min(\max(v, -M), M)\right), \qquad v = x / s \quad \text{or} \quad v = x \, s
 
-    :math:`s_h` is the scale of head h, and M the largest number of the format: 448 for e4m3fn, 57344 for e5m2. round gives the
-    nearest number of the format. Halfway between two it gives the one whose last bit is 0.
+    s is the scale of the number's head, token and head, or block. M is the largest number of the format: 448 for e4m3fn, 57344
+    for e5m2, 240 for e4m3fnuz. round gives the nearest number of the format, and halfway between two the one
+    whose last bit is 0.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, H, D)``
         Keys or values of H heads, such as the rows of `write_cache`, in the dtype in which they are computed.
-    scale : array, real floating, at least float32, shape ``(H,)``, ``(1,)`` or ``()``
-        s, above 0: a scale for each head, or one for all.
-    format : {"e4m3fn", "e5m2"}
+    scale : array, real floating, at least float32, shape ``(H,)``, ``(1,)``, ``()``, ``(*R, H)`` or ``(*R, H, n)``
+        s, above 0: a scale for each head, or one for all; for each head of each token; or for each of n blocks of neighbouring
+        channels, which are equally long. One row of channels has H = 1.
+    format : {"e4m3fn", "e5m2", "e4m3fnuz"}
         Which numbers there are. The names count the bits of exponent and mantissa.
 
         - ``"e4m3fn"``: There are numbers of 4 significant bits from 1/64 to 448, multiples of 1/512 below, and no infinity.
           Used by vLLM, SGLang, FlashInfer.
         - ``"e5m2"``: There are numbers of 3 significant bits from 2**-14 to 57344, and multiples of 2**-16 below. Used by vLLM,
           FlashInfer.
+        - ``"e4m3fnuz"``: There are numbers of 4 significant bits from 1/128 to 240, multiples of 1/1024 below, and no -0. AMD's
+          gfx942 has it. Used by vLLM.
     direction : {"divide", "multiply"}
         What is done with the scale.
 
@@ -98,8 +108,11 @@ def to_float8(x: ArrayOf[T], scale: ArrayOf[T], /, *, format: Format, direction:
     not 0 only there, and then it is the distance to the neighbour. SGLang rounds s and v to the dtype of x before it rounds to
     8 bits. Class "low" allows this in half precision, and class "fused" does not.
 
-    AMD's gfx942 has other formats. e4m3fnuz ends at 240 and has no -0, and a value there is half of what the same byte is here.
-    They are not defined.
+    A byte of e4m3fnuz is half of what it is in e4m3fn, and 0x80 is NaN there, -0 here. vLLM divides by 224 to find a scale for
+    it, not by 240, so that bytes are the same as with 448.
+
+    How a scale is found, scales that are stored in 8 bits (ue8m0), formats of 4 bits and the places of scales in a page are not
+    defined here. Decode the page, and compare payload and scale.
 
     The derivative is 0. PyTorch's casts let cotangents pass as if nothing was rounded, so gradients are not asked.
 
@@ -116,18 +129,29 @@ def to_float8(x: ArrayOf[T], scale: ArrayOf[T], /, *, format: Format, direction:
     check_word(name, "direction", direction, DIRECTIONS)
     check_real(name, x=x, scale=scale)
     check_frequencies(name, "scale", scale, reason="up to 3 of 100 values are stored as their neighbours")
-    if x.ndim < 2 or tuple(scale.shape) not in ((), (1,), (x.shape[-2],)):
+    shape, given = tuple(x.shape), tuple(scale.shape)
+    in_parts = len(given) == len(shape) > 1 and given[:-1] == shape[:-1] and given[-1] > 0 and shape[-1] % given[-1] == 0
+    if len(shape) < 2 or not (in_parts or given in ((), (1,), shape[-2:-1], shape[:-1])):
         msg = (
-            f"{name}: x must be (..., heads, channels) and scale have one number for each head, or one for all; "
-            f"got {tuple(x.shape)} and {tuple(scale.shape)}."
+            f"{name}: x must be (..., heads, channels) and scale have one number for each head, or one for all, or be "
+            f"(..., heads) or (..., heads, blocks), with channels that the blocks divide; got {shape} and {given}."
         )
         raise ValueError(msg)
+    parts = xp.reshape(x, (*given, shape[-1] // given[-1])) if in_parts else x
+    return xp.reshape(_stored(parts, scale, format=format, direction=direction), shape)
+
+
+@in_blocks(x=(0, 1), scale=(0, 0))
+def _stored(x: Array, scale: Array, /, *, format: str, direction: str) -> Array:
+    """Return what is stored of rows that have one scale each: the scales broadcast to the rows from the right."""
+    xp = namespace(x, scale)
     work = wide(x.dtype, xp)
-    each = xp.reshape(cast(scale, work), (-1, 1))
-    scaled, grid, system = _scaled(cast(x, work), each, direction, xp), GRIDS[format], number_system(xp)
+    scaled = _scaled(cast(x, work), cast(scale, work)[..., None], direction, xp)
+    grid, system = GRIDS[format], number_system(xp)
     if system is not None:
         return system.saturated(scaled, grid.bits, grid.least, grid.largest, x.dtype)
-    return cast(_rounded(scaled, grid, xp), x.dtype)
+    rounded = _rounded(scaled, grid, xp)
+    return cast(rounded + 0.0 if format == "e4m3fnuz" else rounded, x.dtype)  # without -0
 
 
 def _scaled(x: Array, scale: Array, direction: str, xp: Namespace) -> Array:
