@@ -15,9 +15,9 @@ from .tools.numbers import reals
 OP = "write_cache"
 
 USUAL: dict[str, Any] = {}
-SIZES: dict[str, Any] = {"N": 31, "B": 7, "H": 2, "D": 3}
+SIZES: dict[str, Any] = {"N": 31, "B": 7, "H": 2, "D": 3, "spare": 0}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
-KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "H": 3, "D": 64}
+KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "H": 3, "D": 64, "spare": 0}
 
 _cache = cases_of(OP)
 
@@ -34,9 +34,9 @@ def _inputs(name: str, cache: tuple[int, ...], slots: Any, bits: int = 8, rows: 
 
 def _case(
     name: str, cache: tuple[int, ...], slots: Any, comment: str = "", *, bits: int = 8,
-    rows: tuple[int, ...] | None = None, **rest: Any,
+    rows: tuple[int, ...] | None = None, padded: bool | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
-    return _cache(name, {}, _inputs(name, cache, slots, bits, rows), comment, **rest)
+    return _cache(name, {} if padded is None else {"padded": padded}, _inputs(name, cache, slots, bits, rows), comment, **rest)
 
 
 def _gradient(name: str, cache: tuple[int, ...], slots: Any, *, bits: int = 8, view: str = "") -> Case:
@@ -65,6 +65,11 @@ def cases() -> tuple[Case, ...]:
         _case("forms/strided-heads", (2, 3, 4, 6), (5, 0, 3), form="non-contiguous"),
         _case("forms/one-token-first", (3, 2, 1, 1), (0,)),
         _case("refused/heads", (2, 3, 2, 4), (4, 1), "one head would broadcast", rows=(2, 1, 4), kind="reject"),
+        _case("padded/two-of-five", (3, 4, 2, 3), (9, 2), "rows 2 to 4 have no slot", rows=(5, 2, 3), padded=True),
+        _case("padded/skipped", (2, 5, 3, 4), (7, -1, 0), rows=(4, 3, 4), padded=True, bits=24),
+        _case("padded/none", (2, 3, 1, 5), (), "no slots", rows=(3, 1, 5), padded=True),
+        _case("padded/as-many", (4, 3, 2, 2), (10, 1, 6), padded=True),
+        _case("refused/rows", (2, 3, 2, 4), (4, 1, 3), "two rows, three slots", rows=(2, 2, 4), padded=True, kind="reject"),
         _case("refused/slots", (2, 3, 2, 4), (4, 1), "three rows, two slots", rows=(3, 2, 4), kind="reject"),
         _case("refused/three-axes", (6, 2, 4), (4, 1), "a cache without pages", rows=(2, 2, 4), kind="reject"),
         _gradient("pages", (2, 2, 1, 2), (3, 0)),
@@ -83,11 +88,11 @@ PARTS = "Compare what a program writes with the sizes: tokens, heads and channel
 def _slots(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that writes into other slots: `change` takes slots of at least 0, the pages and their size."""
 
-    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
+    def changed(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
         pages, size = cache.shape[:2]
         moved = np.asarray(change(slots, pages, size))
         inside = (slots >= 0) & (moved >= 0) & (moved < pages * size)
-        return (cache, rows, np.where(inside, moved, -1)), {}
+        return (cache, rows, np.where(inside, moved, -1)), options
 
     return before(changed)
 
@@ -95,8 +100,8 @@ def _slots(change: Callable[..., Any]) -> Wrap:
 def _skipped(slot: Callable[[Real], int]) -> Wrap:
     """Return a wrap that writes padding into a slot."""
 
-    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
-        return (cache, rows, np.where(slots < 0, slot(cache), slots) if cache.size else slots), {}
+    def changed(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
+        return (cache, rows, np.where(slots < 0, slot(cache), slots) if cache.size else slots), options
 
     return before(changed)
 
@@ -104,9 +109,9 @@ def _skipped(slot: Callable[[Real], int]) -> Wrap:
 def _closed_up(function: Function) -> Function:
     """Slots without padding belong to the first rows."""
 
-    def deviating(cache: Real, rows: Real, slots: Any, /) -> Real:
+    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
         used = slots[slots >= 0]
-        return function(cache, rows, np.concatenate([used, np.full(slots.size - used.size, -1)]).astype(slots.dtype))
+        return function(cache, rows, np.concatenate([used, np.full(slots.size - used.size, -1)]).astype(slots.dtype), **options)
 
     return deviating
 
@@ -114,8 +119,8 @@ def _closed_up(function: Function) -> Function:
 def _tokens(kept: Callable[[int], Any]) -> Wrap:
     """Return a wrap that writes some tokens alone."""
 
-    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
-        return (cache, rows, np.where(kept(slots.size), slots, -1)), {}
+    def changed(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
+        return (cache, rows, np.where(kept(slots.size), slots, -1)), options
 
     return before(changed)
 
@@ -123,7 +128,7 @@ def _tokens(kept: Callable[[int], Any]) -> Wrap:
 def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:
     """Return a wrap that writes a part of every row: `index` takes the cache's shape."""
 
-    def change(out: Real, cache: Real, *rest: Any) -> Real:
+    def change(out: Real, cache: Real, *rest: Any, **options: Any) -> Real:
         kept = np.array(cache)
         kept[index(cache.shape)] = out[index(cache.shape)]
         return kept
@@ -134,17 +139,27 @@ def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:
 def _heads_before_slots(function: Function) -> Function:
     """The memory of a page is taken for (heads, slots, channels)."""
 
-    def deviating(cache: Real, rows: Real, slots: Any, /) -> Real:
+    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
         pages, size, heads, width = cache.shape
         other = cache.reshape(pages, heads, size, width).swapaxes(1, 2)
-        return function(other, rows, slots).swapaxes(1, 2).reshape(cache.shape)
+        return function(other, rows, slots, **options).swapaxes(1, 2).reshape(cache.shape)
 
     return deviating
 
 
-def _heads_as_tokens(cache: Real, rows: Real, slots: Any, /) -> Any:
+def _spare(function: Function) -> Function:
+    """Rows without a slot take the first slots that are free."""
+
+    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
+        free = np.setdiff1d(np.arange(cache.shape[0] * cache.shape[1]), slots)[: len(rows) - len(slots)]
+        return function(cache, rows, np.concatenate([slots, free]).astype(slots.dtype), **options)
+
+    return deviating
+
+
+def _heads_as_tokens(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
     tokens, heads, width = rows.shape
-    return (cache, rows.reshape(heads, tokens, width).swapaxes(0, 1), slots), {}
+    return (cache, rows.reshape(heads, tokens, width).swapaxes(0, 1), slots), options
 
 
 _deviation = deviations_of(OP)
@@ -167,15 +182,19 @@ DEVIATIONS = (
                hint=f"{PADDING} {NEGATIVE_INDICES}", seen_in="vLLM#43810"),
     _deviation("cache-padding-first", "padding is written into the first slot", _skipped(lambda c: 0), hint=PADDING),
     _deviation("cache-stops-at-padding", "nothing is written after the first padding",
-               before(lambda cache, rows, slots, /: ((cache, rows, np.where(np.cumsum(slots < 0) > 0, -1, slots)), {})),
+               before(lambda cache, rows, slots, /, **o: ((cache, rows, np.where(np.cumsum(slots < 0) > 0, -1, slots)), o)),
                hint=PADDING),
     _deviation("cache-padding-closed-up", "slots are taken without padding, rows with it", _closed_up, hint=PADDING),
     _deviation("cache-cleared", "slots that no token has become 0", argument(0, np.zeros_like),
                hint="Write into the cache that is given, not into a new one."),
-    _deviation("cache-not-written", "nothing is written", after(lambda out, cache, *rest: cache),
+    _deviation("cache-not-written", "nothing is written", after(lambda out, cache, *rest, **options: cache),
                hint="Look for a copy that is written, or a null pointer.", seen_in="vLLM#54851"),
     _deviation("cache-added", "rows are added to what the slots hold",
-               after(lambda out, cache, *rest: np.where(out == cache, cache, out + cache)), hint="Store, do not accumulate."),
+               after(lambda out, cache, *rest, **options: np.where(out == cache, cache, out + cache)),
+               hint="Store, do not accumulate."),
+    _deviation("cache-last-rows", "with fewer slots than rows, the slots are those of the last rows",
+               before(lambda cache, rows, slots, /, **o: ((cache, rows[len(rows) - len(slots) :], slots), o)), hint=EACH_SLOT),
+    _deviation("cache-spare-written", "rows beyond the slots are written into slots that no row has", _spare, hint=EACH_SLOT),
     _deviation("cache-first-head", "only head 0 is written", _only(lambda shape: np.s_[:, :, :1]), hint=PARTS),
     _deviation("cache-last-head", "the last head is not written", _only(lambda shape: np.s_[:, :, : shape[2] - 1]), hint=PARTS),
     _deviation("cache-first-half", "only the first half of the channels is written",

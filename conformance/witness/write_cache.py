@@ -11,7 +11,7 @@ from typing import Any
 from .lists import build, shape
 
 
-def write_cache(cache: Any, rows: Any, slots: Any) -> Any:
+def write_cache(cache: Any, rows: Any, slots: Any, padded: bool = False) -> Any:
     """Return the cache (blocks, block_size, heads, d) after every row (tokens, heads, d) was stored, one after the other."""
     blocks, block_size, heads, d = shape(cache)
     held = build((blocks, block_size), lambda block, offset: cache[block][offset])

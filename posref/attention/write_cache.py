@@ -2,8 +2,8 @@
 
 from posref.core.arrays import Beside, beside, cast, index_dtype, library
 from posref.core.arrays import rows as rows_of
-from posref.core.checks import check_real
-from posref.spec import Axes, encoding
+from posref.core.checks import check_flag, check_real
+from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
 
 
@@ -17,14 +17,16 @@ from posref.types import ArrayOf, T
     family="attention",
     source="arXiv:2309.06180, section 4.3",
     models=("vLLM",),
+    domains={"padded": Flag()},
     arrays={
         "cache": Axes("N B H D"),
-        "rows": Axes("T H D"),
+        "rows": Axes("T+spare H D"),
         "slots": Axes("T", "integer", low="-1", high="N*B-1", distinct=True),
     },
     result="=cache",
+    requires=("padded or spare == 0",),
 )
-def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
+def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /, *, padded: bool = False) -> T:
     r"""
     Return `cache` with the row of each token written into its slot.
 
@@ -39,11 +41,14 @@ def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
         C, the keys or the values of H heads in N pages of B slots. A contiguous cache of (batch, length, H, D) has pages as
         long as a sequence: slot b * length + position. For pages of (H, B, D) pass a view with these axes exchanged.
     rows : array, real floating, shape ``(T, H, D)``
-        x, the new keys, after their rotation, or the new values. For MLA H is 1, and a row is the latent vector and the rotated
-        part, one after the other.
+        x, the new keys, after their rotation, or the new values; more than T if `padded`. For MLA H is
+        1, and a row is the latent vector and the rotated part, one after the other.
     slots : array of integers, shape ``(T,)``
         s, from -1 to N * B - 1. A token with slot -1 is padding and is not written. The result is unspecified if two tokens
         have the same slot, or a slot is outside; `posref.positions.require_slots` raises for both.
+    padded : bool
+        True: there may be more rows than slots, and those beyond are not written, as in vLLM, which pads rows for CUDA graphs.
+        False: a slot for each row.
 
     Returns
     -------
@@ -60,8 +65,8 @@ def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
     Kernels write in place. To check one, give it a copy of `cache` and return the copy. Everything that it does not write must
     keep its bits, which is checked too. Rows of a cache in 8 bits are those of `to_float8`.
 
-    Kernels that take more rows than slots do not read the rows beyond: pass ``rows[:T]``, or slots that end with -1. Fused
-    kernels differ in the queries of tokens without a slot: some rotate them all the same, and some leave them as they were.
+    Fused kernels differ in the queries of tokens without a slot: some rotate them all the same, and some leave them as they
+    were. The cache is the same. In the second case compare queries with ``xp.where(slots[:, None, None] >= 0, rotated, q)``.
 
     This definition compares all slots with all tokens: it takes N * B * T comparisons, and is no cache to run a model with.
 
@@ -81,11 +86,15 @@ def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /) -> T:
             f"and channels; got {tuple(cache.shape)} and {tuple(rows.shape)}."
         )
         raise ValueError(msg)
-    if not xp.isdtype(slots.dtype, "integral") or tuple(slots.shape) != (rows.shape[0],):
+    few = check_flag(name, "padded", padded) and slots.ndim == 1 and slots.shape[0] < rows.shape[0]
+    if not xp.isdtype(slots.dtype, "integral") or not (few or tuple(slots.shape) == (rows.shape[0],)):
+        most = "at most one" if padded else "one"
         msg = (
-            f"{name}: slots must be integers, one for each of the {rows.shape[0]} rows; got {slots.dtype} {tuple(slots.shape)}."
+            f"{name}: slots must be integers, {most} for each of the {rows.shape[0]} rows; got {slots.dtype} "
+            f"{tuple(slots.shape)}." + " For fewer slots pass padded=True." * (slots.ndim == 1 and not padded)
         )
         raise ValueError(msg)
+    rows = rows[: slots.shape[0], ...]
     pages, size, *_ = cache.shape
     if 0 in cache.shape or 0 in rows.shape:
         return cast(cache, cache.dtype)

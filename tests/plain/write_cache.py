@@ -6,7 +6,7 @@ backend = "torch"
 dtypes = ("float64", "float32", "bfloat16", "float16")
 
 
-def write_cache(cache, rows, slots, /):
+def write_cache(cache, rows, slots, /, *, padded=False):
     k_cache = torch.clone(cache).reshape(-1)
     d = cache.shape[2] * cache.shape[3]
     key = rows.reshape(-1)

@@ -38,7 +38,8 @@ def several(op: str, name: str, comment: str, *calls: dict[str, Any], state: str
 def _has_leading_heads(op: str) -> bool:
     """Return whether the last of any number of leading axes is that of the heads, and no other letter is."""
     ways = [way for axes in REGISTRY[op].arrays.values() if axes.kind == "real" for way in alternatives(axes.shape)]
-    return any({"T", "H"} <= {*way} or way[:2] == ["*R", "Q"] for way in ways)
+    named = ({letter for axis in way if axis.strip("~")[0] not in "*=" for letter in names_in(axis)} for way in ways)
+    return any({"T", "H"} <= letters for letters in named) or any(way[:2] == ["*R", "Q"] for way in ways)
 
 
 def _is_in_result(op: str, letter: str) -> bool:
