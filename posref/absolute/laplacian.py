@@ -1,4 +1,10 @@
-"""Eigenvalues and eigenspaces of a graph's Laplacian. Sources: Dwivedi and Bresson, arXiv:2012.09699; arXiv:2003.00982, 4.1."""
+"""
+Eigenvalues and eigenspaces of a graph's Laplacian. Sources: Dwivedi and Bresson, arXiv:2012.09699; arXiv:2003.00982, 4.1.
+
+They are functions, and no operations with vectors. An error bound of a projector needs the distance to the next eigenvalue of
+the whole matrix, and the bounds of operations follow one number from step to step. Cases are drawn from axes, which cannot say
+that a matrix is symmetric. `posref.testing.assert_laplacian_eigenvectors` has the bound of Davis and Kahan instead.
+"""
 
 from posref.core.arrays import Array, beside, cast, library, namespace
 from posref.core.checks import check_integer, check_positive, check_real
