@@ -210,6 +210,20 @@ EQUATIONS: dict[str, tuple[Callable[[Names], Any], Callable[[Names], Any]]] = { 
     "GRAPE-A": (lambda n: n["distances"] * (n["by_key"][:, None, :] + n["by_query"][:, :, None]), by_both),
     "GRAPE-AP": (lambda n: n["posref"].row_forgetting_bias(n["log_gates"], counted="query"), by_path),
     "ComRoPE": (lambda n: n["rotated"], commuting),
+    "Resonance RoPE": (
+        lambda n: n["rotated"],
+        lambda n: turned(n["q"], P[:, None] * [2 * np.pi / round(2 * np.pi / f) for f in FREQUENCIES]),
+    ),
+    "Pixel and constant frequencies": (
+        lambda n: n["rotated"],
+        lambda n: turned(
+            n["q"], np.outer([-1, -0.6, -0.2, 0.2, 0.6, 1], np.pi * np.asarray([1, 7 / 3, 11 / 3, 5])), interleaved=True
+        ),
+    ),
+    "SSMax": (
+        lambda n: n["logits"],
+        lambda n: np.einsum("hmd,hnd,m,h->hmn", n["q"], n["k"], np.log(P + 1), [0.4, 0.5, 0.6, 0.7]) / 8**0.5,
+    ),
     "Selective RoPE": (lambda n: n["rotated"], selective),
     "Laplacian eigenvectors": (lambda n: n["projectors"], projected),
 }  # fmt: skip
