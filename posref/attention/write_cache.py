@@ -25,6 +25,7 @@ from posref.types import ArrayOf, T
     },
     result="=cache",
     requires=("padded or spare == 0",),
+    read={"vLLM": "vllm 0.33.0, csrc/cache_kernels.cu:854-863"},
 )
 def write_cache(cache: ArrayOf[T], rows: ArrayOf[T], slots: ArrayOf[T], /, *, padded: bool = False) -> T:
     r"""
