@@ -111,6 +111,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.rotary.cumulative_angles import cumulative_angles as cumulative_angles
     from posref.rotary.cumulative_rope import cumulative_rope as cumulative_rope
     from posref.rotary.fope import fope as fope
+    from posref.rotary.layer_norm_rope import layer_norm_rope as layer_norm_rope
     from posref.rotary.liere import liere as liere
     from posref.rotary.liere_rotations import liere_rotations as liere_rotations
     from posref.rotary.mixed_rope import mixed_rope as mixed_rope

@@ -555,3 +555,20 @@ def _turned(degrees: Numbers) -> dict[str, Numbers]:
     matrices = np.tile(np.eye(4), (len(degrees), 1, 1))
     matrices[:, 0, 0], matrices[:, 0, 2], matrices[:, 2, 0], matrices[:, 2, 2] = c, s, -s, c
     return {"matrices": matrices, "inverses": np.swapaxes(matrices, -1, -2)}
+
+
+def _flat(chart: Lines) -> bool:
+    before, after = (y for _, y in chart.series.values())
+    return bool(before.max() - before.min() > 2) and same(after, np.full(len(after), 0.5), 64)
+
+
+@picture(_flat)
+def layer_norm_rope(asked: Asked) -> Chart:
+    """However far the mean of a key wanders from token to token, LayerNorm brings it back to the mean of the bias."""
+    places = np.arange(41)
+    x = _random(41, 8, seed=5) + 2 * np.sin(places / 6)[:, None]
+    given = {"layout": "half", "eps": 1e-30, "precedence": "norm_first"}
+    none = {"cos": np.ones((41, 4)), "sin": np.zeros((41, 4))}
+    found = call(asked, given, x=x, weight=np.ones(8), bias=np.full(8, 0.5), **none)[0]
+    series = {"before": (places, x.mean(axis=1)), "after": (places, found.mean(axis=1))}
+    return lines(asked, "token", "mean over the channels", series, points=True)
