@@ -134,7 +134,10 @@ def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     assert made.exit_code == 0
     assert f"posref check {file}" in made.output
     assert file.read_text(encoding="utf-8").startswith('"""\nmy-library, ')
-    asked = {"cache": "norm_rope/norm-first/half", "hf": "apply_rope/half/small"}  # those that have no rope
+    asked = {  # those that have no rope
+        "cache": "norm_rope/norm-first/half", "hf": "apply_rope/half/small", "axis-map": "mrope/chunked/small",
+        "per-head": "to_float8/plain/small",
+    }  # fmt: skip
     report = check(str(file), case=asked.get(kind, "rope/positions/chunk"), dtype="float32")
     assert report.exit_code == 0, report.failures
     again = CliRunner().invoke(cli, ["adapter", "new", "my-library", "--like", kind, "-o", str(file)])

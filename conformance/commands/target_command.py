@@ -43,6 +43,12 @@ def new(name: str, kind: str, output: Path | None) -> None:
     hf            apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim), a drop-in for transformers
     thd           rotate(x, cos, sin, cu_seqlens, seqlen_offsets): packed sequences
     cache         kernel(qkv, q_weight, k_weight, positions, cos_sin_cache, k_cache, v_cache, slot_mapping)
+    per-head      write(key, value, k_cache, v_cache, k_scales, v_scales, slot_mapping): 8 bits, own scales (vLLM)
+    flashinfer    apply_rope(q, k, indptr, offsets), with pos_ids, with cos_sin_cache, and rope_quantize_fp8
+    axis-map      rotate(q, k, cos_sin_cache, positions, axis_map): an axis for each pair (SGLang)
+    te            rotate(t, freqs, cu_seqlens, cp_size, cp_rank): packed sequences on several ranks (TransformerEngine)
+    from-zero     Module(dim, base)(q, k): from position 0 on (torchembed)
+    functional    rotary_embedding(x, cos, sin, position_ids, interleaved), as proposed for PyTorch
 
     Choose by the functions' signatures, not by the framework.
     """
