@@ -16,6 +16,8 @@ from posref.cli import cli
 TYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
 CALLS: dict[str, tuple[str, ...]] = {
     "scaled": ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191", "--shape", "3,2,128"),
+    "gaps": ("rope", "--preset", "llama-3.1-8b", "--positions", "3,8193,131071", "--shape", "3,128"),
+    "cache": ("write_cache", "--shape", "cache=3,4,2,8", "--shape", "rows=5,2,8", "--array", "slots=11,-1,0,7,3"),
     "masked": ("attention", "--shape", "q=2,3,8", "--shape", "k=2,5,8", "--shape", "v=2,5,8", "--shape", "bias=2,3,5"),
     "two results": ("rope_table", "--positions", "0:5", "--array", "inv_freq=1.0,0.5"),
     "norm": ("rms_norm", "--shape", "x=4,8", "--shape", "weight=8", "--option", "eps=1e-6", "--option", "weight_offset=0"),
