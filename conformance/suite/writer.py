@@ -100,8 +100,17 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a value as JSON, the same bytes everywhere."""
-    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+    """Return a value as JSON, the same bytes everywhere: a line for each member, and for each case or entry that it lists."""
+    return (_lines(value, 2) + "\n").encode("ascii")
+
+
+def _lines(value: Any, depth: int) -> str:
+    """Return JSON whose members stand on lines of their own to this depth, and without spaces below it."""
+    if depth and value and isinstance(value, dict):
+        return "{\n" + ",\n".join(f"{json.dumps(key)}:{_lines(value[key], depth - 1)}" for key in sorted(value)) + "\n}"
+    if depth and value and isinstance(value, list | tuple):
+        return "[\n" + ",\n".join(_lines(item, depth - 1) for item in value) + "\n]"
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
