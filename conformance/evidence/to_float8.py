@@ -60,12 +60,6 @@ def _rows(numbers: Any, heads: int) -> Real:
     return np.asarray(numbers, dtype=np.float64).reshape(2, heads, -1)
 
 
-def _near(format: str) -> Real:
-    """Return numbers beside the middle of two, which half precision holds no longer apart from it."""
-    ties = np.asarray(TIES[format])
-    return np.concatenate([ties * (1 + 2.0**-18), ties * (1 - 2.0**-17)]).reshape(4, 2, -1)
-
-
 def _scales(heads: int) -> Real:
     """Return scales of 24 bits, from 1/16 on, that differ from head to head."""
     return (1 + np.abs(reals("float8 scales", heads, bits=22)) / 8) / 2.0 ** (np.arange(heads) % 4 + 1)

@@ -218,10 +218,6 @@ def _by_offset(chart: Map) -> bool:
     return all(same(values, values[0], 64) for values in found.values())
 
 
-def _some(chart: Map) -> bool:
-    return bool(np.ptp(chart.values) > 0.1)
-
-
 def _cells(asked: Asked, found: Numbers) -> Map:
     return heat(asked, "key cell, row by row", "query cell, row by row", _products(found), "logit", square=True)
 
