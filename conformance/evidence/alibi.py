@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, held, narrowed
 from .tools.forms import pairs
@@ -32,11 +32,6 @@ def _case(
     return Case(f"alibi/{name}", params, inputs, comment, kind, tier)
 
 
-def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
-    """Return calls of alibi."""
-    return tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
-
-
 def _usual(form: str) -> Iterator[Case]:
     """Yield biases of as many heads as a power of two, the last query at the last key."""
     for heads, queries, keys in ((2, 3, 5),):
@@ -59,16 +54,10 @@ def cases() -> tuple[Case, ...]:
         _case("max-bias/5", (2, 3), (0, 1, 2, 3, 4), heads=12, form="distance", max_bias=5),
         _case("max-bias/2.5", Q_OFFSETS, K_OFFSETS, heads=3, form="causal", max_bias=2.5),
         _case("shard/second-of-two", (3, 8, 5), HOLES, "heads 8 to 15 of 16", heads=16, form="key", first=8, count=8),
-        _case("shard/third-of-four", (2, 3), tuple(range(200, 257)), "BLOOM on four ranks", heads=112,
+        _case("shard/third-of-four", (2, 3), tuple(range(250, 257)), "BLOOM on four ranks", heads=112,
               form="key", first=56, count=28),
         _case("shard/last", Q_OFFSETS, K_OFFSETS, "no count", heads=20, form="causal", first=9),
         _case("shard/max-bias", (2, 3), (0, 1, 2, 3, 4, 9), heads=12, form="distance", first=4, count=4, max_bias=16),
-        Case("alibi/sequence/decode", comment="prefill, then a decode row, then prefill elsewhere",
-             kind="sequence",
-             steps=_alibi_steps((range(5), range(5)), ((5,), range(6)), (range(7, 12), range(12)), heads=12, form="distance")),
-        Case("alibi/sequence/decode-causal",
-             comment="prefill, then one token after another", kind="sequence",
-             steps=_alibi_steps((range(3), range(3)), ((3,), range(4)), ((4,), range(5)), heads=6, form="causal")),
         _case("refused/form", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
         _case("refused/no-heads", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
         _case("refused/root", (2, 3), (0, 1, 2), "a root of the distance on both sides", kind="reject", heads=8,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.factors import TEXTS, factor_case, factor_sequence, negative_positions
+from .shared.factors import TEXTS, factor_case, negative_positions
 from .shared.masks import held_in
 from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
@@ -46,8 +46,6 @@ def cases() -> tuple[Case, ...]:
         _case("smooth/rows", TEXTS, form="smooth", beta=0.25, original_length=600, offset=0),
         _case("smooth/from-zero", (99, 100, 101, 149, 900), form="smooth", beta=0.3, original_length=100, offset=0),
         _case("smooth/strong", (10, 1000, 131071), form="smooth", beta=3.7, original_length=7, offset=2),
-        factor_sequence("attention_temperature", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), form="steps",
-                        beta=0.4, original_length=20, offset=1),
         _case("refused/length", (1, 2), "nothing divides by 0", form="steps", beta=0.1, original_length=0, offset=1,
               kind="reject"),
         _case("refused/form", (1, 2), "no such form", form="floor", beta=0.1, original_length=8, offset=1, kind="reject"),

@@ -18,7 +18,6 @@ from .shared.masks import (
     both_positions,
     offsets,
     window_case,
-    window_sequence,
 )
 from .tools.deviation import deviations_of, option
 from .tools.forms import pairs
@@ -43,7 +42,6 @@ def cases() -> tuple[Case, ...]:
         _case("both/beyond-float32", Q_BEYOND[:2], K_BEYOND[:-1], chunk_size=3, sides="both"),
         _case("causal/no-query", NONE, (0, 1), chunk_size=4, sides="causal"),
         _case("both/one", (2, 5, 3), NEAR, "the query alone", chunk_size=1, sides="both"),
-        window_sequence("chunked_window", "sequence/decode", chunk_size=4, sides="causal"),
         _case("refused/chunk", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk_size=0, sides="causal", kind="reject"),
         _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk_size=2, sides="causal",
               kind="reject"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, argument, before, deviations_of, held
@@ -48,13 +48,6 @@ def _form(name: str, lead: tuple[int, ...], queries: int, keys: int, comment: st
     return form_case(OP, name, _inputs(name, lead, queries, keys, 3, 4), {}, comment, form=form)
 
 
-def _steps() -> tuple[Step, ...]:
-    whole = _inputs("steps", (2,), 5, 5, 4, 6)
-    first = {**whole, "q": whole["q"][:, :4], "logits": whole["logits"][:, :4, :4], "mask": _causal(4, 4)}
-    last = {**whole, "q": whole["q"][:, 4:], "logits": whole["logits"][:, 4:], "mask": _causal(1, 5)}
-    return Step({}, first), Step({}, last)
-
-
 def _gradient(name: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, view: str = "") -> Case:
     inputs = _inputs(f"gradient {name}", lead, queries, keys, rows, width)
     return gradient(OP, name, inputs, {"out": (*lead, queries, keys)}, view=view)
@@ -72,7 +65,6 @@ def cases() -> tuple[Case, ...]:
         _case("300-keys", (), 1, 300, 64, 12, bits=24),
         _form("batch-one", (1, 2), 3, 4),
         _form("length-one", (2,), 1, 1),
-        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then a decode row", steps=_steps()),
         _case("refused/mask", (), 2, 3, 4, 5, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
         _case("refused/width", (), 2, 3, 4, 5, "vectors of the queries' width", kind="reject",
               given={"table": np.ones((4, 3))}),

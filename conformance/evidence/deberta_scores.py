@@ -1,11 +1,11 @@
 """Disentangled attention of DeBERTa: cases and known mistakes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, held, narrowed, option
@@ -63,13 +63,6 @@ def _gradient(name: str, params: dict[str, Any], places: Places, terms: str, bit
     return gradient(OP, name, arrays, {"out": (2, *(np.shape(p)[-1] for p in places))}, bits=bits, **params)
 
 
-def _steps(*calls: Places) -> Iterator[Step]:
-    """Yield calls with the same tables."""
-    fixed = _arrays("steps", USUAL, ((0,), (0,)))
-    for number, places in enumerate(calls):
-        yield Step(USUAL, _arrays(f"step{number}", USUAL, places) | {n: fixed[n] for n in ("rel_k", "rel_q")})
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     bucketed, single = {**SMALL, **CODE}, {**SINGLE, **CODE}
@@ -88,8 +81,6 @@ def cases() -> tuple[Case, ...]:
         _scores("first/single", single, UNSORTED, terms="k", lanes=4),
         _scores("second/single", single, UNSORTED, terms="q", lanes=4),
         _scores("decode/no-query", bucketed, (np.zeros(0, dtype=np.int64), (0, 1)), lead=(2,)),
-        Case(f"{OP}/sequence/decode", comment="a row of the whole",
-             kind="sequence", steps=tuple(_steps(WHOLE, ((6,), range(7)), ((25, 6, 7), (9, 25, 7, 6))))),
         _scores("forms/strided-rows", single, ROWS, lead=(2,), form="non-contiguous"),
         _scores("forms/batch-one", single, UNSORTED, lead=(1,), heads=3),
         _scores("forms/length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),

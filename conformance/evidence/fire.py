@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, argument, deviations_of, held
@@ -44,10 +44,6 @@ def _case(
     return _cases(name, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
 
 
-def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
-    return tuple(Step({}, {"q_positions": q, "k_positions": k, **_learned(2, 5, 3, 0.25, 3.0)}) for q, k in calls)
-
-
 def _gradient(name: str, q: Any, k: Any, heads: int, hidden: int, out: tuple[int, ...], **numbers: float) -> Case:
     learned = _learned(heads, hidden, 40 + heads, numbers.get("c", 0.5), numbers.get("threshold", 4.0))
     return gradient(OP, name, {"q_positions": q, "k_positions": k, **learned}, {"out": out})
@@ -70,9 +66,6 @@ def cases() -> tuple[Case, ...]:
         _case("eps-small", (2, 9), (0, 1, 2, 8), threshold=1.0, eps=0.0625),
         _case("one-unit", (2, 9), (0, 1, 2, 8), 3, 1, "one hidden unit"),
         _case("fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
-        Case(f"{OP}/sequence/decode", kind="sequence",
-             comment="prefill, then a decode row, then prefill elsewhere",
-             steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
         _case("refused/layers", (2, 3), (0, 1, 2), 3, 4, "a bias for each hidden unit", kind="reject",
               given={"b1": np.asarray([0.5, 0.25, 1.0])}),
         _case("refused/heads", (2, 3), (0, 1, 2), 3, 4, "a bias for each head", kind="reject",

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.rotary import FAR, OFFSETS, UNSORTED
-from .tools.case import Make, sequence
+from .tools.case import Make
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, held, narrowed, option
 from .tools.forms import NONE, form_case
@@ -69,9 +69,6 @@ def cases() -> tuple[Case, ...]:
         _case("refused/shapes", (2, 3, 10), (0, 1, 5), (2, 6, 3), "six bands of five pairs", kind="reject"),
         _case("refused/heads", (3, 3, 10), (0, 1, 5), (2, 4, 3), "two mixes for three heads", kind="reject"),
         _case("refused/odd", (2, 3, 9), (0, 1, 5), (2, 4, 3), kind="reject"),
-        sequence("fope/sequence/decode", "a prompt, a token after it, and the next prompt",
-                 tuple(Step({"base": BASE}, {"x": floats(2, len(p), 8, seed=i), "positions": p, **mixes("decode", 2, 3, 3)})
-                 for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
         *_fope_forms(),
         *(gradient("fope", name,
           {"x": reals("fope" + name, *shape), "positions": positions,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, held
@@ -37,11 +37,6 @@ def _form(name: str, shape: tuple[int, ...], queries: int, comment: str = "", fo
     return form_case(OP, name, {"log_gates": _gates(name, *shape)}, {"queries": queries}, comment, form=form)
 
 
-def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
-    whole = _gates("steps", 2, 3, 8)
-    return tuple(Step({"queries": queries}, {"log_gates": whole[..., :keys]}) for keys, queries in calls)
-
-
 PADDED = np.where(np.arange(7) < 2, 0.0, -np.abs(floats(3, 7, seed=5)) / 4)  # two padding tokens, then five
 
 
@@ -56,10 +51,8 @@ def cases() -> tuple[Case, ...]:
               gates=np.asarray([[-0.5, -0.25, -1.0, -0.125, -0.75], [0.0] * 5])),
         _case("one-key", (3, 1), 1),
         _case("1000-keys", (1, 1000), 2),
-        _case("2000-keys", (2, 2000), 1, bits=24),
+        _case("2000-keys", (1, 2000), 1, bits=24),
         _form("batch-one", (1, 2, 5), 2),
-        Case(f"{OP}/sequence/decode", kind="sequence",
-             comment="prefill, then one token after another", steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("refused/no-heads", (4,), 3, "an axis of heads", kind="reject"),
         _case("refused/more-queries", (2, 4), 5, "a query without a token", kind="reject"),
         gradient(OP, "small", {"log_gates": _gates("gradient", 2, 4)}, {"out": (2, 2, 4)}, queries=2),

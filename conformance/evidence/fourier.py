@@ -13,6 +13,7 @@ from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "first"}
 SIZES: dict[str, Any] = {"c": 3, "K": 2}
+UNSTORED = ("size/usual-k-259",)
 KERNEL: tuple[dict[str, Any], ...] = (
     {"unit": "radians", "arrangement": "band wave coordinate", "include": "first"},
     {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "none"},

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, after, argument, before, deviations_of, held
@@ -60,10 +60,6 @@ def _of_form(form: str) -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _steps(*calls: tuple[Any, Any], form: str) -> tuple[Step, ...]:
-    return tuple(Step({"form": form}, {"q_positions": q, "k_positions": k, **_learned(3, 9)}) for q, k in calls)
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -72,9 +68,6 @@ def cases() -> tuple[Case, ...]:
         _case("power/exponent-one", "power", (9, 4), (0, 1, 4, 30), 0, "ALiBi with learned slopes",
               given=_given((0.5, 1.0), (0.25, 1.0))),
         _case("weight/no-query", "weight", np.zeros(0, dtype=np.int64), (0, 1), 2),
-        Case(f"{OP}/sequence/decode", kind="sequence",
-             comment="prefill, then a decode row, then prefill elsewhere",
-             steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)), form="log")),
         _case("refused/form", "logarithm", (2, 3), (0, 1, 2), 3, "no such form", kind="reject"),
         _case("refused/shapes", "log", (2, 3), (0, 1, 2), 0, "an r2 for each r1", kind="reject",
               given={"r1": np.asarray([0.5, 1.0]), "r2": np.asarray([1.0])}),

@@ -18,7 +18,6 @@ from .shared.masks import (
     WITHOUT,
     offsets,
     window_case,
-    window_sequence,
 )
 from .tools.deviation import Function, after, always, deviations_of, option
 from .tools.forms import pairs
@@ -51,7 +50,6 @@ def cases() -> tuple[Case, ...]:
         _case("few/beyond-float32-without", Q_BEYOND[:2], (0, *K_BEYOND), num_sinks=1, window=2, counting=WITHOUT),
         _case("few/no-query", NONE, (0, 1), num_sinks=1, window=2, counting=WITH),
         _case("none/nothing-else", (6, 5, 9), NEAR, "the query and the first key", num_sinks=1, window=0, counting=WITHOUT),
-        window_sequence("lambda_window", "sequence/decode", num_sinks=1, window=3, counting=WITH),
         _case("refused/sinks", (1, 2), (0, 1, 2), "no fewer than none", num_sinks=-1, window=2, counting=WITH, kind="reject"),
         _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", num_sinks=1, window=2,
               counting=WITH, kind="reject"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.factors import EDGES, TEXTS
 from .shared.masks import BEYOND
 from .tools.cotangents import gradient
@@ -41,8 +41,6 @@ def cases() -> tuple[Case, ...]:
         _case("learned/ssmax", (), 0, "no bias; the first factors are 0",
               given=_given((0, 1, 2, 511, 4095), (0.43, 1.0), (0.0, 0.0))),
         _case("learned/neutral", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 2, (1.0,) * 2)),
-        Case("learned_logn_scale/sequence/decode", kind="sequence",
-             steps=tuple(Step({}, _given(p, (0.5, -0.25), (1.0, 0.375))) for p in ((0, 1, 40, 77), (78,), (1000, 3)))),
         _case("refused/fractions", (1.5, 2.0), 2, "positions are integers", kind="reject"),
         _case("refused/shapes", (), 0, "a bias for each head", given=_given((1, 2), (0.5, 1.0), (1.0,)), kind="reject"),
         _case("refused/no-axis", 3, 2, "queries have an axis", kind="reject"),

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence, negative_positions
+from .shared.factors import EDGES, TEXTS, factor_case, negative_positions
 from .shared.masks import BEYOND
 from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, deviations_of, option
 from .tools.hints import BRANCH
 
 USUAL: dict[str, Any] = {"original_length": 16, "offset": 1, "at_least_one": True}
+WITH_OPTION: dict[str, dict[str, Any]] = {"original_length": {"T": 9}}
 KERNEL: tuple[dict[str, Any], ...] = ({"original_length": 512, "offset": 0, "at_least_one": True},)
 
 
@@ -35,8 +36,6 @@ def cases() -> tuple[Case, ...]:
         _case("limited/more-axes", np.asarray(TEXTS)[:, None, :3], original_length=9, offset=0, at_least_one=True),
         _case("free/rows", TEXTS, original_length=3, offset=2, at_least_one=False),
         _case("free/beyond-float32", (BEYOND, BEYOND + 1, 2**30), original_length=1000, offset=1, at_least_one=False),
-        factor_sequence("logn_scale", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), original_length=20, offset=1,
-                        at_least_one=True),
         _case("refused/length", (1, 2), "the logarithm of 1 is 0", original_length=1, offset=1, at_least_one=True,
               kind="reject"),
         _case("refused/fractions", (1.5, 2.0), "positions are integers", original_length=16, offset=1, at_least_one=True,

@@ -66,7 +66,7 @@ def cases() -> tuple[Case, ...]:
     three: dict[str, Any] = {"sections": [2, 2, 2], "arrangement": "chunked"}
     return (
         *(case for arrangement in ARRANGED for case in _arranged(arrangement)),
-        _case("models/qwen3-vl", (9, 2, 128), np.asarray(PROMPT)[:, :, None], "(T, H, D)", **QWEN3),
+        _case("models/qwen3-vl", (9, 1, 128), np.asarray(PROMPT)[:, :, None], "(T, H, D)", **QWEN3),
         _case("models/qwen3.5", (6, 256), VIDEO, "64 of 256 channels rotate", weight_offset=1, **QWEN35),
         _case("models/hunyuan-vl", (9, 128), (*PROMPT, PROMPT[1][::-1]), **HUNYUAN),
         _case("models/image", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],

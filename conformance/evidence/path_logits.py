@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Step
+from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .every.made_calls import call
 from .tools import after, argument, deviations_of, floats, narrowed
 from .tools.deviation import Function, Real, Wrap
 from .tools.hints import EACH_HEAD, HEAD_BLOCKS, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE
@@ -17,17 +16,6 @@ OP = __name__.rpartition(".")[2]
 KERNEL: Any = ({},)
 
 _case, _deviation = drawn_cases_of(OP), deviations_of(OP)
-
-
-def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
-    """Return calls with so many keys and queries each, the last ones, of one text."""
-    _, whole = call(OP, "steps", G=1, g=2, Q=8, K=8, D=3)
-
-    def cut(name: str, keys: int, queries: int) -> Any:
-        first = keys - queries if name == "q" else 0
-        return whole[name][..., first:keys] if name == "betas" else whole[name][..., first:keys, :]
-
-    return tuple(Step({}, {name: cut(name, keys, queries) for name in whole}) for keys, queries in calls)
 
 
 def _units(count: int, width: int) -> Any:
@@ -66,8 +54,6 @@ def cases() -> tuple[Case, ...]:
         _case("forms/one-query", Q=1),
         _case("forms/one-key", Q=1, K=1),
         _case("forms/one-key-in-rows", Q=1, K=1, R=(2,)),
-        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then one token after another",
-             steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("small", kind="vjp", Q=2, K=3, D=3),
         _case("24-bits", kind="vjp", bits=24, Q=2, K=3, D=2, G=1, g=2),
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),

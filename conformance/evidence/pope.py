@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.rotary import BASE, FAR, NEAR, OFFSETS, ROTATED_FORMS, UNSORTED
-from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Real, Wrap, after, always, argument, deviations_of, held, narrowed, option
 from .tools.forms import form_case
@@ -78,10 +77,6 @@ def cases() -> tuple[Case, ...]:
         _case("refused/phases", (3, 4), (0, 1, 2), "cos_sin", "phases of two lanes for four", kind="reject", phases=(2,)),
         _case("refused/positions", (2, 3, 4, 6), ((0, 1, 2, 3), (4, 5, 6, 7)), "cos_sin",
               "(B, T) for (B, H, T, d)", kind="reject"),
-        sequence("pope/sequence/decode", "a prompt, a token after it, and the next prompt",
-                 tuple(Step({"base": BASE, "layout": "cos_sin"},
-                 {"x": floats(len(p), 5, seed=i), "positions": p, "phases": phases_of("decode", 5)})
-                 for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
         *_pope_forms(),
         gradient("pope", "query", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)},
                  {"out": (2, 3, 6)}, layout="cos_sin", base=10000.0),

@@ -28,7 +28,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _shifted("whole/small", 2, 3, comment="Transformer-XL: two queries, three keys", tier="smoke"),
         _shifted("whole/heads", 6, 2, 4, 5),
-        _shifted("both/conformer", 2, 65, 129, comment="65 frames, 129 distances"),
+        _shifted("both/conformer", 33, 65, comment="33 frames, 65 distances"),
         _shifted("both/keys-257", 5, 257),
         _shifted("corner/two-distances", 2, 5, 2),
         _shifted("corner/one-distance", 4, 1),

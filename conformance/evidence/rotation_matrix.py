@@ -5,7 +5,7 @@ from typing import Any
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
 
 from ..model import Case, Step
-from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, GPT_OSS, KIMI, ROTARY, UNEQUAL, UNROUNDED, Extended
+from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, ROTARY, UNEQUAL, UNROUNDED, Extended
 from .tools.case import sequence
 
 USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
@@ -52,9 +52,8 @@ def cases() -> tuple[Case, ...]:
         _case("scaling/llama3-interleaved", 7, 12, layout="interleaved", scaling=Llama3(5, 300, 1.5, 24)),
         _case("scaling/yarn-mixed", 8, 10, layout="interleaved_to_half", scaling=UNEQUAL),
         _case("scaling/deepseek-v3", 63, 64, layout="interleaved", scaling=DEEPSEEK_V3),
-        _case("yarn/gpt-oss", 31, 64, layout="half", base=150_000.0, scaling=GPT_OSS),
         _case("yarn/unrounded", 12, 20, layout="interleaved", scaling=UNROUNDED),
-        _case("yarn/kimi", 255, 64, layout="interleaved_to_half", base=50_000.0, scaling=KIMI),
+        _case("yarn/unrounded-half", 31, 18, layout="half", base=150_000.0, scaling=UNROUNDED),
         _case("yarn/long-original-interleaved", 100, 48, layout="interleaved", scaling=YaRN(8, 200_000)),
         _case("yarn/zero-mscale", 5, 12, layout="half", scaling=YaRN(9, 256, mscale=0.0, mscale_all_dim=0.75)),
         _case("yarn/zero-mscale-all-dim", 9, 14, layout="interleaved", scaling=YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0),),

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .every.made_calls import call
 from .tools import after, argument, deviations_of, narrowed, option
 from .tools.deviation import Function, Real
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
@@ -18,12 +17,6 @@ KERNEL_SIZES: dict[str, Any] = {"H": 3, "Q": 17, "K": 257, "R": (2,)}
 
 _case, _deviation = drawn_cases_of(OP), deviations_of(OP)
 _sums = deviations_of("sums_from")
-
-
-def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
-    """Return calls with so many keys and queries each, the last ones, of one text."""
-    options, whole = call(OP, "steps", {"counted": "key"}, Q=8, K=8)
-    return tuple(Step(options, {"log_gates": whole["log_gates"][..., keys - queries : keys, :keys]}) for keys, queries in calls)
 
 
 def cases() -> tuple[Case, ...]:
@@ -39,8 +32,6 @@ def cases() -> tuple[Case, ...]:
         _case("forms/one-query", Q=1),
         _case("forms/one-key", Q=1, K=1),
         _case("forms/one-key-rows", {"counted": "key"}, Q=1, K=1, R=(2,), rows=True),
-        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then one token after another",
-             steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("small", kind="vjp", H=2, Q=2, K=4),
         _case("key", {"counted": "key"}, kind="vjp", H=2, Q=3, K=3, bits=24),
         _case("strided", kind="vjp", form="non-contiguous", H=1, Q=2, K=3, R=(2,)),

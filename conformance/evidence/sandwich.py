@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
 from .tools.deviation import Function, Real, after, argument, deviations_of, held, option
@@ -28,10 +28,6 @@ def _case(name: str, q: Any, k: Any, heads: int, dim: int, comment: str = "", **
     return _cases(name, {"heads": heads, "dim": dim, **base}, {"q_positions": q, "k_positions": k}, comment, **rest)
 
 
-def _steps(*calls: tuple[Any, Any]) -> tuple[Step, ...]:
-    return tuple(Step({"heads": 3, "dim": 8}, {"q_positions": q, "k_positions": k}) for q, k in calls)
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -43,9 +39,6 @@ def cases() -> tuple[Case, ...]:
         _case("two-channels", (3, 4), (0, 4, 9), 2, 2, "one frequency: 1/base"),
         _case("base-100", (3, 90), (0, 4, 9, 80), 3, 8, base=100.0),
         _case("fractional", (0.5, 7.25), (1.75, 0.25, 3.0), 4, 8),
-        Case(f"{OP}/sequence/decode", kind="sequence",
-             comment="prefill, then a decode row, then prefill elsewhere",
-             steps=_steps((range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
         _case("refused/odd", (2, 3), (0, 1, 2), 3, 7, "a sine and a cosine for each frequency", kind="reject"),
         _case("refused/no-heads", (2, 3), (0, 1, 2), 0, 8, "at least one head", kind="reject"),
         *pairs(OP, USUAL),

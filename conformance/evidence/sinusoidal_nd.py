@@ -34,9 +34,9 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("sin-cos/small", ((1, 0, 4), (3, 5, 0)), [4, 4], SIN, tier="smoke"),
-        _case("sin-cos/mae", ((0, 13, 7), (13, 2, 0)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
-        _case("sin-cos/sd3", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [768, 768],
-              SIN, "coordinates of a window, scaled"),
+        _case("sin-cos/mae", ((0, 13), (13, 2)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
+        _case("sin-cos/sd3", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [96, 96],
+              SIN, "coordinates of a window, scaled; narrower"),
         _case("sin-cos/base", SCATTERED, [6, 8], {**SIN, "base": 500.0}),
         _case("sin-cos/endpoint", SCATTERED, [8, 6], {**SIN, "endpoint": True}, "vit-pytorch"),
         _case("sin-cos/endpoint-base", SCATTERED, [4, 10], {**SIN, "endpoint": True, "base": 100.0}),

@@ -18,7 +18,6 @@ from .shared.masks import (
     both_positions,
     for_each,
     window_case,
-    window_sequence,
 )
 from .tools.deviation import Deviation, always, deviations_of, option
 from .tools.forms import pairs
@@ -48,7 +47,6 @@ def cases() -> tuple[Case, ...]:
         _case("both/modernbert", (70, 0, 300), (0, 5, 6, 63, 64, 65, 134, 135, 364, 365),
               "local_attention 128: 64 on each side", window=64, counting=WITHOUT, sides="both"),
         _case("both/beyond-float32", Q_BEYOND[:2], K_BEYOND, window=2, counting=WITHOUT, sides="both"),
-        window_sequence("sliding_window", "sequence/decode", window=3, counting=WITH, sides="causal"),
         _case("refused/window", (1, 2), (0, 1, 2), "with its query a window has a key at least", window=0,
               counting=WITH, sides="causal", kind="reject"),
         _case("refused/fractions", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", window=2, counting=WITH,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, deviations_of, held, narrowed
@@ -43,12 +43,6 @@ def _form(name: str, lead: tuple[int, ...], queries: int, keys: int, comment: st
     return form_case(OP, name, _inputs(name, lead, queries, keys, own=True), {}, comment, form=form)
 
 
-def _steps() -> tuple[Step, ...]:
-    logits = reals(OP + "steps", 2, 5, 5) / 2
-    first = {"logits": logits[:, :4, :4], "mask": _before(4, 4)}
-    return Step({}, first), Step({}, {"logits": logits[:, 4:], "mask": _before(1, 5)})
-
-
 def _gradient(name: str, lead: tuple[int, ...], queries: int, keys: int, own: bool = True, view: str = "") -> Case:
     inputs = _inputs(f"gradient {name}", lead, queries, keys, own=own)
     outputs = {"weights": (*lead, queries, keys), "remainder": (*lead, queries)}
@@ -66,7 +60,6 @@ def cases() -> tuple[Case, ...]:
               given={"logits": np.abs(reals("stick open", 1, 8)) * 4 + 8}),
         _form("batch-one", (1, 2), 3, 4),
         _form("length-one", (2,), 1, 1),
-        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then a decode row", steps=_steps()),
         _case("refused/mask", (), 2, 3, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
         _case("refused/shape", (), 2, 3, "the mask does not fit", kind="reject", given={"mask": np.ones((2, 4), dtype=bool)}),
         _gradient("small", (), 3, 4),

@@ -3,7 +3,7 @@
 from typing import Any
 from zlib import crc32
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS, last_of_keys
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
@@ -13,6 +13,7 @@ from .tools.numbers import floats, reals
 
 USUAL: dict[str, Any] = BUCKETS
 SIZES: dict[str, Any] = {"N": 16}
+WITH_OPTION: dict[str, dict[str, Any]] = {"max_distance": {"Q": 8, "K": 9}}
 KERNEL = BOTH_DIRECTIONS
 EVERY_SIZE = True
 
@@ -28,12 +29,6 @@ def _case(
     return Case(f"t5_bias/{name}", params, inputs, comment, kind, tier)
 
 
-def _bias_steps(heads: int, *calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
-    """Return calls of t5_bias with one table."""
-    table = floats(32, heads, seed=heads)
-    return tuple(Step(params, {"q_positions": q, "k_positions": k, "table": table}) for q, k in calls)
-
-
 KEYS = (0, 1, 2, 3, 7, 12, 30, 50, 90, 200, 1000)
 
 
@@ -46,8 +41,6 @@ def cases() -> tuple[Case, ...]:
         _case("settings/20-50", (30, 55, 5), KEYS, (20, 7), bidirectional=False, max_distance=50),
         _case("settings/40-1000", (500, 3), KEYS, (40, 5), bits=24, bidirectional=True, max_distance=1000),
         _case("settings/32-64", (70, 33), KEYS, (32, 3), bidirectional=False, max_distance=64),
-        Case("t5_bias/sequence/decode", comment="prefill, then one token after another", kind="sequence",
-             steps=_bias_steps(5, (range(4), range(4)), ((4,), range(5)), ((5,), range(6)), bidirectional=False)),
         _case("refused/odd", (0, 2), (0, 1, 2), (31, 5), "half the buckets for each side", kind="reject", bidirectional=True),
         *pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
         gradient("t5_bias", "bidirectional",

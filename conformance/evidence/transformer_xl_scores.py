@@ -1,11 +1,11 @@
 """Relative scores of Transformer-XL and its kin: cases and known mistakes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, held, narrowed, option
@@ -58,16 +58,6 @@ def _gradient(name: str, params: dict[str, Any], places: Places, biases: str = "
     return gradient(OP, name, _arrays(name, (), 2, 2, 4, places, biases), {"out": shape}, **params)
 
 
-def _steps(*calls: Places) -> Iterator[Step]:
-    """Yield calls with the same weights."""
-    fixed = _arrays("steps", (), 2, 3, 4, ((0,), (0,)))
-    for number, places in enumerate(calls):
-        yield Step(
-            CONFORMER,
-            {**_arrays(f"step{number}", (), 2, 3, 4, places), **{n: fixed[n] for n in ("r_weight", "bias_u", "bias_v")}},
-        )
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -77,8 +67,8 @@ def cases() -> tuple[Case, ...]:
         _scores("sin-cos/53-bits", XL, NEAR, heads=3, bits=53),
         _scores("sin-cos/rows", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
         _scores("sin-cos/base", XL | {"base": 500.0}, UNSORTED, width=8),
-        _scores("interleaved/conformer", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
-                width=8, comment="65 frames see each other"),
+        _scores("interleaved/conformer", CONFORMER, (range(33), range(33)), heads=1, lanes=2,
+                width=8, comment="33 frames see each other"),
         _scores("interleaved/base", CONFORMER | {"base": 31.0}, WHOLE, width=6),
         _scores("endpoint/gemma", GEMMA, (range(12, 15), range(24)), lanes=4, width=8, biases="",
                 comment="three queries of a chunk of 12 and their 24 keys"),
@@ -87,8 +77,6 @@ def cases() -> tuple[Case, ...]:
         _scores("clamp/one", CONFORMER | {"max_distance": 1}, UNSORTED),
         _scores("clamp/far", XL | {"max_distance": 400}, FAR, width=8),
         _case("decode/no-query", XL, _arrays("no-query", (2,), 2, 3, 4, (np.zeros(0, dtype=np.int64), (0, 1)))),
-        Case(f"{OP}/sequence/decode", comment="a row of the whole, then elsewhere",
-             kind="sequence", steps=tuple(_steps(WHOLE, ((4,), range(5)), ((5, 6, 7), (9, 5, 7, 6))))),
         _scores("forms/strided-rows", CONFORMER, IN_HEADS, lead=(2,), form="non-contiguous"),
         _scores("forms/batch-one", CONFORMER, UNSORTED, lead=(1,), heads=3),
         _scores("forms/length-one", XL, ((5,), (4,)), lead=(2,), comment="one query and one key"),

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Step
+from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .every.made_calls import call
 from .tools import after, argument, deviations_of, floats, narrowed
 from .tools.deviation import Function, Real, Wrap
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, HEAD_BLOCKS, HIDDEN, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE, SIGN
@@ -19,16 +18,6 @@ STRONG = -4.625  # a decay of 0.01: 20 of them are more than float32 holds
 
 _case, _deviation = drawn_cases_of(OP), deviations_of(OP)
 _sums = deviations_of("decay_sums")
-
-
-def _steps(*calls: tuple[int, int]) -> tuple[Step, ...]:
-    """Return calls with so many keys and queries each, the last ones, of one text."""
-    _, whole = call(OP, "steps", G=1, g=2, Q=8, K=8, D=3)
-    cut = {"q": lambda x, keys, queries: x[..., keys - queries : keys, :]}
-    return tuple(
-        Step({}, {name: cut.get(name, lambda x, keys, _: x[..., :keys, :])(x, keys, queries) for name, x in whole.items()})
-        for keys, queries in calls
-    )
 
 
 def _even(shape: tuple[int, ...], value: float) -> npt.NDArray[np.float64]:
@@ -58,8 +47,6 @@ def cases() -> tuple[Case, ...]:
         _case("forms/one-query", Q=1),
         _case("forms/one-key", Q=1, K=1),
         _case("forms/one-key-in-rows", Q=1, K=1, R=(2,)),
-        Case(f"{OP}/sequence/decode", kind="sequence", comment="prefill, then one token after another",
-             steps=_steps((4, 4), (5, 1), (8, 3))),
         _case("small", kind="vjp", Q=2, K=3, D=3),
         _case("24-bits", kind="vjp", bits=24, Q=2, K=3, D=2, G=1, g=2),
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),

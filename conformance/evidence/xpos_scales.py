@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
+from ..model import Case
 from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, ROLE, ROLES, UNSORTED
-from .tools.case import sequence
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, held, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
@@ -56,9 +55,6 @@ def cases() -> tuple[Case, ...]:
         _case("refused/centre", 8, (0, 1), "key", "a position, not a share", kind="reject", centre=-1),
         _case("refused/gamma", 8, (0, 1), "key", "the first scale is 0 to a power", kind="reject", centre=0, gamma=0.0),
         _case("refused/scale-base", 8, (0, 1), "key", kind="reject", centre=0, scale_base=0.0),
-        sequence("xpos_scales/sequence/decode", "a prompt, a token after it, and one far on",
-                 tuple(Step({"dim": 6, "role": "key", "centre": 3, "scale_base": 40.0}, {"positions": positions})
-                 for positions in ((0, 1, 2, 3, 4, 5, 6), (7,), (107,)))),
         *places("xpos_scales", "positions", USUAL),
     )  # fmt: skip
 

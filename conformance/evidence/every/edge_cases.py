@@ -76,20 +76,34 @@ def _empty(op: str) -> Iterator[Case]:
 
 def _sequences(op: str) -> Iterator[Case]:
     """Yield calls of one instance: a longer input than before and a shorter one, and the same input in two dtypes."""
-    near, longer = {"places": shifted(3), "T": 3, "Q": 2, "K": 3}, {"places": shifted(300), "T": 8, "Q": 4, "K": 7}
+    near, longer = {"places": shifted(3), "T": 3, "Q": 2, "K": 3}, {"places": shifted(300), "T": 6, "Q": 4, "K": 5}
     if is_bounded(op):
         near, longer = {**near, "N": 12}, {**longer, "places": shifted(5), "N": 19}
-    steps = near, longer, {**near, "T": 5, "Q": 3}, near
+    steps = near, longer, {**near, "T": 4, "Q": 3}, near
     if REGISTRY[op].arrays:
         yield several(op, "grown", "short, longer than before, short again, as at first", *steps)
     if REGISTRY[op].returns == "real" and not makes_frequencies(op):  # which are float32 where others are half
-        same: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}
+        same: dict[str, Any] = {"T": 4, "Q": 2, "K": 3}
         comment = "the first call is made in half precision where the implementation states it"
         options = facts_of(op).options
         if "base" in options:
             same["params"] = {**options, "base": 20011.0}
             comment += ", with a base that no other case has"
         yield several(op, "kept-dtype", comment, *(same,) * 2, state="other-dtype-first")
+
+
+def _decode(op: str) -> Iterator[Case]:
+    """Yield a prompt, one token further on, and the tokens after it, with the same weights."""
+    pairs = {"Q", "K"} <= letters(op)
+    if has_one_position(op) or not (pairs or "T" in letters(op)):
+        return
+    steps = []
+    for start, count in ((0, 4), (8, 1), (9, 3)):
+        sizes: dict[str, Any] = {"T": count, "Q": count, "places": shifted(start), "last": True}
+        steps.append(Step(*call(op, "again/decode", **sizes | ({"K": start + count, "places": shifted(0)} if pairs else {}))))
+    if all(answers(op, step.inputs, step.params) for step in steps):
+        comment = "a prompt, one token further on, and the tokens after it"
+        yield Case(f"{op}/again/decode", comment=comment, kind="sequence", steps=tuple(steps))
 
 
 def _axes(op: str) -> Iterator[Case]:
@@ -159,5 +173,5 @@ def small(op: str) -> Case:
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation."""
-    for make in (_empty, _sequences, _axes, _tables, _parts, _ranges):
+    for make in (_empty, _sequences, _decode, _axes, _tables, _parts, _ranges):
         yield from make(op)

@@ -49,11 +49,12 @@ KERNEL = "kernel"
 WORDS = 12  # words of options together, in calls of the kernel tier
 LARGEST, LONGEST = 2500, 10_000  # numbers that a stored call takes and gives, and one of many tokens
 LADDER = (33, 259, 1, 3, 7, 9, 65, 130, 517)
-STORED_SIZES = {"Q": (33, 259), "K": (1, 33, 259), "T": (33, 259), "P": (33, 259)}  # of tokens; of other axes 33
+STORED_SIZES = {"Q": (259,), "K": (1, 259), "T": (259,), "P": (259,)}  # of tokens; of other axes 33
 LONG = 1030  # of tokens and keys
 HEAVY = 1 << 18  # numbers that any call takes, or gives
 GROUPS = ((3, 2), (5, 1), (6, 2), (1, 6))  # queries of a group, and groups of keys
 SMALL: Options = {"G": 1, "g": 1, "H": 1, "T": 2, "Q": 2, "K": 3}  # beside an axis that is large
+FEW_CHANNELS: Options = {"D": 4, "n": 2, "d": 2, "e": 2, "c": 2, "m": 2}
 NUMBERS = (3, 5, 7, 9, 12, 40, 64, 129, 1000)
 Array = npt.NDArray[Any]
 
@@ -78,11 +79,11 @@ class Form:
 FORMS = (
     Form("plain", "words", bare=True),
     Form("one-query", "usual", bare=True, rows=True, places=shifted(29), how={"R": (3,), "B": 3, "Q": 1, "T": 1, "last": True}),
-    Form("two-rows", "usual", rows=True, how={"R": (3, 2), "B": 3, "P": (3, 2, 5)}),
+    Form("two-rows", "usual", rows=True, how={"R": (3, 2), "B": 3, "P": (3, 2, 4), "T": 4, "Q": 2, "K": 4}),
     Form("strided", "usual", rows=True, form="non-contiguous", how={"R": (3,), "B": 3, "T": 4, "Q": 3}),
     Form("strided-rows", "usual", rows=True, form="non-contiguous", how={"R": (2,), "B": 2, "T": 5, "Q": 2}),
     Form("distant", "words", places=far),
-    Form("first", "usual", places=shifted(0), how={"T": 9, "Q": 8, "K": 9, "last": True}),
+    Form("first", "usual", places=shifted(0), how={"T": 9, "Q": 3, "K": 9, "last": True}),
     Form("lengths", "words", bare=True, places=shifted(0), how={"Q": 4, "K": 7, "last": True}),
     Form("square", "words", bare=True, places=shifted(0), how={"Q": 6, "K": 6, "last": True}),
     Form("lengths-decode", "words", places=shifted(0), how={"Q": 1, "K": 6, "last": True}),
@@ -419,7 +420,7 @@ def _is_stored(op: str, asked: Asked, arrays: tuple[Array, ...]) -> bool:
 
 def _near(asked: Asked) -> Iterator[Options]:
     """Yield the parts of a call of the given size, or of the next even one, with few channels if possible."""
-    for how in ({"D": 4, "n": 2, **asked.how}, asked.how) if asked.axis else (asked.how,):
+    for how in ({**FEW_CHANNELS, **asked.how}, asked.how) if asked.axis else (asked.how,):
         yield how
         if isinstance(how.get(asked.axis), int):
             yield {**how, asked.axis: how[asked.axis] + 1}

@@ -37,8 +37,8 @@ from .facts import Options, facts_of
 from .made_calls import SIZES, call, has_one_position, letters, results_of, shifted, triangular
 
 DYNAMIC = DynamicNTK(3.0, 8)
-SIZED: dict[str, Any] = {"T": 9, "Q": 8, "K": 9}
-WIDE: dict[str, Any] = {"T": 3, "Q": 2, "K": 3, "D": 32, "n": 16}  # so many pairs that every field acts on one
+SIZED: dict[str, Any] = {"T": 6, "Q": 4, "K": 6}
+WIDE: dict[str, Any] = {"T": 2, "Q": 2, "K": 3, "D": 32, "n": 16}  # so many pairs that every field acts on one
 SHORT, LONG = (tuple(1 + slope * k for k in range(16)) for slope in (0.25, 0.75))
 LONGROPE = LongRoPE(SHORT, LONG, 900, max_length=3600)
 OF_ALL = (("linear", Linear(2.5), None, {"factor": 4.0}),)
@@ -99,15 +99,13 @@ def _changed(
 def _fields(op: str) -> Iterator[Case]:
     """Yield calls with records of one kind that differ in one field alone: of every kind where an operation only rotates."""
     given = _given(op, "scaling")
-    if "dim" in given:
-        given["dim"] = WIDE["D"]
-    if "sections" in given:
-        given["sections"] = [4, 6, 6]
     alone = "K" not in letters(op) and "sections" not in given and not has_one_position(op)
+    if alone and "dim" in given:
+        given["dim"] = WIDE["D"]
     for name, record, length, others in RECORDS if alone else OF_ALL:
         options = {**given, "scaling": record} | ({} if length is None else {"length": length})
         changed = [{**options, "scaling": replace(record, **{field: value})} for field, value in others.items()]
-        yield _changed(op, f"scaling-{name}", options, changed, 331, **WIDE)
+        yield _changed(op, f"scaling-{name}", options, changed, 331, **(WIDE if alone else SIZED))
 
 
 def _given(op: str, option: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Cases of their maps and scores, and mistakes that length extensions by relative positions share."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -10,7 +10,7 @@ import posref
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
 
-from ...model import Case, Step
+from ...model import Case
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, held, narrowed, option
 from ..tools.forms import form_case
@@ -59,7 +59,6 @@ TRUE = (4095, 32767), (511, 3583, 3584, 4095)
 GROUPED = (4095, 15799), (7, 3071, 3072, 4095)
 STREAMED = (2003, 2004, 131071), (0, 3, 4, 2003, 129070, 129071)
 CHUNKED = (253960, 262952, 507905, 1009999), (100, 245760, 253951)
-STEPS = ((8, 9), tuple(range(9))), ((10,), tuple(range(11))), ((9, 300), (3, 8, 2))
 
 
 class Method(NamedTuple):
@@ -120,12 +119,6 @@ def _inputs(score: Score) -> dict[str, Any]:
     return found | dict(zip(POSITIONS, places, strict=True))
 
 
-def _sequence(op: str, steps: Iterable[Step]) -> Case:
-    """Return calls of a chunk, of one more token, and elsewhere."""
-    comment = "a chunk, one more token, and elsewhere"
-    return Case(f"{op}/sequence/decode", comment=comment, kind="sequence", steps=tuple(steps))
-
-
 def _told(options: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
@@ -135,7 +128,6 @@ def maps_of(op: str, method: Method) -> Iterator[Case]:
     for score in _scores(method):
         given = dict(zip(POSITIONS, score.places, strict=True))
         yield Case(f"{op}/map/{score.name}", score.options, given, score.comment, tier=score.tier)
-    yield _sequence(op, (Step(method.small, dict(zip(POSITIONS, places, strict=True))) for places in STEPS))
     for n, wrong in enumerate(method.refused):
         given = dict(zip(POSITIONS, SMALL, strict=True))
         yield Case(f"{op}/refused/{n}", wrong, given, _told(wrong), "reject")
@@ -147,8 +139,6 @@ def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
     for score in (*alike, *_rotations(method), *more):
         options = score.options | score.rotation
         yield Case(f"{op}/passes/{score.name}", options, _inputs(score), score.comment, tier=score.tier)
-    steps = [Score(f"step-{n}", places, method.small, (2, 1), 4, ROTARY) for n, places in enumerate(STEPS)]
-    yield _sequence(op, (Step(step.options | step.rotation, _inputs(step)) for step in steps))
     for n, wrong in enumerate(method.refused):
         arrays = _inputs(Score("refused", SMALL, wrong, (2, 2), 6, ROTARY))
         yield Case(f"{op}/refused/{n}", wrong | ROTARY, arrays, _told(wrong), "reject")

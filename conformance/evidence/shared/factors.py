@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Case, Step
+from ...model import Case
 from ..tools.case import Make, Options
 from ..tools.deviation import Deviation, after, always, argument, held, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
@@ -21,12 +21,6 @@ def factor_case(
 def negative_positions(make: Make, usual: Options) -> Case:
     """Return a call with negative positions, to which no offset is added."""
     return make.one("negative", params={**usual, "offset": 0}, places=lambda count: np.arange(count) * 5 - 12)
-
-
-def factor_sequence(op: str, name: str, *positions: Any, **params: Any) -> Case:
-    """Return a sequence of calls."""
-    steps = tuple(Step(params, {"positions": p}) for p in positions)
-    return Case(f"{op}/{name}", kind="sequence", steps=steps)
 
 
 EDGES = (0, 1, 2, 7, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 65537, 131071, 1048575)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Case, Step
+from ...model import Case
 from ..tools.deviation import Deviation, Wrap, after, always, argument, before, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, COMPARE_INTEGERS, EACH_ROW, INTEGERS, LAST_QUERIES, TRUE_IN_MASK
 from .relative import last_of_keys
@@ -28,13 +28,6 @@ def window_case(
 ) -> Case:
     """Return a case of a mask."""
     return Case(f"{op}/{name}", params, {"q_positions": q, "k_positions": k}, comment, kind, tier)
-
-
-def window_sequence(op: str, name: str, **params: Any) -> Case:
-    """Return a sequence: the whole, its second half, its last row against a longer cache, and another text."""
-    calls = ((NEAR, NEAR), ((4, 5, 6), NEAR), ((7,), (*NEAR, 7)), ((300, 301), (296, 301, 299, 300, 3)))
-    steps = tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
-    return Case(f"{op}/{name}", kind="sequence", steps=steps)
 
 
 MASKS = ("sliding_window", "chunked_window", "lambda_window")

@@ -28,9 +28,7 @@ def places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tupl
         return form_case(op, name, {argument: positions, **table}, params, **rest)
 
     return (
-        case("strided", ((3, 8, 1, 7), (0, 5, 2, 6), (4, 8, 0, 2)), form="non-contiguous"),
         case("strided-vector", (0, 5, 2, 8, 7), form="non-contiguous"),
-        case("expanded", ((3, 8, 1, 7, 0),) * 2, form="broadcast-view"),
         case("batch-one", ((4, 0, 8, 7, 2),)),
         case("length-one", ((8,),)),
         case("length-zero", np.zeros((2, 0), dtype=np.int64)),
@@ -47,7 +45,6 @@ def pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
     return (
         form_case(op, "strided", of(*rows), params, form="non-contiguous"),
         form_case(op, "strided-vector", of((7, 2, 40), (0, 3, 1, 9, 20)), params, form="non-contiguous"),
-        form_case(op, "expanded", of(((3, 8),) * 2, ((0, 9, 1, 5),) * 2), params, form="broadcast-view"),
         form_case(op, "batch-one", of(((6, 2, 11),), ((0, 4, 7, 30),)), params),
         form_case(op, "length-one", of((7,), (3,)), params, "one query and one key"),
         form_case(op, "one-key", of((2, 12, 5), (4,)), params),
