@@ -50,15 +50,11 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     found: dict[tuple[float, ...], Deviation] = {}
     for words, slopes in (*_others(), *_formulas()):
         deviation = _deviation(words, slopes)
-        if _shows(deviation, probes):
+        hypothesis = Hypothesis(deviation, probes)
+        if all(hypothesis.score(n) <= 1 for n in range(len(probes))):
             with quiet():
                 found.setdefault(tuple(np.round([*slopes(11, 6.5), *slopes(37, 9.0)], 9).tolist()), deviation)
     return list(found.values())[:SHOWN]
-
-
-def _shows(deviation: Deviation, probes: Sequence[Question]) -> bool:
-    hypothesis = Hypothesis(deviation, probes)
-    return all(hypothesis.score(n) <= 1 for n in range(len(probes)))
 
 
 def _formulas() -> Iterator[tuple[str, Slopes]]:

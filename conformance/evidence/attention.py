@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from posref.attention.attention_logits import attention_logits
 
@@ -18,11 +17,6 @@ from .tools.numbers import floats
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
-
-
-def _steep(*shape: int) -> npt.NDArray[np.float64]:
-    """Return biases below -1e5, of 5 significant bits, a few units apart: 4 times -32768 and less, in steps of 8192."""
-    return np.asarray(-131072.0 - 8192.0 * (1 + np.arange(np.prod(shape)).reshape(shape) * 3 % 5))
 
 
 BACK = np.tri(5, 7, 2, dtype=bool)  # a causal mask after two cached keys
@@ -42,7 +36,7 @@ NOTHING = HOLES & (np.arange(5)[:, None] != 3)  # row 3 may attend to nothing
 PADDED = np.asarray([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1]])[:, None, None, :] > 0  # right and left padding
 OF_HEADS = np.stack([HOLES, BACK, HOLES[::-1]])
 OF_ROWS = np.stack([[BACK, HOLES, HOLES[::-1]] * 2, [HOLES[:, ::-1], BACK, HOLES] * 2])
-STEEP = _steep(5, 7)
+STEEP = -131072.0 - 8192.0 * (1 + np.arange(35).reshape(5, 7) * 3 % 5)  # below -1e5, of 5 significant bits, 8192 apart
 CAUSAL = np.tri(3, 4, 1, dtype=bool)
 UNSEEN = np.asarray([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]) > 0  # row 1 may attend to nothing
 ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0

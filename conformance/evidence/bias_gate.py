@@ -68,10 +68,6 @@ def _sigmoid(x: Real) -> Real:
     return np.exp(np.minimum(x, 0.0)) / (1 + np.exp(-np.abs(x)))
 
 
-def _halves(states: Real) -> tuple[Real, Real]:
-    return _sigmoid(states[..., :4].sum(-1)), _sigmoid(states[..., 4:].sum(-1))
-
-
 def _computed(change: Any) -> Any:
     """Return a wrap that computes the gate in another way, of the eight numbers and the constants."""
     return lambda function: change
@@ -88,7 +84,7 @@ def _alternating(states: Real, c: Real) -> Real:
 
 
 def _formula(change: Any) -> Any:
-    return _computed(lambda states, c: change(*_halves(states), c))
+    return _computed(lambda states, c: change(_sigmoid(states[..., :4].sum(-1)), _sigmoid(states[..., 4:].sum(-1)), c))
 
 
 def _overflowing(states: Real, c: Real) -> Real:

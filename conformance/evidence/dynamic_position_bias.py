@@ -73,11 +73,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _given(change: Any) -> Any:
-    """Return a wrap that computes the network's input in another way from its true value, a logarithm."""
-    return lambda f: lambda apart, /: change(apart)
-
-
 def _swapped(function: Function) -> Function:
     def deviating(q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
         return function(-q, -k, *learned, **options)
@@ -119,7 +114,7 @@ DEVIATIONS = (
     _of_log("dynamic-log-unsigned", "the logarithm loses the sign of the distance", after(lambda out, *a: np.abs(out)),
             hint=LOGARITHM),
     _of_log("dynamic-log-without-one", "the logarithm is of the distance, at least 1, without the one added",
-            _given(lambda r: np.sign(r) * np.log(np.maximum(np.abs(r), 1.0))), hint=LOGARITHM),
+            lambda f: lambda r, /: np.sign(r) * np.log(np.maximum(np.abs(r), 1.0)), hint=LOGARITHM),
     _of_log("dynamic-log-2", "the logarithm has the base 2", after(lambda out, *a: out / np.log(2.0)), hint=LOGARITHM),
     _of_network("dynamic-relu", "the hidden layers have ReLU", _network(lambda x: np.maximum(x, 0.0)), hint=SILU,
                 seen_in="vit-pytorch's CrossFormer, as a convention"),

@@ -33,10 +33,6 @@ def _case(name: str, shape: tuple[int, ...], queries: int, comment: str = "", bi
     return _cases(name, {"queries": queries}, {"log_gates": gates}, comment, **rest)
 
 
-def _form(name: str, shape: tuple[int, ...], queries: int, comment: str = "", form: str = "") -> Case:
-    return form_case(OP, name, {"log_gates": _gates(name, *shape)}, {"queries": queries}, comment, form=form)
-
-
 PADDED = np.where(np.arange(7) < 2, 0.0, -np.abs(floats(3, 7, seed=5)) / 4)  # two padding tokens, then five
 
 
@@ -52,7 +48,7 @@ def cases() -> tuple[Case, ...]:
         _case("one-key", (3, 1), 1),
         _case("1000-keys", (1, 1000), 2),
         _case("2000-keys", (1, 2000), 1, bits=24),
-        _form("batch-one", (1, 2, 5), 2),
+        form_case(OP, "batch-one", {"log_gates": _gates("batch-one", 1, 2, 5)}, {"queries": 2}),
         _case("refused/no-heads", (4,), 3, "an axis of heads", kind="reject"),
         _case("refused/more-queries", (2, 4), 5, "a query without a token", kind="reject"),
         gradient(OP, "small", {"log_gates": _gates("gradient", 2, 4)}, {"out": (2, 2, 4)}, queries=2),

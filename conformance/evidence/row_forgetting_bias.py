@@ -40,11 +40,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _shown(log_gates: Real) -> Real:
-    queries, keys = log_gates.shape[-2:]
-    return np.tri(queries, keys, keys - queries, dtype=bool)
-
-
 def _query_first(function: Function) -> Function:
     """Take queries for the first tokens."""
 
@@ -62,7 +57,8 @@ def _both(out: Real, log_gates: Real, /, *, counted: str) -> Real:
     own = log_gates if counted == "query" else np.take_along_axis(
         log_gates, np.broadcast_to(np.arange(keys - queries, keys)[:, None], (*log_gates.shape[:-1], 1)), axis=-1
     )  # fmt: skip
-    return np.where(_shown(log_gates), out + own, 0.0)
+    queries, keys = log_gates.shape[-2:]
+    return np.where(np.tri(queries, keys, keys - queries, dtype=bool), out + own, 0.0)
 
 
 def _unmasked(function: Function) -> Function:

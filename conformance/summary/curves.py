@@ -121,7 +121,7 @@ def _drawn(operation: Operation, point: Point, classes: Sequence[str]) -> dict[s
 
 def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
     """Return the group of every value of several outputs: one for each position, or stretch of a logarithmic axis."""
-    rows = [np.abs(_each_once(of)) for of in where]
+    rows = [np.abs(of[tuple(slice(None) if step else slice(1) for step in of.strides)]) for of in where]  # without broadcasting
     if not rows:
         return []
     every = judge.joined(rows)
@@ -131,11 +131,6 @@ def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
         group = np.unique(group, return_inverse=True)[1]
     parts = np.split(group, np.cumsum([row.size for row in rows])[:-1])
     return [np.broadcast_to(p.reshape(row.shape), of.shape) for p, row, of in zip(parts, rows, where, strict=True)]
-
-
-def _each_once(x: Reals) -> Reals:
-    """Return an array without the repetitions of broadcasting; its axes stay, some with one index."""
-    return x[tuple(slice(None) if step else slice(1) for step in x.strides)]
 
 
 def _known(error: Reals) -> Reals:
@@ -154,18 +149,13 @@ def _map(operation: Operation, output: Output) -> dict[str, Any]:
         np.maximum.at(merged, group, table)
         table, rows, labels = merged, "position", [f"{p:g}" if p != int(p) else str(int(p)) for p in positions]
     else:
-        rows, labels = "row", [_index(i, ratio.shape[:-1]) for i in range(len(table))]
+        rows, labels = "row", [", ".join(map(str, index)) for index in np.ndindex(ratio.shape[:-1])]
     table, labels = _shrink(table, labels, ROWS)
     wide, columns = _shrink(table.T, [str(i) for i in range(table.shape[1])], COLUMNS)
     return {
         "case": output.answer.case.id, "call": output.step, "output": output.name, "rows": rows, "row_labels": labels,
         "columns": "entry of the last axis", "column_labels": columns, "values": [[_brief(v) for v in row] for row in wide.T],
     }  # fmt: skip
-
-
-def _index(flat: int, shape: tuple[int, ...]) -> str:
-    """Return the leading indices of a row, as they are written: ``2, 0``."""
-    return ", ".join(str(int(i)) for i in np.unravel_index(flat, shape)) if shape else ""
 
 
 def _shrink(table: Reals, labels: list[str], most: int) -> tuple[Reals, list[str]]:
