@@ -60,7 +60,6 @@ def cases() -> tuple[Case, ...]:
         _case("text/128-pairs", (2, 3, 128)),
         _case("text/large-start", (5, 2), "after thousands of tokens", given={"start": np.asarray([1000.5, -724.25])}),
         _case("text/large-start-rows", (2, 3, 2), given={"start": np.asarray([[513.5, -2.25], [-4097.0, 1.5]])}),
-        _case("text/1000-tokens", (1000, 1), by=1.0),
         _case("text/2000-tokens", (2000, 1), bits=24, by=0.5),
         _case("empty/no-pair", (3, 4, 0)),
         _case("empty/no-pair-of-rows", (2, 3, 5, 0)),

@@ -46,7 +46,6 @@ def cases() -> tuple[Case, ...]:
         _case("open-gates", (), 2, "the second head's gates are 1: it forgets nothing",
               gates=np.asarray([[-0.5, -0.25, -1.0, -0.125, -0.75], [0.0] * 5])),
         _case("one-key", (3, 1), 1),
-        _case("1000-keys", (1, 1000), 2),
         _case("2000-keys", (1, 2000), 1, bits=24),
         form_case(OP, "batch-one", {"log_gates": _gates("batch-one", 1, 2, 5)}, {"queries": 2}),
         _case("refused/no-heads", (4,), 3, "an axis of heads", kind="reject"),

@@ -58,7 +58,7 @@ def cases() -> tuple[Case, ...]:
         _case("heads/one", (4, 2, 1, 6), (7, 2, 4, -1)),
         _case("models/pages-of-16", (5, 16, 2, 3), decode, "vLLM's pages; narrower"),
         _case("models/pages-of-64", (2, 64, 1, 6), (63, 64, 127, 1, -1), "FlashMLA's pages; narrower"),
-        _case("models/mla", (2, 3, 1, 576), (4, 1), "512 channels of the latent vector and 64 that rotate"),
+        _case("models/mla", (2, 2, 1, 576), (3, 0), "512 channels of the latent vector and 64 that rotate"),
         _case("models/head-128", (2, 3, 2, 128), (4, 1, -1), bits=24),
         _case("empty/channels", (2, 3, 2, 0), (4, 1)),
         _case("empty/pages", (0, 4, 2, 3), (-1, -1), "no pages yet"),
