@@ -42,7 +42,7 @@ def prepare() -> None:
     on_signals(_leave)
     if hasattr(signal, "SIGCHLD"):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may ignore it, and then no child can be waited for
-    sys.excepthook = _say
+    sys.excepthook = _print_error
     atexit.register(_refuse_no_beginning)
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
@@ -121,7 +121,7 @@ def end(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print in one line an error that nobody caught: of a module that posref imports, where another has its name."""
     _SAID.append(None)
     if os.environ.get("POSREF_TRACEBACK") == "1":

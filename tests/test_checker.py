@@ -19,7 +19,7 @@ from posref.conformance.checks.learned_scope import CALLS
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports import terminal
-from posref.conformance.reports.document import told
+from posref.conformance.reports.document import verdict_text
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups, parse
 from posref.conformance.suite.schemas import validator
@@ -293,7 +293,7 @@ def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None
     assert "angle32+trig(0.0001220703125) allows" in boasting.failures[0].message
     exact = check(SimpleNamespace(rope_table=posref.rope_table, claims=declared), op="rope_table")
     assert exact.operations[0].achieved == "angle64"  # the tightest class that holds
-    last = terminal.verdict(honest, told(honest.to_json()))
+    last = terminal.verdict(honest, verdict_text(honest.to_json()))
     assert "CONFORMANT in its scope with sines and cosines off by up to 0.00049 (trig)[/bold green]: " in last
     for beyond in (2.0, 0.25, 0.00081, 0.0):
         with pytest.raises(TargetError, match=r"must be above 0 and at most 0\.0008, the loosest that a released library"):

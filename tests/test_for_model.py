@@ -17,7 +17,7 @@ from posref.conformance import check
 from posref.conformance.errors import TargetError
 from posref.conformance.evidence.every import for_model, model_cases
 from posref.conformance.reports import terminal
-from posref.conformance.reports.document import told
+from posref.conformance.reports.document import verdict_text
 from posref.conformance.suite.schemas import validate
 from posref.models.model_types import table
 from posref.presets import Sizes
@@ -97,7 +97,7 @@ def checked(function, model=LLAMA, **options):
 def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     report = checked(function)
     assert report.exit_code == 0
-    assert told(report.to_json()) == f"CONFORMANT for {LLAMA}"
+    assert verdict_text(report.to_json()) == f"CONFORMANT for {LLAMA}"
     assert report.missing == ("rope_frequencies", "rope_table", "apply_rope", "rope_cos_sin")
     own = [case for case in report.operations[0].cases if model_cases.is_of_model(case.id)]
     assert [case.verdict for case in own] == ["pass"] * 7
@@ -108,7 +108,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
 def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
     assert report.exit_code == 1
-    assert told(report.to_json()) == f"NOT CONFORMANT for {LLAMA}"
+    assert verdict_text(report.to_json()) == f"NOT CONFORMANT for {LLAMA}"
     assert any(model_cases.is_of_model(case.id) and case.verdict == "fail" for case in report.failures)
 
 
@@ -298,7 +298,7 @@ def test_the_report_says_for_which_model() -> None:
     assert document["for"] == LLAMA
     assert document["verdict"] == "conformant"
     validate("report", document, Path("report.json"))
-    assert f"for {LLAMA}" in terminal.verdict(report, told(document))
+    assert f"for {LLAMA}" in terminal.verdict(report, verdict_text(document))
 
 
 def kinds() -> list[str]:

@@ -184,7 +184,7 @@ def report_state(operations: Pairs, target: Target) -> None:
         for operation, trial in trials:
             alone, again = _verdict(new, trial.alone, operation.dtype), _verdict(target, trial.case, operation.dtype)
             if (alone, again) == ("pass", "fail"):
-                _tell(operation, trial.words)
+                _blame_earlier_calls(operation, trial.words)
     finally:
         new.close()
 
@@ -226,7 +226,7 @@ def _size(calls: Sequence[Call]) -> int:
     return sum(x.size for call in calls for x in call.expected.values())
 
 
-def _tell(operation: Operation, words: str) -> None:
+def _blame_earlier_calls(operation: Operation, words: str) -> None:
     found = dict(operation.diagnosis or {})
     told = str(found["text"]).removeprefix(UNEXPLAINED).removeprefix(UNSTEADY).strip()
     lead = f"failures depend on the calls before: {words} passes when it is the first call of a new process."

@@ -134,14 +134,14 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     told, left = list[Restriction](), refused
     for one, is_plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        is_new = not any(_says(one) == _says(before) for before in told)
+        is_new = not any(_statement_of(one) == _statement_of(before) for before in told)
         if outside or (is_new and (is_plain or (one.fresh[0] and not one.covers))):
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left
 
 
-def _says(restriction: Restriction) -> Any:
+def _statement_of(restriction: Restriction) -> Any:
     """Return the sentence of a restriction, or its axis with what that allows."""
     return restriction.text or (restriction.axis, restriction.allowed)
 

@@ -70,7 +70,7 @@ class Rotation:
         return int(self.cos.shape[-1])
 
     @property
-    def tells(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether so many rows turn, and their values are so narrow, that no two terms give them by chance."""
         turning = np.any(np.abs(self.sin) > TURNS, axis=-1)
         return bool(np.sum(turning) >= TELLING and np.max(self.width) <= NARROW * np.max(np.abs(self.x)))
@@ -155,7 +155,7 @@ def remark(questions: Sequence[Question]) -> str:
     for question in (q for q in questions if q.failed and (op == ROTATION or ROTATION in reaches(op))):
         for rotation in recorded_rotations(question):
             layout, inverse = rotation.key
-            if inverse or not 2 < 2 * rotation.pairs <= WIDEST or not rotation.tells:
+            if inverse or not 2 < 2 * rotation.pairs <= WIDEST or not rotation.is_informative:
                 continue
             function: Any = apply_rope
             right = replace(rotation, out=function(rotation.x, rotation.cos, rotation.sin, layout=layout))
@@ -218,7 +218,7 @@ def _as_rows(x: Any, shape: tuple[int, ...]) -> Reals:
 # ---- the terms of every channel ----------------------------------------------------------------------------------------------
 def readings(rotation: Rotation) -> list[list[Reading]]:
     """Return, for every channel, all pairs of terms that give its values."""
-    telling = np.argsort(-np.sum(np.abs(rotation.sin), axis=-1), kind="stable")[:ROWS]  # a rotation by nothing tells nothing
+    telling = np.argsort(-np.sum(np.abs(rotation.sin), axis=-1), kind="stable")[:ROWS]  # a rotation by 0 says nothing
     x, out, width = (array[telling] for array in (rotation.x, rotation.out, rotation.width))
     n, d = rotation.pairs, 2 * rotation.pairs
     both = [(channel, pair) for channel in range(d) for pair in range(n)]

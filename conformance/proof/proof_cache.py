@@ -155,7 +155,7 @@ class Store:
 
     def key(self, cases: Sequence[Case]) -> str:
         """Return the key of a group: of its cases, and all that proves them."""
-        return hashlib.sha256(json.dumps([self.identity, _told(list(cases))]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self.identity, _canonical(list(cases))]).encode()).hexdigest()
 
     def get(self, key: str) -> Product | None:
         """Return what was proved under a key; None if nothing was, or it is not as this user stored it."""
@@ -222,15 +222,15 @@ def _secret(folder: Path) -> bytes | None:
     return None
 
 
-def _told(value: Any) -> Any:
+def _canonical(value: Any) -> Any:
     """Return a value as JSON in which different values differ, and equal ones of different types too."""
     kind = type(value).__name__
     if is_dataclass(value):
-        return [kind, [[f.name, _told(getattr(value, f.name))] for f in fields(value)]]
+        return [kind, [[f.name, _canonical(getattr(value, f.name))] for f in fields(value)]]
     if isinstance(value, Mapping):
-        return [kind, [[_told(name), _told(inner)] for name, inner in value.items()]]
+        return [kind, [[_canonical(name), _canonical(inner)] for name, inner in value.items()]]
     if isinstance(value, list | tuple):
-        return [kind, [_told(inner) for inner in value]]
+        return [kind, [_canonical(inner) for inner in value]]
     if isinstance(value, np.ndarray | np.generic):
         host = np.asarray(value)
         if host.dtype.kind in "biuf":

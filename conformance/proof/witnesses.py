@@ -111,14 +111,14 @@ def disagreement(
     if all(value.size == 0 for value in found.values()):
         return None  # nested lists without elements do not even say their shape
     problem = None
-    for told in _told(op, inputs, params, bool(mid), pullback):
+    for told in _transcriptions(op, inputs, params, bool(mid), pullback):
         problem = _compare({"out": found, "mid": mid}, told)
         if problem is None:
             return None
     return problem
 
 
-def _told(
+def _transcriptions(
     op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], staged: bool, pullback: Pullback | None
 ) -> Iterator[dict[str, dict[str, Any]]]:
     """Yield what the transcription gives, outputs and stages as nested lists, at one precision after the other."""
@@ -264,14 +264,14 @@ def proved(
             if not low:  # at 8 bits nothing may be left to say: then it is not asked there
                 raise
             continue
-        if low and pullback and not _telling(found, expected):
+        if low and pullback and not _rules_out_zeros(found, expected):
             found = half_widths(op, inputs, params, accuracy, expected, pullback, formulas=False)
-        if not (low and pullback) or _telling(found, expected):
+        if not (low and pullback) or _rules_out_zeros(found, expected):
             widths[accuracy] = found
     return expected, mid, widths | sensitivity(Sensitivity(), op, inputs, params, expected, pullback)
 
 
-def _telling(widths: Arrays, expected: Arrays) -> bool:
+def _rules_out_zeros(widths: Arrays, expected: Arrays) -> bool:
     """Return whether half-widths rule out an answer of zeros, for every gradient that is not zero."""
     return all(not np.any(value) or np.any(np.abs(value) > widths[name]) for name, value in expected.items())
 

@@ -97,11 +97,11 @@ class Worker:
     def ask(self, name: str, function: Function, arguments: tuple[Any, ...]) -> Any:
         """Return what the function returns there, or raise what it raises."""
         try:
-            if not self._known and self._asked(proof_cache.identity) != (True, proof_cache.identity()):
+            if not self._known and self._call(proof_cache.identity) != (True, proof_cache.identity()):
                 msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
                 raise PosrefError(msg)
             self._known = True
-            done, found = self._asked(function, *arguments)
+            done, found = self._call(function, *arguments)
         except LOST as error:
             code = self.process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -119,7 +119,7 @@ class Worker:
                 pipe.close()  # type: ignore[union-attr]
         self.process.wait()
 
-    def _asked(self, function: Function, *arguments: Any) -> tuple[bool, Any]:
+    def _call(self, function: Function, *arguments: Any) -> tuple[bool, Any]:
         """Return whether the function returned there, and what it returned or raised."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -34,9 +34,9 @@ def contradiction(document: Mapping[str, Any]) -> str:
     """Return where a report contradicts itself, in words: its verdict, its counts and its cases must say the same."""
     cases = document["cases"]
     counts = Counter(case["verdict"] for case in cases if case["kind"] != "reject")
-    told = {word: n for word, n in document["counts"].items() if n and word != "missing"}
-    if told != {word: n for word, n in counts.items() if n}:
-        return f"its counts are {told}, and its cases give {dict(counts)}"
+    stated = {word: n for word, n in document["counts"].items() if n and word != "missing"}
+    if stated != {word: n for word, n in counts.items() if n}:
+        return f"its counts are {stated}, and its cases give {dict(counts)}"
     failing = sum(decides(case["kind"], case["verdict"]) for case in cases)
     bad = sum(not operation["conformant"] for operation in document["operations"])
     if document["schema"] > 1 and document["conformant"] and (failing or bad or not counts["pass"] or not document["complete"]):
@@ -52,7 +52,7 @@ def shown(word: str) -> str:
     return word.upper().replace("IN ITS SCOPE", "in its scope")
 
 
-def told(document: Mapping[str, Any]) -> str:
+def verdict_text(document: Mapping[str, Any]) -> str:
     """Return the overall verdict of a report as it is printed, for which model, and with which error that was declared."""
     declared = {float(found[1]) for found in map(TRIG.search, document["target"]["claims"].values()) if found}
     allowed = f" with sines and cosines off by up to {max(declared):.2g} (trig)" if declared else ""

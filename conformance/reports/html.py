@@ -23,7 +23,7 @@ from .document import (
     scope_lines,
     standing,
     state,
-    told,
+    verdict_text,
 )
 
 ORDER = ("pass", *BAD, "unsupported")
@@ -60,7 +60,7 @@ def render(document: Mapping[str, Any]) -> str:
     return page(
         "report.html.j2", process=process(document),
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
-        shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
+        shown=verdict_text(document), marks=figures.MARKS, drawn=figures.DRAWN,
         scopes=scope_lines(document), batch=batch_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
         legend=figures.LEGEND,

@@ -25,7 +25,7 @@ from .document import (
     scope_lines,
     standing,
     state,
-    told,
+    verdict_text,
 )
 
 INCOMPLETE = "This report has no verdict: it ended before all cases were judged, or a part of it is missing."
@@ -50,7 +50,7 @@ def markdown(document: Json) -> str:
     reasons = [line for op, cases in wrong for line in (*_reasons(op, failing(cases)), "")]
     lines = [
         f"# posref: {_code(target['name'])}", "",
-        f"**{_prose(told(document))}**: {_tally(document['counts'])}{part}", "",
+        f"**{_prose(verdict_text(document))}**: {_tally(document['counts'])}{part}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []), *reasons,
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}{computed}.", "",
@@ -124,7 +124,7 @@ def workflow_commands(document: Json) -> str:
     }
     unmet = [f"required: {text}" for text in document.get("unmet", ())]
     unmet += [INCOMPLETE] if state(document) == "incomplete" else []
-    lines = [*wrong.items(), *((told(document), text) for text in unmet)]
+    lines = [*wrong.items(), *((verdict_text(document), text) for text in unmet)]
     return "".join(f"::error title=posref {_of_command(title, ':,')}::{_of_command(text)}\n" for title, text in lines)
 
 

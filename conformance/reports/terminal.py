@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from ..errors import printable
 from ..model import BAD, STANDINGS, Operation
-from .document import SHOWN, batch_lines, class_names, failing, meanings, ratio, samples, scope_lines, told
+from .document import SHOWN, batch_lines, class_names, failing, meanings, ratio, samples, scope_lines, verdict_text
 from .report import Report
 
 COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
@@ -42,7 +42,7 @@ def show(report: Report, console: Console) -> None:
     rejected, asked = report.validation
     if asked:
         console.print(f"invalid calls rejected: {rejected} of {asked} (informational)")
-    console.print(verdict(report, told(document)))
+    console.print(verdict(report, verdict_text(document)))
 
 
 def verdict(report: Report, word: str) -> str:

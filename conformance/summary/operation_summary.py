@@ -47,7 +47,7 @@ def _measure(operation: Operation, answers: list[Answer], known: Places) -> None
     for batch in batches_of(operation, outputs):
         for band in BANDS:
             held[band] += batch.holding(band, classes)
-        ratios += _telling(batch)
+        ratios += _largest_ratios(batch)
         failing += _failing(batch)
         missed += batch.largest(judge.ratios(batch.error, batch.width(tighter))) if tighter else []
         slopes += batch.slopes()
@@ -70,7 +70,7 @@ def _measure(operation: Operation, answers: list[Answer], known: Places) -> None
     _measure_systematic(operation, list(zip(slopes, outputs, strict=True)))
 
 
-def _telling(batch: Batch) -> list[float]:
+def _largest_ratios(batch: Batch) -> list[float]:
     """Return the largest ratio of every output that may have an error."""
     telling = np.logical_or.reduceat((batch.allowed > 0) | (batch.ratio > 0), batch.starts)
     return [largest for largest, tells in zip(batch.largest(batch.ratio), telling, strict=True) if tells]

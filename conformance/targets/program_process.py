@@ -139,7 +139,7 @@ class Child:
                 raise Stopped(verdict="crash", message=self._end())
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Stopped(verdict="timeout", message=f"no reply within {seconds:g} s{self._heard()}")
+                raise Stopped(verdict="timeout", message=f"no reply within {seconds:g} s{self._last_output()}")
             unsent = self._exchange(unsent, left)
 
     def stop(self, message: bytes, *, seconds: float) -> bool:
@@ -265,7 +265,7 @@ class Child:
             self.noise.append(line[:CHUNK])
             self.noisy += len(line) + LINE
             if self.noisy > NOISE:
-                raise Stopped(verdict="protocol", message=f"floods standard output with other lines{self._heard()}")
+                raise Stopped(verdict="protocol", message=f"floods standard output with other lines{self._last_output()}")
         self._searched = len(self._buffer)
         self._bound(len(self._buffer), limit)
         return None
@@ -281,14 +281,14 @@ class Child:
         self._hear_out()
         code = self._process.returncode
         if code is None:
-            raise Stopped(verdict="protocol", message=f"closed its standard output, but keeps running{self._heard()}")
+            raise Stopped(verdict="protocol", message=f"closed its standard output, but keeps running{self._last_output()}")
         if code < 0:
             how = f"was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
         else:
             how = f"ended with exit code {code}"
-        return f"{how} {'in the middle of its reply' if self._buffer else 'instead of replying'}{self._heard()}"
+        return f"{how} {'in the middle of its reply' if self._buffer else 'instead of replying'}{self._last_output()}"
 
-    def _heard(self) -> str:
+    def _last_output(self) -> str:
         """Return the last line that it wrote besides messages, in words."""
         printed = [line for line in self.noise if line.strip()]
         lines = [line for line in self.errors.splitlines() if line.strip()][-3:]

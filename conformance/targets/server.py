@@ -109,7 +109,7 @@ class Server:
             reply = self._reply(request, end)
         except BaseException as error:  # also KeyboardInterrupt: whatever an implementation raises is its verdict
             reply = Reply("error", invocation.in_one_line(error))
-        told = {"seq": request["seq"], **self._told(request["op"], reply)}
+        told = {"seq": request["seq"], **self._as_message(request["op"], reply)}
         if self.shared is not None:
             self.target.lent = {}
             try:
@@ -154,7 +154,7 @@ class Server:
                 lent[name] = library.placed(memory[start : start + size], found, shape, steps, at)
         return lent
 
-    def _told(self, op: str, reply: Reply) -> dict[str, Any]:
+    def _as_message(self, op: str, reply: Reply) -> dict[str, Any]:
         """Return a reply as the protocol has it."""
         said = {"message": reply.message} if reply.message else {}
         if reply.status != "ok":

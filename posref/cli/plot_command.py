@@ -66,7 +66,7 @@ def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
     from posref.conformance.vocabulary.axes import size_options
 
-    name, op, options = _asked(name, texts)
+    name, op, options = _parsed(name, texts)
     large = [n for n in size_options(op) if isinstance(options.get(n), int) and options[n] > LARGEST]
     if large:
         msg = f"plot: {large[0]} must be at most {LARGEST} in a picture; got {options[large[0]]}."
@@ -74,7 +74,7 @@ def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     return name, op, options
 
 
-def _asked(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
+def _parsed(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
     from posref.conformance.proof.golden_data import options_of
 

@@ -18,7 +18,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from posref import from_config, rope_from_config
 from posref.conformance import check
 from posref.conformance.evidence.every import for_model
-from posref.conformance.reports.document import told
+from posref.conformance.reports.document import verdict_text
 
 WITHOUT_MODULE = ("gptj", "codegen")  # they keep a table in their attention
 ROWS = load("presets")["Files of presets"]
@@ -140,7 +140,7 @@ def verdict(one: Any, file: str) -> str:
     """Return the verdict on what rotates the text's heads: an indexer has a function of its own."""
     component = "text" if any(kind.component == "indexer" for kind in for_model.read(file).kinds) else None
     op = ["rope"] if hasattr(one, "rope") else ["mrope"]
-    return told(check(one, model=file, op=op, component=component, seed=SEED).to_json())
+    return verdict_text(check(one, model=file, op=op, component=component, seed=SEED).to_json())
 
 
 @pytest.mark.parametrize(("name", "config"), share(RELEASED, 0.5), ids=lambda value: value if isinstance(value, str) else "")

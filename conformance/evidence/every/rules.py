@@ -352,7 +352,7 @@ def _pair_calls(op: str) -> Iterator[Asked]:
                 if other == chosen[name] or not (word.name == "usual" or chosen[name] != _usual(op, name)):
                     continue
                 trials = (Asked("pair", f"{word.name}-not-{other}", {**word.params, **order}, {}, True) for order in orders)
-                differing = next((asked for asked in trials if _tells(op, asked, {name: other})), None)
+                differing = next((asked for asked in trials if _distinguishes(op, asked, {name: other})), None)
                 if differing is not None and differing.params != word.params:
                     yield differing
 
@@ -362,7 +362,7 @@ def _orders(numbers: list[int]) -> list[list[int]]:
     return [numbers, *map(list, permutations(range(1, len(numbers) + 1)))]
 
 
-def _tells(op: str, asked: Asked, other: Options) -> bool:
+def _distinguishes(op: str, asked: Asked, other: Options) -> bool:
     """Return whether a call and the one with another word are both answered, and otherwise."""
     arrays = _arrays(op, asked, asked.how)
     if arrays is None or not all(holds(text, {**asked.params, **other}) for text in REGISTRY[op].requires):

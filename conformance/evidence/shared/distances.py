@@ -119,7 +119,7 @@ def _inputs(score: Score) -> dict[str, Any]:
     return found | dict(zip(POSITIONS, places, strict=True))
 
 
-def _told(options: dict[str, Any]) -> str:
+def _label(options: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
@@ -130,7 +130,7 @@ def maps_of(op: str, method: Method) -> Iterator[Case]:
         yield Case(f"{op}/map/{score.name}", score.options, given, score.comment, tier=score.tier)
     for n, wrong in enumerate(method.refused):
         given = dict(zip(POSITIONS, SMALL, strict=True))
-        yield Case(f"{op}/refused/{n}", wrong, given, _told(wrong), "reject")
+        yield Case(f"{op}/refused/{n}", wrong, given, _label(wrong), "reject")
 
 
 def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
@@ -141,7 +141,7 @@ def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
         yield Case(f"{op}/passes/{score.name}", options, _inputs(score), score.comment, tier=score.tier)
     for n, wrong in enumerate(method.refused):
         arrays = _inputs(Score("refused", SMALL, wrong, (2, 2), 6, ROTARY))
-        yield Case(f"{op}/refused/{n}", wrong | ROTARY, arrays, _told(wrong), "reject")
+        yield Case(f"{op}/refused/{n}", wrong | ROTARY, arrays, _label(wrong), "reject")
 
 
 def score_forms(op: str, params: dict[str, Any]) -> tuple[Case, ...]:

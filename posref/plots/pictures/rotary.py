@@ -487,7 +487,7 @@ def norm_mrope(asked: Asked) -> Chart:
 STILL = slice(20, 40)  # tokens of which each says: no further
 
 
-def _told_by_tokens() -> Numbers:
+def _token_increments() -> Numbers:
     """Return increments of 60 tokens that differ, with a passage of zeros."""
     increments = 0.2 + 0.15 * np.sin(0.9 * np.arange(60.0))
     increments[STILL] = 0
@@ -503,7 +503,7 @@ def _rests(chart: Lines) -> bool:
 @picture(_rests)
 def cumulative_angles(asked: Asked) -> Chart:
     """Each token says how far its angle goes on; where tokens say 0 the angle rests, and RoPE's goes on evenly."""
-    both = np.stack([np.full(60, 0.2), _told_by_tokens()], axis=-1)
+    both = np.stack([np.full(60, 0.2), _token_increments()], axis=-1)
     found = call(asked, {}, increments=both, start=np.zeros(2))[0]
     series = {"equal increments (RoPE)": (np.arange(60), found[:, 0]), "increments of the text": (np.arange(60), found[:, 1])}
     return lines(asked, "token", "angle (radians)", series)
@@ -518,7 +518,7 @@ def _same_in_a_pause(chart: Lines) -> bool:
 def cumulative_rope(asked: Asked) -> Chart:
     """The product with the first token follows the sum of what the tokens said; tokens that say 0 are at no distance."""
     series = {}
-    for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("increments of the text", _told_by_tokens())):
+    for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("increments of the text", _token_increments())):
         x = np.tile(np.asarray([1.0, 0.0]), (60, 1))
         found = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
         series[name] = (np.arange(60), found @ found[0])
