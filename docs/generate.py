@@ -1,9 +1,9 @@
 """
-Write every generated page: arguments, deviations, diagnosis, scoreboard, the vectors' table of operations and list of
+Write every generated page: arguments, mistakes, diagnosis, scoreboard, the vectors' table of operations and list of
 mistakes, and what commands print in the README and the guides.
 
-    python docs/generate.py              # all but the diagnosis; which cases catch which deviation, where cases have changed
-    python docs/generate.py --measure    # the diagnosis too, and which cases catch any deviation: ten minutes or more
+    python docs/generate.py              # all but the diagnosis; which cases catch which mistake, where cases have changed
+    python docs/generate.py --measure    # the diagnosis too, and which cases catch any mistake: ten minutes or more
     python docs/generate.py --check      # exit code 1 if a page is out of date; the diagnosis is not measured
 """
 
@@ -148,7 +148,7 @@ def linked(seen_in: str) -> str:
 
 
 def deviations() -> str:
-    """Return the page of deviations, by the operations that they change."""
+    """Return the page of mistakes, by the operations that they change."""
     sections: dict[str, list[Deviation]] = {}
     for deviation in DEVIATIONS.values():
         sections.setdefault(", ".join(operations(deviation)), []).append(deviation)

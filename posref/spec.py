@@ -308,13 +308,13 @@ def encoding(
     independent: selecting some of them in the arguments selects the same ones in every result. `name` defaults to the
     function's name.
 
-    The other arguments are for operations that call each other (`posref.core.composition`). A deviation is a known mistake,
+    The other arguments are for operations that call each other (`posref.core.composition`). A mistake is a known mistake,
     which replaces an operation or a part of it.
 
     - `noun` names the result where it is a stage of another operation.
-    - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Deviations
+    - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Mistakes
       of these operations take effect in it, and a test compares it with the definition.
-    - `closed` operations have their own deviations. Deviations of the operations that they call have no effect in them.
+    - `closed` operations have their own mistakes. Mistakes of the operations that they call have no effect in them.
     - `sums` is true if a result is a sum over an axis, as of products in a logit, whose terms may cancel. Its error can be as
       large as that of the largest value in its row.
     - `rounded` says where to add a small relative error that stands for all correct roundings: names of array arguments, or
@@ -384,7 +384,7 @@ def part(*, noun: str = "") -> Callable[[F], F]:
     """
     Register a function as a named part of the definitions that call it, and return it unchanged.
 
-    A deviation can replace it by its name. `noun` names its result where it is a stage of an operation.
+    A mistake can replace it by its name. `noun` names its result where it is a stage of an operation.
     """
 
     def register(function: F) -> F:

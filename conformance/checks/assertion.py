@@ -149,7 +149,7 @@ def accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arr
 
 def _diagnosis(op: str, call: Call, sample: Sample, accuracy: str, dtype: str) -> str:
     """Return what `posref check` would say of a case that fails so."""
-    from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose  # the mistakes take long to load, and what conforms needs none
 
     shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
     call = replace(call, inputs=wide(call.inputs), expected=shapes)

@@ -27,7 +27,7 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials |
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
-    from ..diagnosis.explanation import diagnose, untried  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose, untried  # the mistakes take long to load, and what conforms needs none
     from ..diagnosis.hypotheses import Budget
     from .further_calls import further_calls
 

@@ -4,9 +4,9 @@ Gives every operation its scope after all of its cases were run: stated by the t
 What it passed must fail zeros, what it was given, and known mistakes: else too little was answered to speak of it. Calls that
 experiments made inside of the scope must be right, at its limits too.
 
-Which cases catch which deviation is recorded (`caught.json`, made with the docs). A deviation that no answered case catches
+Which cases catch which mistake is recorded (`caught.json`, made with the docs). A mistake that no answered case catches
 does not act in the scope where one choice alone excludes every case that does: a mistake of YaRN, without scalings. Otherwise
-a case that catches it is moved into the scope; if the deviation still shows there, the moved case is asked too.
+a case that catches it is moved into the scope; if the mistake still shows there, the moved case is asked too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SIZES = frozenset({"tokens", "queries", "keys", "head_size"})
 UNJUDGED = (NO_VALUES, "not judged", "not asked")
 JUDGED = 12  # calls that experiments asked, which must be right
 MORE = 200  # calls, to find the cause of what is wrong inside of a scope
-MOVED = 16  # cases that catch a deviation and are moved into the scope
+MOVED = 16  # cases that catch a mistake and are moved into the scope
 PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
 RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Pairs = Sequence[tuple[Operation, list[Answer]]]
@@ -291,7 +291,7 @@ def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
     )
 
 
-# ---- deviations -----------------------------------------------------------------------------------------------------------
+# ---- mistakes -----------------------------------------------------------------------------------------------------------
 @cache
 def _record() -> Mapping[str, Any]:
     found: Mapping[str, Any] = json.loads(RECORD.read_bytes())
@@ -299,7 +299,7 @@ def _record() -> Mapping[str, Any]:
 
 
 def caught(op: str) -> dict[str, frozenset[str]]:
-    """Return the recorded cases that catch every deviation of an operation."""
+    """Return the recorded cases that catch every mistake of an operation."""
     entry = _record().get(op, {"cases": [], "caught": {}})
     ids = entry["cases"]
     return {
@@ -308,7 +308,7 @@ def caught(op: str) -> dict[str, frozenset[str]]:
 
 
 def _unseen(every: Sequence[Asked], restrictions: Sequence[Restriction], dtype: str) -> Iterator[str]:
-    """Yield the deviations that no answered case catches although no restriction alone excludes all that do."""
+    """Yield the mistakes that no answered case catches although no restriction alone excludes all that do."""
     answered = {one.id for one in _with_values(every)}
     known = {one.id: one for one in every if one.dtype == dtype}
     gradients = [restriction for restriction in restrictions if restriction.axis == ("gradient",)]
@@ -329,7 +329,7 @@ def _with_values(every: Sequence[Asked]) -> list[Asked]:
 def _acting(
     name: str, every: Sequence[Asked], trial: Experiment, right: Sequence[Call], is_inside: Callable[[Features], bool]
 ) -> Objection:
-    """Return what is wrong if a deviation shows in a call inside of the scope, made as a case that catches it."""
+    """Return what is wrong if a mistake shows in a call inside of the scope, made as a case that catches it."""
     from ..diagnosis import strength
     from ..diagnosis.hypotheses import predict
     from ..evidence.deviations import DEVIATIONS, Deviation

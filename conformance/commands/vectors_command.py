@@ -104,7 +104,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Measure the suite in DIR; by default the installed one.")
 @click.option("--json", "json_file", type=FILE, help="Write the counts as JSON.")
 def vectors_strength(ops: tuple[str, ...], suite: Path | None, json_file: Path | None) -> None:
-    """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
+    """Count the core cases that catch each known mistake. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
     from ..suite.reader import INSTALLED
     from ..suite.safe_files import whole_file

@@ -21,7 +21,7 @@ SHOWN = 2  # formulas that are said, where stored cases do not tell them apart
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the formulas that small failing cases show, as deviations; none if they show none."""
+    """Return the formulas that small failing cases show, as mistakes; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
     touched = [name for name in KNOWN if name in {questions[0].op, *reaches(questions[0].op)}]
     fitting = (d for name in touched for d in _formulas(name) if _shows(d, probes))

@@ -1,7 +1,7 @@
 """
 Explains why an implementation fails: the order of explanations, and their words.
 
-First known mistakes (the deviations of the registry), then one number in place of another, then several mistakes at once, then
+First known mistakes (the mistakes of the registry), then one number in place of another, then several mistakes at once, then
 groups of cases. Where nothing fits the failure is "unexplained", and the report says which cases fail, and where in them.
 
 The words of a known mistake, as "layout is always 'half'", and its hint stand where the mistake does: in the evidence of the
@@ -83,12 +83,12 @@ FIRST_MISSED = {257.0: "bfloat16", 2049.0: "float16", 32768.0: "int16", 16777217
 
 @dataclass(frozen=True)
 class Explanation:
-    """A text, the deviations that it names (ties, each of one or several), and groups of cases with a mistake of their own."""
+    """A text, the mistakes that it names (ties, each of one or several), and groups of cases with a mistake of their own."""
 
     text: str
     explanations: Sequence[Sequence[Deviation]] = ()
     groups: Sequence[Group] = ()
-    next_best: float | None = None  # how much worse the best of the other deviations is
+    next_best: float | None = None  # how much worse the best of the other mistakes is
     whole: bool = False  # whether one explanation holds for all that was judged
     trait: str = ""  # the sentence of the text that says what stored cases have that fail
 
@@ -121,14 +121,14 @@ def diagnose(
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
 
-    A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
+    A mistake explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
     of the stages that failed too, `first` the first failing position, `messages` what is said of failing cases, by id, and
     `budget` the work that it may do. `earlier` are the operation's explanations in other dtypes, which are tried first; those
     of all cases are added to them. `further` asks fresh calls on which ties differ; those that an answer refutes are left out.
 
-    In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
+    In the record, ``explanations`` are ties, each a list of mistakes that are there together, and ``names`` all their names.
     """
     with quiet():
         told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [], further)
@@ -303,7 +303,7 @@ def _as_earlier(questions: Sequence[Question], known: _Known) -> Explanation | N
 
 
 def _single(questions: Sequence[Question], known: _Known) -> Explanation | None:
-    """Return the deviations that explain all cases by themselves."""
+    """Return the mistakes that explain all cases by themselves."""
     fitting, next_best = search.single(questions, known.budget)
     found = list({d.name: (d,) for _, d in fitting}.values())
     single = extent.holding(found, questions)
@@ -319,7 +319,7 @@ def _are_many_reals(questions: Sequence[Question]) -> bool:
 
 
 def _partition(questions: Sequence[Question], parts: Sequence[Group]) -> Explanation | None:
-    """Return deviations that explain all cases, each some of them."""
+    """Return mistakes that explain all cases, each some of them."""
     groups = _holding(search.partition(questions, parts), questions)
     if not groups or any(q.failed for q in search.remaining(questions, groups)):
         return None
@@ -337,7 +337,7 @@ def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
 
 def _several(questions: Sequence[Question], known: _Known) -> Explanation | None:
     """
-    Return several deviations at once that explain all cases.
+    Return several mistakes at once that explain all cases.
 
     Cases of positions that float32 does not hold may have a mistake of their own besides.
     """
@@ -485,7 +485,7 @@ def _without_name(
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:
-    """Return groups with the deviations that hold for all that was judged of their cases."""
+    """Return groups with the mistakes that hold for all that was judged of their cases."""
     found = []
     for group in groups:
         own = [q for q in questions if q.id in group.cases]
@@ -498,7 +498,7 @@ def _with_trait(
     questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget, *, anything: bool = False
 ) -> Explanation | None:
     """
-    Return deviations that explain every failing case, where just these have a trait.
+    Return mistakes that explain every failing case, where just these have a trait.
 
     Of numbers without a name, unless `anything` will do, only those of the option that the trait is about: others fit by
     chance.
@@ -572,7 +572,7 @@ def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[Loaded
 
 
 def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
-    """Return ties in words, each of one deviation or of several at once."""
+    """Return ties in words, each of one mistake or of several at once."""
     said = [", and ".join(f"{d.text} ({d.name})" if d.name else d.text for d in together) for together in explanations]
     said = list(dict.fromkeys(said))
     more = len(said) - SHOWN

@@ -72,7 +72,7 @@ class Rule(NamedTuple):
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the rules that cases of the only type of records that fails show, as deviations; none if they show none."""
+    """Return the rules that cases of the only type of records that fails show, as mistakes; none if they show none."""
     shown = _by_kind(questions)
     return of_several(questions) if len(shown) == 1 else []
 

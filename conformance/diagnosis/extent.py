@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def holding(names: Sequence[Sequence[Deviation]], questions: Sequence[Question]) -> list[Sequence[Deviation]]:
-    """Return the explanations, each of one deviation or several at once, that hold for all that was judged."""
+    """Return the explanations, each of one mistake or several at once, that hold for all that was judged."""
     return [several for several in names if all(_holds(several, q) for q in questions if q.whole is not q)]
 
 
@@ -73,7 +73,7 @@ def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predi
 
 
 def predicted(deviation: Deviation, whole: Question) -> Predict:
-    """Return what a deviation gives for the judged rows: of the whole call, where it is not too large to be computed."""
+    """Return what a mistake gives for the judged rows: of the whole call, where it is not too large to be computed."""
     full = whole.of(Answer(whole.case, whole.dtype))
     if not whole.answer.lies or full.size > WHOLE_CALL:
         return cache(lambda jitter: whole.outputs(deviation.operations(jitter)[whole.op]))

@@ -222,7 +222,7 @@ def with_a_base() -> tuple[Formula, ...]:
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the formula of the unscaled frequencies that failing cases show, as a deviation; none if they show none."""
+    """Return the formula of the unscaled frequencies that failing cases show, as a mistake; none if they show none."""
     shown = [s for s in spectra(questions) if s.options["scaling"] is None][:CASES]
     if not shown or not any(s.options["dim"] > 4 for s in shown):
         return []
@@ -252,7 +252,7 @@ def evaluated(denominator: str, dim: int, base: float, right: float) -> Reals:
 
 
 def deviation(formula: Formula) -> Deviation:
-    """Return a formula of unscaled frequencies as a deviation."""
+    """Return a formula of unscaled frequencies as a mistake."""
 
     def wrap(function: Any) -> Any:
         def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:

@@ -1,10 +1,10 @@
 """
-Hypotheses: the values that a deviation predicts for each call, and their distance from those of an implementation.
+Hypotheses: the values that a mistake predicts for each call, and their distance from those of an implementation.
 
 `JITTER`, `UNITS`, `SAMPLES` and `HOPELESS` are chosen, not derived: they say how near a prediction, which is computed in
-float64, must come to values that were rounded along another way before the deviation is *named*. Whether a case passes is
+float64, must come to values that were rounded along another way before the mistake is *named*. Whether a case passes is
 decided before and elsewhere, by the stored tolerances alone; none of these four can change a verdict. Were they too small, a
-failure would stay unexplained; too large, and two deviations would tie.
+failure would stay unexplained; too large, and two mistakes would tie.
 
 `Budget` is the work of trying them: what is not tried by its end is left out, and the text says so. Work is counted in values,
 not in seconds, so that a slow or busy machine says the same.
@@ -170,7 +170,7 @@ class Question:
 
 
 def predict(deviation: Deviation, op: str, calls: Sequence[Call]) -> Outputs:
-    """Return what an implementation with a deviation would give for the calls of one case, in float64."""
+    """Return what an implementation with a mistake would give for the calls of one case, in float64."""
     function = deviation.operations()[op]
     with quiet():
         return [_call(op, function, *_arguments(op, call)) for call in calls]
@@ -190,7 +190,7 @@ def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _call(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
-    """Return the outputs of one call by name; none where the deviation makes no sense for it."""
+    """Return the outputs of one call by name; none where the mistake makes no sense for it."""
     try:
         result = function(*positional, **keywords)
     except Exception:  # it may index outside a table, or want another shape
@@ -206,7 +206,7 @@ def predicted_by(op: str, call: Call) -> Arrays:
 
 
 class Hypothesis:
-    """A deviation and what it predicts for every question, each from a new start."""
+    """A mistake and what it predicts for every question, each from a new start."""
 
     def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
         self.deviation, self.questions = deviation, questions
@@ -235,7 +235,7 @@ class Hypothesis:
 
 
 class StatefulHypothesis(Hypothesis):
-    """A deviation whose state lives on from case to case: all of them, in the order of asking."""
+    """A mistake whose state lives on from case to case: all of them, in the order of asking."""
 
     def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
         super().__init__(deviation, questions)
@@ -344,7 +344,7 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     touched = (shift > UNITS["float64"] * size) | (shift > observation.width)
     allowed = np.where(touched, observation.width + UNITS[question.dtype] * size + LEAST[question.dtype], observation.width)
     distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
-    if observation.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
+    if observation.failed and value.size:  # the worst value must be one that the mistake moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))
         if shift.flat[worst] <= observation.width.flat[worst]:
             distance, allowed = np.array(distance), np.array(allowed)

@@ -75,14 +75,14 @@ Values = npt.NDArray[np.float64]
 
 
 def tried(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
-    """Return deviations with a number that explain at least half of the wrong values of one of some small failing cases."""
+    """Return mistakes with a number that explain at least half of the wrong values of one of some small failing cases."""
     small = _probes(questions)
     hypotheses = (Hypothesis(deviation, small) for deviation in budget.within(_candidates(questions[0].op, questions)))
     return [h.deviation for h in hypotheses if any(plausible(q, h.predicted(n)) for n, q in enumerate(small))]
 
 
 def constants(questions: Sequence[Question], budget: Budget, beside: Deviation) -> list[Deviation]:
-    """Return deviations in which an option has another value that explain a small failing case beside a known mistake."""
+    """Return mistakes in which an option has another value that explain a small failing case beside a known mistake."""
     small = _probes(questions)[:1]
     both = ((together(beside, d), d) for d in budget.within(_of_options(questions[0].op, questions)))
     return [d for several, d in both if plausible(small[0], Hypothesis(several, small).predicted(0))]
@@ -122,7 +122,7 @@ def _has_many(question: Question) -> bool:
 
 
 def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations with a number, those of options first."""
+    """Yield mistakes with a number, those of options first."""
     yield from _of_options(op, questions)
     yield from siblings.candidates(op, next(q for q in questions if q.failed).calls[0].params)
     yield from arguments.candidates(op)
@@ -131,7 +131,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 
 
 def _of_options(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations in which an option has another value, its own or the one of a stage that it reaches."""
+    """Yield mistakes in which an option has another value, its own or the one of a stage that it reaches."""
     own = parameters_of(REGISTRY[op].function)
     done: set[str] = set()  # an option reaches the innermost stage that has it
     for name in sorted({op, *reaches(op)} & set(REGISTRY), key=lambda n: len(reaches(n))):
@@ -184,13 +184,13 @@ def _changed(op: str, word: str, change: Callable[..., Any], *, none: bool = Fal
 
 
 def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
-    """Return the deviation in which an option has one value."""
+    """Return the mistake in which an option has one value."""
     shown = repr(value) if isinstance(value, str | bool) else _short(value)
     return Deviation("", f"{word} is {shown} ({_list(values)})", _changed(op, word, lambda v: value, none=word in WHOLE))
 
 
 def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
-    """Yield deviations in which a numeric option is another number."""
+    """Yield mistakes in which a numeric option is another number."""
     numbers = [v for v in values if not isinstance(v, bool) and v is not None]
     default = defaults(op).get(word)
     own = (default,) if isinstance(default, int | float) and not isinstance(default, bool) else ()
@@ -204,7 +204,7 @@ def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation
 
 
 def _of_scalings(op: str, values: Sequence[Any]) -> Iterator[Deviation]:
-    """Yield deviations in which one field of a scaling is another number, or None."""
+    """Yield mistakes in which one field of a scaling is another number, or None."""
     for kind in dict.fromkeys(type(v) for v in values if isinstance(v, Scaling)):
         records = [v for v in values if isinstance(v, kind)]
         yield _defaults(op, kind)
@@ -223,7 +223,7 @@ def _of_scalings(op: str, values: Sequence[Any]) -> Iterator[Deviation]:
 
 
 def _defaults(op: str, kind: Any) -> Deviation:
-    """Return the deviation in which a record has its defaults in all fields that have one."""
+    """Return the mistake in which a record has its defaults in all fields that have one."""
     optional = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
 
     def changed(record: Any) -> Any:
@@ -265,7 +265,7 @@ def _record(op: str, kind: Any, field: str, change: Callable[..., Any]) -> dict[
 
 
 def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations in which positions end somewhere: they wrap, are clamped, or are read as 0 from there on."""
+    """Yield mistakes in which positions end somewhere: they wrap, are clamped, or are read as 0 from there on."""
     values, wrong = _positions_seen(op, questions)
     counted = (values >= 0) & (values == np.floor(values))  # other positions may be wrong for a reason of their own
     chosen = counted if len(np.unique(values[wrong & counted])) >= LEAST else np.full(values.shape, fill_value=True)
@@ -335,7 +335,7 @@ def _axis(number: int) -> str:
 
 
 def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
+    """Yield mistakes of the positions along one of several coordinates, if positions have a first axis of coordinates."""
     if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
         return
     which = list(REGISTRY[op].arrays).index("positions")

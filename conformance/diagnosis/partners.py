@@ -126,7 +126,7 @@ INDICES = sorted(
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the rotation that small failing cases show, as a deviation; none if they show none."""
+    """Return the rotation that small failing cases show, as a mistake; none if they show none."""
     op = questions[0].op
     if op != ROTATION and ROTATION not in reaches(op):
         return []

@@ -21,21 +21,21 @@ from .hypotheses import Budget, Hypothesis, Question, StatefulHypothesis, left_o
 from .siblings import exchanged_options
 from .side_by_side import side_by_side
 
-PARTS = 3  # deviations that may share the cases out among themselves
+PARTS = 3  # mistakes that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
 LEAST = 2  # failing cases that a group must have
 ENOUGH = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
-MOST = 0.75  # the part of failing cases that a deviation must explain to be named although others are left
+MOST = 0.75  # the part of failing cases that a mistake must explain to be named although others are left
 LOOKED = 8  # passing cases, the smallest, in which no part of a pair may show
 PROBED = 3  # failing cases, the smallest, by which the mistakes that may be parts of a pair are ordered
-NEXT = 5_000_000  # values, the work of looking for the best of the deviations that do not fit
+NEXT = 5_000_000  # values, the work of looking for the best of the mistakes that do not fit
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
 
 
 @dataclass(frozen=True)
 class Exceptions:
-    """Deviations (ties) that explain every failing case, and the passing cases in which they would show and do not."""
+    """Mistakes (ties) that explain every failing case, and the passing cases in which they would show and do not."""
 
     ties: tuple[Deviation, ...]
     passing: tuple[str, ...]
@@ -43,7 +43,7 @@ class Exceptions:
 
 @dataclass(frozen=True)
 class Group:
-    """Failing cases that deviations (ties) explain: wherever they act, or only in the cases with a feature."""
+    """Failing cases that mistakes (ties) explain: wherever they act, or only in the cases with a feature."""
 
     ties: tuple[Deviation, ...]
     cases: tuple[str, ...]
@@ -62,7 +62,7 @@ def ordered(questions: Sequence[Question]) -> list[Question]:
 
 def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[float, Deviation]], float]:
     """
-    Return the deviations that explain all cases by themselves with their scores, and the score of the best of the others.
+    Return the mistakes that explain all cases by themselves with their scores, and the score of the best of the others.
 
     Best first: always the hypothesis with the lowest score so far is tried on its next case, so that most are dropped after
     one small case and the best of those that do not fit is still known exactly.
@@ -88,7 +88,7 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
 
 
 def partition(questions: Sequence[Question], parts: Sequence[Group]) -> list[Group]:
-    """Return two or three of deviations that are `consistent` which together explain all failures; none if none do."""
+    """Return two or three of mistakes that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
     found = {frozenset(part.cases): part for part in parts}
     for chosen in _covers(failing, sorted(found, key=len, reverse=True), PARTS):
@@ -99,7 +99,7 @@ def partition(questions: Sequence[Question], parts: Sequence[Group]) -> list[Gro
 
 
 def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[Group]:
-    """Return deviations that each explain two failing cases at least, and leave all other cases as they must be."""
+    """Return mistakes that each explain two failing cases at least, and leave all other cases as they must be."""
     explained: dict[frozenset[str], list[Deviation]] = {}
     for deviation in budget.within(deviations):
         mine = _explained(Hypothesis(deviation, questions))
@@ -109,7 +109,7 @@ def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], b
 
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
-    """Return the failing cases, two at least, that a deviation explains, it leaving all others as they must be; else none."""
+    """Return the failing cases, two at least, that a mistake explains, it leaving all others as they must be; else none."""
     mine: list[str] = []
     for n, question in enumerate(hypothesis.questions):
         if not question.failed and len(mine) < LEAST:  # failing cases come first
@@ -137,7 +137,7 @@ def combined(
     questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]], budget: Budget, *, near: Set[str] = frozenset()
 ) -> list[Together]:  # fmt: skip
     """
-    Return deviations that explain all cases together, none of them alone: ties, the best first.
+    Return mistakes that explain all cases together, none of them alone: ties, the best first.
 
     `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
     one of them; then all pairs, and pairs with a word of an option that is taken for another. Where names are `near`, one of
@@ -167,7 +167,7 @@ def combined(
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
-    """Return what the stages' explanations are together: one of every stage, each deviation once."""
+    """Return what the stages' explanations are together: one of every stage, each mistake once."""
     found: dict[frozenset[str], None] = {}
     for choice in product(*list(known.values())):
         found[frozenset(name for names in choice for name in names)] = None
@@ -179,7 +179,7 @@ def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Toget
 
 
 def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budget: Budget) -> list[Together]:
-    """Return those of several deviations at once that explain all cases, in one order of nesting or the other."""
+    """Return those of several mistakes at once that explain all cases, in one order of nesting or the other."""
     scores: list[tuple[float, int]] = []
     for n, deviations in enumerate(budget.within(candidates)):
         found = min(_worst(Hypothesis(both, questions)) for both in orders(deviations))
@@ -189,7 +189,7 @@ def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budg
 
 
 def orders(several: Sequence[Deviation]) -> list[Deviation]:
-    """Return deviations at once as one, in each order of nesting: there is one, unless two change the same operation."""
+    """Return mistakes at once as one, in each order of nesting: there is one, unless two change the same operation."""
     ops = [op for d in several for op in d.wraps]
     ways = [several] if len(ops) == len(set(ops)) else [several, several[::-1]]
     return [together(*way) if len(way) > 1 else way[0] for way in ways]
@@ -211,10 +211,10 @@ def grouped(
     questions: Sequence[Question], parts: Sequence[Group], more: Sequence[Deviation], budget: Budget
 ) -> list[Group]:  # fmt: skip
     """
-    Return groups of failing cases that deviations of the registry, or `more`, explain; the rest of the cases is left over.
+    Return groups of failing cases that mistakes of the registry, or `more`, explain; the rest of the cases is left over.
 
-    `parts` are the deviations of the registry that leave all other cases as they must be. The largest group comes first. A
-    deviation that contradicts one already named is not named.
+    `parts` are the mistakes of the registry that leave all other cases as they must be. The largest group comes first. A
+    mistake that contradicts one already named is not named.
     """
     options = [*parts, *consistent(questions, more, budget)]
     options += _by_feature(questions, deviations_touching(questions[0].op), budget)
@@ -228,7 +228,7 @@ def grouped(
 
 def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Exceptions | None:
     """
-    Return those of deviations that explain every failing case, at least three, but not all others.
+    Return those of mistakes that explain every failing case, at least three, but not all others.
 
     Of several those are returned that the fewest passing cases speak against.
     """
@@ -247,7 +247,7 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
 
 
 def majority(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Group | None:
-    """Return the deviations that explain most of the failing cases, and change no passing one: something else is wrong too."""
+    """Return the mistakes that explain most of the failing cases, and change no passing one: something else is wrong too."""
     failing, passing = ([q for q in questions if q.failed == failed] for failed in (True, False))
     if len(failing) < ENOUGH:
         return None
@@ -263,7 +263,7 @@ def majority(questions: Sequence[Question], deviations: Sequence[Deviation], bud
 
 
 def _most(hypothesis: Hypothesis) -> frozenset[str]:
-    """Return the failing cases that a deviation explains, if they are most of them."""
+    """Return the failing cases that a mistake explains, if they are most of them."""
     failing, mine = hypothesis.questions, []
     missed = 0
     for n, question in enumerate(failing):
@@ -278,7 +278,7 @@ def _most(hypothesis: Hypothesis) -> frozenset[str]:
 
 
 def fitting_all(failing: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[Deviation]:
-    """Return the deviations that explain every failing case."""
+    """Return the mistakes that explain every failing case."""
     return [d for d in budget.within(deviations) if _fits(d, failing)]
 
 
@@ -294,7 +294,7 @@ def _joined(groups: Sequence[Group]) -> list[Group]:
 
 
 def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Iterator[Group]:
-    """Yield groups of failing cases with a feature that deviations explain, if they change no passing case with it."""
+    """Yield groups of failing cases with a feature that mistakes explain, if they change no passing case with it."""
     failing = {q.id for q in questions if q.failed}
     clusters: dict[frozenset[str], list[tuple[str, frozenset[str]]]] = {}
     for words, ids in features.features([q.case for q in questions if q.size], features.CLUSTERS).items():
@@ -313,7 +313,7 @@ def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], 
 
 def with_option(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Group | None:
     """
-    Return all failing cases, at least three, as a group with an option's value, if deviations explain them.
+    Return all failing cases, at least three, as a group with an option's value, if mistakes explain them.
 
     Passing cases with that value must be as they are: a number of theirs may say nothing in them.
     """
@@ -330,7 +330,7 @@ def with_option(questions: Sequence[Question], deviations: Sequence[Deviation], 
 
 
 def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
-    """Return whether a deviation explains all of some failing cases, tried on the smallest first."""
+    """Return whether a mistake explains all of some failing cases, tried on the smallest first."""
     hypothesis = Hypothesis(deviation, own)
     if not plausible(own[0], hypothesis.predicted(0)):
         return False
@@ -338,7 +338,7 @@ def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
 
 
 def nearest_first(deviations: Sequence[Deviation], questions: Sequence[Question]) -> list[Deviation]:
-    """Return deviations in the order in which they leave least of the error of a few failing cases: a part of a pair does."""
+    """Return mistakes in the order in which they leave least of the error of a few failing cases: a part of a pair does."""
     few = [q for q in questions if q.failed][:PROBED]
 
     def left(deviation: Deviation) -> float:

@@ -83,7 +83,7 @@ def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
 
 
 def exchanged_options(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which two numbers are exchanged, or one word of an option is taken for another, or conversely too."""
+    """Yield mistakes in which two numbers are exchanged, or one word of an option is taken for another, or conversely too."""
     own = parameters_of(REGISTRY[op].function)
     domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
     required = [w for w, d in domains.items() if not isinstance(d, OneOf | Flag) and own[w].default is inspect.Parameter.empty]
@@ -107,7 +107,7 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
 
 
 def _exchanged_arrays(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which two arrays of one kind are exchanged, or one of them is used in both places."""
+    """Yield mistakes in which two arrays of one kind are exchanged, or one of them is used in both places."""
     arrays = REGISTRY[op].arrays
     names = [n for n, axes in arrays.items() if axes.kind in ("real", "wide") and not any("*" in way for way in axes.shape)]
     for one, two in combinations(names, 2):
@@ -128,7 +128,7 @@ def _exchanged_arrays(op: str) -> Iterator[Deviation]:
 
 
 def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
-    """Yield deviations in which two coordinates of positions are exchanged, where their first axis holds coordinates."""
+    """Yield mistakes in which two coordinates of positions are exchanged, where their first axis holds coordinates."""
     if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
         return
     at = list(REGISTRY[op].arrays).index("positions")

@@ -42,7 +42,7 @@ EXTRAS: dict[str, Callable[[Reals, int], Reals]] = {  # of the slopes of 2P head
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the formula of slopes that failing cases show, as a deviation; none if they show none."""
+    """Return the formula of slopes that failing cases show, as a mistake; none if they show none."""
     op = questions[0].op
     if op != SLOPES and SLOPES not in reaches(op):
         return []

@@ -1,7 +1,7 @@
 """
-Strength of the suite: for every deviation of the registry, the number of core cases that tell it from the definition.
+Strength of the suite: for every mistake of the registry, the number of core cases that tell it from the definition.
 
-A mutant is the definition with one deviation, its reals stored in float32 and judged by class angle32. A gradient of a
+A mutant is the definition with one mistake, its reals stored in float32 and judged by class angle32. A gradient of a
 rotation is measured as the rotation of its cotangent that it is.
 """
 
@@ -31,14 +31,14 @@ from . import hypotheses
 from .rotations import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
-LEAST = 2  # cases that must catch a deviation at its stage
+LEAST = 2  # cases that must catch a mistake at its stage
 Progress = Callable[[str], None]
 Cases = dict[str, list[LoadedCase]]
 
 
 @dataclass(frozen=True)
 class StrengthLine:
-    """One deviation: the operation where it sits, and how many cases of each operation that it touches catch it."""
+    """One mistake: the operation where it sits, and how many cases of each operation that it touches catch it."""
 
     name: str
     stage: str
@@ -47,7 +47,7 @@ class StrengthLine:
 
 @dataclass(frozen=True)
 class Idle:
-    """A case that no deviation of the registry fails, and what it says of itself."""
+    """A case that no mistake of the registry fails, and what it says of itself."""
 
     case: str
     comment: str
@@ -55,7 +55,7 @@ class Idle:
 
 @dataclass(frozen=True)
 class Strength:
-    """How many cases catch every deviation, which cases catch none, and which cannot be measured, counted by the reason."""
+    """How many cases catch every mistake, which cases catch none, and which cannot be measured, counted by the reason."""
 
     lines: tuple[StrengthLine, ...]
     idle: tuple[Idle, ...]
@@ -64,12 +64,12 @@ class Strength:
 
     @property
     def weak(self) -> list[StrengthLine]:
-        """The deviations that fewer than two cases catch where they sit, if that operation was measured."""
+        """The mistakes that fewer than two cases catch where they sit, if that operation was measured."""
         return [line for line in self.lines if line.caught.get(line.stage, LEAST) < LEAST]
 
     @property
     def exit_code(self) -> int:
-        """0 if every deviation is caught twice and every case that can be measured catches one, else 1."""
+        """0 if every mistake is caught twice and every case that can be measured catches one, else 1."""
         return 1 if self.weak or self.idle else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -83,12 +83,12 @@ class Strength:
 
 
 def touched(name: str) -> list[str]:
-    """Return the operations that a deviation may change."""
+    """Return the operations that a mistake may change."""
     return [op for op in REGISTRY if DEVIATIONS[name].touches(op)]
 
 
 def stage(name: str) -> str:
-    """Return the operation where a deviation sits: of a part, the one in whose evidence it is, or that with fewest options."""
+    """Return the operation where a mistake sits: of a part, the one in whose evidence it is, or that with fewest options."""
     first = next(iter(DEVIATIONS[name].wraps))
     if first in REGISTRY:
         return first
@@ -151,9 +151,9 @@ def fits(value: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
 
 def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequence[str] = ()) -> Strength:
     """
-    Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes.
+    Return how many cases catch every mistake; `progress` is called with the name of each as its turn comes.
 
-    With `ops`, only deviations that touch one of these are tried, in these operations alone.
+    With `ops`, only mistakes that touch one of these are tried, in these operations alone.
     """
     by_operation, others = cases(suite, ops)
     seen: set[str] = set()
@@ -174,9 +174,9 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequ
 
 def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> str:
     """
-    Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k.
+    Return, as JSON, which cases catch every mistake of every operation: bit k of a number stands for case k.
 
-    What is `known` of a case is kept, for deviations that were measured with it.
+    What is `known` of a case is kept, for mistakes that were measured with it.
     """
     lines, known = [], known or {}
     measured = {name for of in known.values() for name in of["caught"]}

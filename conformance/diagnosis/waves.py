@@ -57,7 +57,7 @@ class Wave(NamedTuple):
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the sinusoids that failing cases show, as a deviation; none if they show none."""
+    """Return the sinusoids that failing cases show, as a mistake; none if they show none."""
     op = questions[0].op
     failing = [q for q in questions if q.failed and len(q.calls) == 1]
     if op not in SINUSOIDS:

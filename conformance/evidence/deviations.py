@@ -1,5 +1,5 @@
 """
-The registry of deviations: the ways in which positional encodings go wrong, as transformations of the reference.
+The registry of mistakes: the ways in which positional encodings go wrong, as transformations of the reference.
 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """

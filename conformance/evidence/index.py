@@ -1,7 +1,7 @@
 """
 The index of evidence: what is found by an operation's name, and in which order mistakes and cases stand.
 
-Deviations stand in the alphabetical order of operations, and then as they stand in the operation's file. Those that several
+Mistakes stand in the alphabetical order of operations, and then as they stand in the operation's file. Those that several
 operations share come after all others, by the name of their module: where two explain a failure equally well, the one of a
 single operation is named first. Groups of cases keep the order of the installed suite (SUITE.json), whose hash names it; new
 ones come last, in the alphabetical order of operations. No operation is in a list: all come from the registry.
@@ -36,16 +36,16 @@ def evidence(ops: Iterable[str] = REGISTRY) -> tuple[ModuleType, ...]:
 
 
 def deviations(ops: Iterable[str] = REGISTRY) -> dict[str, Deviation]:
-    """Return the deviations of operations and of their shared parts by name, in the order of trial."""
+    """Return the mistakes of operations and of their shared parts by name, in the order of trial."""
     return {deviation.name: deviation for module in evidence(ops) for deviation in getattr(module, "DEVIATIONS", ())}
 
 
 @cache
 def deviations_touching(op: str) -> tuple[Deviation, ...]:
     """
-    Return the deviations that an operation may have, itself or through what it calls; no other evidence is imported.
+    Return the mistakes that an operation may have, itself or through what it calls; no other evidence is imported.
 
-    A deviation of a part stands with the operation in whose module the part is, or with the only one that calls it.
+    A mistake of a part stands with the operation in whose module the part is, or with the only one that calls it.
     """
     reached = reaches(op)
     homes = {PARTS[name].function.__module__ for name in reached & PARTS.keys()}

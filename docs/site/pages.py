@@ -3,7 +3,7 @@ Write the source of the site: a page for each encoding, generated, and those pag
 
     python docs/site/pages.py FOLDER && sphinx-build -W --keep-going FOLDER/source FOLDER/html
 
-Everything is read from the registry, the docstrings, the deviations, the presets and the suite. Nothing is written twice.
+Everything is read from the registry, the docstrings, the mistakes, the presets and the suite. Nothing is written twice.
 """
 
 import re

@@ -22,7 +22,7 @@ class Symptom:
     """
     An entry of the page.
 
-    `also` are other words for it, `mistakes` the deviations that `posref check` would name. `target` says what TARGET must be,
+    `also` are other words for it, `mistakes` the mistakes that `posref check` would name. `target` says what TARGET must be,
     where that is not plain. Where no check shows it, `check` is empty and `unseen` says why.
     """
 
@@ -97,7 +97,7 @@ def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -
 
 
 def anchors() -> dict[str, str]:
-    """Return the anchor of the section on the page of deviations that has each mistake."""
+    """Return the anchor of the section on the page of mistakes that has each mistake."""
     result: dict[str, str] = {}
     section = ""
     for line in DEVIATIONS.read_text(encoding="utf-8").splitlines():

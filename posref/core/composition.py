@@ -45,7 +45,7 @@ def reaches(name: str) -> frozenset[str]:
     """
     Return the known functions that a known function calls, directly or through others.
 
-    A deviation in one of them acts on the caller. Parts and operations that are registered as closed count as calling nothing.
+    A mistake in one of them acts on the caller. Parts and operations that are registered as closed count as calling nothing.
     """
     if name in PARTS or REGISTRY[name].closed:
         return frozenset()

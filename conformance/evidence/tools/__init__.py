@@ -1,4 +1,4 @@
-"""Makers of cases and deviations."""
+"""Makers of cases and mistakes."""
 
 from ...model import Case as Case
 from .case import cases_of as cases_of

@@ -1,4 +1,4 @@
-"""A deviation, and the reference's operations by name, in which what a deviation changes is changed wherever it is called."""
+"""A mistake, and the reference's operations by name, in which what a mistake changes is changed wherever it is called."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Deviation:
     seen_in: str = ""
     stateful: bool = False  # what it gives depends on the calls before
     exact: bool = False  # only the place of roundings differs: values in half precision must be equal bit for bit
-    one_of: str = ""  # what it is about: deviations of one such word contradict each other, so at most one of them is true
+    one_of: str = ""  # what it is about: mistakes of one such word contradict each other, so at most one of them is true
 
     def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, also where others call them; state begins anew."""
@@ -42,7 +42,7 @@ class Deviation:
 
 
 def deviations_of(name: str) -> Callable[..., Deviation]:
-    """Return what makes deviations of one operation or part, which is named once: with its wrap in place of `wraps`."""
+    """Return what makes mistakes of one operation or part, which is named once: with its wrap in place of `wraps`."""
 
     def deviation(called: str, text: str, wrap: Wrap, *rest: Any, **more: Any) -> Deviation:
         return Deviation(called, text, {name: wrap}, *rest, **more)
@@ -87,7 +87,7 @@ class Operations(Mapping[str, Function]):
 
 def together(*deviations: Deviation) -> Deviation:
     """
-    Return several deviations at once, under their names joined by " + ".
+    Return several mistakes at once, under their names joined by " + ".
 
     Where two change the same operation, the one named later is outside: it changes the arguments first and the result last.
     """
@@ -104,7 +104,7 @@ def together(*deviations: Deviation) -> Deviation:
 
 
 def contradict(deviations: Iterable[Deviation]) -> bool:
-    """Return whether two of deviations contradict each other: an implementation that shows both has neither."""
+    """Return whether two of mistakes contradict each other: an implementation that shows both has neither."""
     about = [d.one_of for d in {d.name: d for d in deviations}.values() if d.one_of]
     return len(set(about)) < len(about)
 
