@@ -9,10 +9,12 @@ from sample import stored
 
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
-from posref.conformance.diagnosis.hypotheses import predict
+from posref.conformance.diagnosis import explanation, strength
+from posref.conformance.diagnosis.hypotheses import Meter, Question, predict
 from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.index import deviations_touching
 from posref.conformance.evidence.tools.deviation import Deviation
-from posref.conformance.model import Call
+from posref.conformance.model import Answer, Call
 from posref.spec import REGISTRY
 
 
@@ -72,3 +74,15 @@ def test_a_name_that_fresh_calls_refute_is_told_with_its_exceptions() -> None:
     assert before["names"] == ["alibi-sign"]
     assert before["text"].startswith("Matches the reference if")
     assert " pass" in after["text"].partition("But ")[2]
+
+
+@pytest.mark.parametrize("wrong_alone", [False, True])
+def test_a_mistake_in_a_place_goes_if_a_further_call_is_wrong_otherwise(wrong_alone: bool) -> None:
+    case = next(c for c in strength.cases(ops=("rms_norm",))[0]["rms_norm"] if c.id == "rms_norm/weight/24-bits")
+    mistake = next(d for d in deviations_touching("rms_norm") if d.name == "norm-weight-missing")
+    shown = strength.outputs(mistake, case)
+    for outputs, left in ((shown, 1), ([{n: -x for n, x in call.items()} for call in shown], 0)):
+        answer = Answer(case, "float32", outputs)
+        question = Question("rms_norm", answer, Meter(), failed=True, claim="angle32")
+        known = explanation._Known(further=lambda _, answer=answer: [(answer, True)])
+        assert len(explanation._surviving([(mistake,)], [question], known, wrong_alone=wrong_alone)) == left

@@ -103,7 +103,7 @@ def scaled(kind: type, of: Callable[[dict[str, Any]], Any]) -> Callable[..., Any
 
 
 @few(2, "number", range(16))
-@few(3, "kind", [DynamicNTK, YaRN, Llama3])
+@few(3, "kind", [DynamicNTK, YaRN, Llama3, NTKAware])
 def test_a_drawn_rule_of_an_extension_is_read(kind: type, number: int) -> None:
     rules = list(extensions.RULES[kind]())
     rule = rules[np.random.default_rng(number).integers(len(rules))]

@@ -240,6 +240,27 @@ def _explained(
     return record
 
 
+def _further(ties: near_names.Ties, questions: Sequence[Question], known: _Known) -> list[Question]:
+    """Return further calls on which mistakes differ, as questions; none where no call can be asked."""
+    first = questions[0]
+    asked = known.further(ties) if known.further else []
+    return [
+        Question(first.op, a, first.meter, failed=f, claim=first.claim, turn=len(questions) + n)
+        for n, (a, f) in enumerate(asked)
+    ]
+
+
+def _surviving(
+    ties: near_names.Ties, questions: Sequence[Question], known: _Known, *, wrong_alone: bool = False
+) -> list[Sequence[Deviation]]:
+    """Return the mistakes of some values or cases that give every further call that fails, or its wrong values alone."""
+    more = [q for q in _further(ties, questions, known) if q.failed] if ties else []
+    held = list(ties)
+    for question in more:
+        held = extent.of_wrong_values(held, [question]) if wrong_alone else near_names.fitting(held, question)
+    return held
+
+
 def _unrefuted(found: Explanation | None, questions: list[Question], known: _Known) -> Explanation | None:
     """
     Return an explanation of all cases without the ties that a further call refutes; None if none is left.
@@ -247,14 +268,9 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
     The calls are questions from then on.
     """
     ties = found.explanations if found and found.whole else ()
-    if known.further is None or not ties or any(d.stateful for several in ties for d in several):
+    if not ties or any(d.stateful for several in ties for d in several):
         return found
-    first = questions[0]
-    asked = known.further(ties)
-    more = [
-        Question(first.op, a, first.meter, failed=f, claim=first.claim, turn=len(questions) + n)
-        for n, (a, f) in enumerate(asked)
-    ]
+    more = _further(ties, questions, known)
     left = ties
     for question in more:
         left = near_names.fitting(left, question)
@@ -270,24 +286,24 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
     found = found or _of_stages(questions)
     if found:
         return found
-    placed = _in_one_place(questions, deviations_touching(op), known.budget)
+    placed = _in_one_place(questions, deviations_touching(op), known)
     if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
         return placed
-    with_trait = _with_trait(questions, deviations_touching(op), known.budget)
+    with_trait = _with_trait(questions, deviations_touching(op), known)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = found if found and found.whole else placed or with_trait or found
     solved = [] if found else numbers.solved(questions, known.budget)
     found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
-    found = found or (_in_one_place(questions, tried, known.budget) if _are_many_reals(questions) else None)
+    found = found or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
     if found:
         return found
     parts = search.consistent(questions, deviations_touching(op), known.budget)
     return (
         _partition(questions, parts)
         or _by_reading(questions, [extensions.of_several])
-        or _with_trait(questions, solved, known.budget, anything=True)
-        or _with_trait(questions, tried, known.budget, anything=_are_many_reals(questions))
+        or _with_trait(questions, solved, known, anything=True)
+        or _with_trait(questions, tried, known, anything=_are_many_reals(questions))
         or _several(questions, known)
         or _by_word(questions, known.budget)
         or _without_name(op, questions, parts, tried, known.budget)
@@ -430,11 +446,11 @@ def _of_a_part(questions: Sequence[Question], found: Sequence[Sequence[Deviation
     return Explanation(_matches(ties, f"{where} There your output matches"), ties)
 
 
-def _in_one_place(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Explanation | None:
+def _in_one_place(questions: Sequence[Question], deviations: Sequence[Deviation], known: _Known) -> Explanation | None:
     """Return mistakes that explain all cases where they act in one place alone, such as the last query."""
-    where, ties = placed_mistakes.in_one_place(questions, deviations, budget)
-    several = [(d,) for d in ties]
-    return Explanation(_matches(several, f"{where.strip()} There your output matches"), several) if ties else None
+    where, ties = placed_mistakes.in_one_place(questions, deviations, known.budget)
+    several = _surviving([(d,) for d in ties], questions, known, wrong_alone=True)
+    return Explanation(_matches(several, f"{where.strip()} There your output matches"), several) if several else None
 
 
 def _without_name(
@@ -495,7 +511,7 @@ def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Gro
 
 
 def _with_trait(
-    questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget, *, anything: bool = False
+    questions: Sequence[Question], deviations: Sequence[Deviation], known: _Known, *, anything: bool = False
 ) -> Explanation | None:
     """
     Return mistakes that explain every failing case, where just these have a trait.
@@ -506,8 +522,8 @@ def _with_trait(
     failing = [q for q in questions if q.failed]
     trait = features.exactly(*_cases(questions)) if len(failing) >= search.LEAST else ""
     told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
-    ties = extent.holding([(d,) for d in search.fitting_all(failing, told, budget)], failing)
-    trait = trait.strip()
+    ties = extent.holding([(d,) for d in search.fitting_all(failing, told, known.budget)], failing)
+    trait, ties = trait.strip(), _surviving(ties, questions, known)
     return Explanation(_matches(ties, f"{trait} In these your output matches"), ties, trait=trait) if ties else None
 
 
