@@ -52,7 +52,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
             if not str(error).startswith(f"{function.__name__}: "):
                 check_names(function, options, error)
                 check_plain(function.__name__, named, error)
-            settings = neutral(named.values(), error)
+            settings = neutral((*named.values(), options.get("xp")), error)
             if not settings:
                 raise
         with ExitStack() as stack:
@@ -96,9 +96,9 @@ class Record(type):
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-def neutral(arrays: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
-    """Return contexts without the library settings that may have raised an error; none if none can have."""
-    roots = {type(array).__module__.partition(".")[0] for array in arrays}
+def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
+    """Return contexts without the settings that may have raised an error, of the library of arrays or of a namespace."""
+    roots = {getattr(one, "__name__", type(one).__module__).partition(".")[0] for one in given}
     if "numpy" in roots and isinstance(error, FloatingPointError | RuntimeWarning):
         import numpy as np
 
