@@ -385,7 +385,8 @@ def _by_word(questions: Sequence[Question], budget: Budget) -> Explanation | Non
         found: dict[str, list[Sequence[Deviation]]] = {}
         for word, own in failing.items():
             left = budget.limited(budget.left - AFTER_PAIRS)
-            ties = [(d,) for _, d in search.single(own, left)[0]] or search.combined(own, {}, left)
+            ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(own, left)[0]]
+            ties = ties or search.combined(own, {}, left)
             if not (held := extent.holding(ties, own)):
                 break
             found[word] = held
