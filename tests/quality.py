@@ -193,7 +193,7 @@ def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:
 
 
 def registry() -> str:
-    """Return in words how the diagnosis does on the registry's own mutants."""
+    """Return in words how the diagnosis does on definitions with one or two mistakes of the registry."""
     single = {name: diagnosed(deviation, strength.stage(name)) for name, deviation in DEVIATIONS.items()}
     alone = sum(found["explanations"] == [[name]] for name, found in single.items())
     tied = sum([name] in found["explanations"] for name, found in single.items()) - alone
@@ -201,7 +201,7 @@ def registry() -> str:
     both = sum(any(sorted(n) == sorted(name.split(" + ")) for n in f["explanations"]) for (name, _), f in twice.items())
     fewer = sum(any(len(names) == 1 for names in found["explanations"]) for found in twice.values())
     return (
-        f"Of {len(single)}, posref names {alone} by exactly their deviation, and {tied} by it and by others that give the\n"
-        f"same values. Of {len(twice)} mutants with two deviations, it names {both} by both, {fewer} by one that gives the\n"
+        f"Of {len(single)}, posref names {alone} by exactly their mistake, and {tied} by it and by others that give the\n"
+        f"same values. Of {len(twice)} with two mistakes, it names {both} by both, {fewer} by one that gives the\n"
         f"same values, and {len(twice) - both - fewer} by neither."
     )
