@@ -1,6 +1,8 @@
 """A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from time import process_time
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,7 @@ import posref
 from posref.conformance import check, check_call
 from posref.conformance.diagnosis import hypotheses, numbers
 from posref.conformance.diagnosis.hypotheses import Budget
+from posref.scaling import YaRN
 from posref.testing import assert_conforms
 
 Rope = Callable[..., Any]
@@ -215,3 +218,26 @@ def test_frequencies_may_grow() -> None:
 @pytest.mark.thorough
 def test_zeros_are_told_as_such() -> None:
     assert "if x is taken for 0." in told(lambda x, positions, /, **options: 0 * x, "rope")
+
+
+def test_a_flag_of_a_record_is_the_opposite_of_what_is_asked() -> None:
+    def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None, **rest: Any) -> Any:
+        if isinstance(scaling, YaRN):
+            scaling = replace(scaling, truncate=not scaling.truncate)
+        return posref.rope_frequencies(dim, base=base, scaling=scaling, **rest)
+
+    text = told(rope_frequencies, "rope_frequencies", experiments=0)
+    assert "YaRN's truncate is the opposite of what is asked" in text
+
+
+def test_errors_lead_where_most_cases_end_in_one() -> None:
+    """The few cases that have values are wrong otherwise."""
+
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        if np.ndim(positions) > 1:
+            return -posref.sinusoidal(positions, dim, **options)
+        msg = "no rows"
+        raise ValueError(msg)
+
+    text = told(sinusoidal, "sinusoidal", experiments=0)
+    assert re.match(r"\d+ cases ended in an error: ValueError: no rows \(.*\)\. Of the others: ", text), text

@@ -48,19 +48,21 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials |
             budget=budget.part(len(failing) - count), earlier=earlier.setdefault(operation.op, []),
             further=None if trials is None else further_calls(operation, answers, trials),
         )  # fmt: skip
-        operation.diagnosis["text"] += _raised(operation)
+        operation.diagnosis["text"] = _with_raised(operation, operation.diagnosis["text"])
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
 
 
-def _raised(operation: Operation) -> str:
-    """Return in words how many cases ended in an error, with the first error; the diagnosis sees none of them."""
+def _with_raised(operation: Operation, text: str) -> str:
+    """Return a diagnosis with how many cases ended in an error, which it does not see, and the first error: most lead."""
     found = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
     if not found:
-        return ""
-    many = f"{len(found)} other case{'s' * (len(found) > 1)}"
+        return text
     first = (found[0].message.splitlines() or ["without a message"])[0].rstrip(".")
-    return f" {many} ended in an error: {first} ({found[0].id})."
+    lead = len(found) > operation.counts.get("fail", 0)
+    many = f"{len(found)} {'' if lead else 'other '}case{'s' * (len(found) > 1)}"
+    said = f"{many} ended in an error: {first} ({found[0].id})."
+    return f"{said} Of the others: {text}" if lead else f"{text} {said}"
 
 
 def _compared(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:

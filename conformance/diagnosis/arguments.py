@@ -180,6 +180,7 @@ def _of_arrays(op: str) -> Iterator[Deviation]:
         elif axes.kind in ("real", "wide"):
             yield Deviation("", f"{name} is negated", _changed(op, {name: np.negative}))
             yield Deviation("", f"{name} is taken for 0", _changed(op, {name: np.zeros_like}))
+            yield Deviation("", f"{name} is squared", _changed(op, {name: np.square}))
             yield from (
                 Deviation("", f"{name} is held in {dtype}", _changed(op, {name: narrowed(dtype)})) for dtype in NARROW
             )  # fmt: skip

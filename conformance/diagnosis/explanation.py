@@ -290,9 +290,10 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
     if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
         return placed
     with_trait = _with_trait(questions, deviations_touching(op), known)
+    with_trait = placed or with_trait or _by_word(questions, known.budget, pairs=False)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
-    found = found if found and found.whole else placed or with_trait or found
+    found = found if found and found.whole else with_trait or found
     solved = [] if found else numbers.solved(questions, known.budget)
     found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
     found = found or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
@@ -372,8 +373,8 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     return Explanation(f"{_matches(pairs, lead)} {others}", pairs)
 
 
-def _by_word(questions: Sequence[Question], budget: Budget) -> Explanation | None:
-    """Return one mistake or two for each word of an option, which explain all cases that have it, where they differ."""
+def _by_word(questions: Sequence[Question], budget: Budget, *, pairs: bool = True) -> Explanation | None:
+    """Return one mistake, or also two, for each word of an option, which explain all cases that have it, where they differ."""
     for option in (name for name, domain in REGISTRY[questions[0].op].domains.items() if isinstance(domain, OneOf | Flag)):
         parts: dict[str, list[Question]] = {}
         for question in questions:
@@ -386,14 +387,14 @@ def _by_word(questions: Sequence[Question], budget: Budget) -> Explanation | Non
         for word, own in failing.items():
             left = budget.limited(budget.left - AFTER_PAIRS)
             ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(own, left)[0]]
-            ties = ties or search.combined(own, {}, left)
+            ties = ties or (search.combined(own, {}, left) if pairs else [])
             if not (held := extent.holding(ties, own)):
                 break
             found[word] = held
         if len(found) == len(failing):
             words: dict[str, list[str]] = {}
-            for word, ties in found.items():
-                words.setdefault(_words(ties), []).append(word)
+            for word, held in found.items():
+                words.setdefault(_words(held), []).append(word)
             said = "; ".join(f"with {' or '.join(several)} if {text}" for text, several in words.items())
             every = [tuple(chain(*one)) for one in islice(product(*found.values()), WAYS)]
             return Explanation(f"Matches the reference {said}.", every)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import permutations, product
+from operator import not_
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ CLOSE = 4.0  # tolerances that the values of a fit may be off, at most: it is ju
 NOTHING = "0, or too small to show"
 WHOLE = ("rotary_dim",)  # options whose None is a number: the whole head
 NEAR_ZERO = (0, 1, -1)  # what an option is that does not arrive, often
+OPPOSITE = "the opposite of what is asked"
 RELATED: dict[str, Callable[[Any], Any]] = {
     "one more than asked": lambda v: v + 1,
     "one less than asked": lambda v: v - 1,
@@ -198,6 +200,7 @@ def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation
         yield _fixed(op, word, value, values)
     if any(isinstance(v, bool) for v in values):
         yield from (_fixed(op, word, value, values) for value in (True, False))
+        yield Deviation("", f"{word} is {OPPOSITE}", _changed(op, word, not_))
         return
     for words, change in RELATED.items():
         yield Deviation("", f"{word} is {words} ({_list(values)})", _changed(op, word, change))
@@ -217,6 +220,8 @@ def _of_scalings(op: str, values: Sequence[Any]) -> Iterator[Deviation]:
             for value in dict.fromkeys([*every, *([None] if None in own else [])]):
                 text = f"{kind.__name__}'s {field} is {_plain(value)} ({_list(list(dict.fromkeys(own)))})"
                 yield Deviation("", text, _record(op, kind, field, lambda r, f, value=value: value))
+            if isinstance(own[0], bool):
+                yield Deviation("", f"{kind.__name__}'s {field} is {OPPOSITE}", _record(op, kind, field, lambda r, v: not v))
             for words, change in RELATIONS_OF_FIELDS.items() if numbers else ():
                 text = f"{kind.__name__}'s {field} is {words}"
                 yield Deviation("", text, _record(op, kind, field, change))

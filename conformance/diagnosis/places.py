@@ -107,7 +107,8 @@ def _of_most(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
         own = lines[kind]
         units, some = _Units.of(own), {line.case for line in own if np.any(line.wrong)}
         telling = sorted((line for line in own if 0 < np.sum(line.wrong) < len(line.wrong)), key=lambda line: -len(line.wrong))
-        for place in (place for line in telling[:SHOWING] for place in _places(kind, [line])):
+        tried = (place for line in telling[:SHOWING] for place in _places(kind, [line]))
+        for place in (place for place in tried if " to " not in place.words):  # a range of few numbers fits by chance
             beside = np.bincount(units.lines, units.wrong & ~place.holds(units.values, units.sizes), len(own))
             within = cases & some - {own[n].case for n in np.flatnonzero(beside)}
             if len(within) < max(most, MOST * len(cases)):
