@@ -24,6 +24,7 @@ from typing import Any
 import torch
 import transformers
 from loaded_models import limited, small_config
+from replaced_models import class_of
 from rotary_modules import code_of
 from transformers import CONFIG_MAPPING
 
@@ -42,6 +43,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gemma3n_text": {"num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "full_attention"] * 2},
     "gemma4_text": {"global_head_dim": 16},
     "gemma4_unified_text": {"global_head_dim": 16},
+    "dots3_note_vision_encoder": {"per_layer_config": {}, "adapter_in_dim": 64},
     "inkling_text": {"swa_head_dim": 16},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "zamba2": {"layer_types": ["mamba", "hybrid"] * 2},
@@ -125,6 +127,8 @@ def model_of(config: Any) -> Any:
     code, errors = code_of(config), []
     own = [kind for name, kind in vars(code).items() if name.endswith("Model") and "Pre" not in name and inspect.isclass(kind)]
     own = [kind for kind in own if getattr(kind, "config_class", None) is type(config)]
+    if "input_ids" not in inspect.signature(class_of(config).forward).parameters:
+        return class_of(config)._from_config(config).eval()
     own += [kind for name, kind in vars(code).items() if name.endswith("ForCausalLM")]
     for build in (transformers.AutoModel.from_config, *(kind._from_config for kind in own)):
         try:

@@ -46,7 +46,7 @@ def _entry(row: Mapping[str, Any], eps: float, rotation: Entry | None) -> Entry:
     options = {"eps": eps, "weight_offset": row["weight_offset"]}
     conventions = {} if row["weight"] else {"weight": NO_WEIGHT}
     if rotation is None or rotation.operation not in FUSED or row["over"] == "heads":
-        order = {} if rotation is None or rotation.operation not in FUSED else {"order": ORDER[row["first"]]}
+        order = {"order": ORDER[row["first"]]} if rotation is not None and rotation.operation in ROTATIONS else {}
         return Entry("rms_norm", options, {**({"width": TOGETHER} if row["over"] == "heads" else {}), **order, **conventions})
     given = rotation.options or {}
     operation, names = FUSED["rope" if given["scaling"] is not None else rotation.operation]  # norm_mrope takes no scaling
@@ -54,6 +54,7 @@ def _entry(row: Mapping[str, Any], eps: float, rotation: Entry | None) -> Entry:
     return Entry(operation, options, conventions)
 
 
+ROTATIONS = ("rope", "mrope", "axial_rope")
 FUSED = {
     "rope": ("norm_rope", ("layout", "lanes")),
     "mrope": ("norm_mrope", ("sections", "arrangement", "layout", "base")),

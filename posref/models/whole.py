@@ -70,8 +70,8 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         Attention has components of its own, where a model has more than the softmax of q.k / sqrt(d): "text mask" (a window or
         chunks), "text temperature" (a factor on queries that grows with the position), "text scale", "text softcap", "text
         sinks" and "text values". An operation with no options, such as ``("attention", {})`` for sinks, takes arrays of the
-        checkpoint. "text norm" is the norm of queries and keys: `norm_rope` or `norm_mrope` with the rotation, where both are
-        of one head, else `rms_norm`, whose ``conventions`` say the width and the order.
+        checkpoint. "text norm" or "vision norm" is the norm of queries and keys: `norm_rope` or `norm_mrope` with the rotation,
+        where both are of one head, else `rms_norm`, whose ``conventions`` say the width and the order.
 
     A file with ``_class_name`` is of diffusers. Its components are those of the class ("attention", "timestep", "input",
     "sizes", ...), and ``conventions["positions"]`` is the rule of positions, which are the caller's: pipelines make them.
@@ -149,9 +149,9 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
             entries = _entries(row, config, defaults)
             if entries:
                 found[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
-    if "text" in found:
-        norms = norms_of(config, str(config["model_type"]), found["text"])
-        found |= {"text norm": norms} if norms else {}
+    normed = "text" if "text" in found else "vision"
+    norms = norms_of(config, str(config["model_type"]), found.get(f"{normed} attention" if normed not in found else normed, []))
+    found |= {f"{normed} norm": norms} if norms else {}
     found |= without_positions(found, known, config, defaults)
     stack = table[model].get("stack", known.get("stack"))
     if stack is None:
