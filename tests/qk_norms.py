@@ -45,8 +45,30 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gemma4_unified_text": {"global_head_dim": 16},
     "dots3_note_vision_encoder": {"per_layer_config": {}, "adapter_in_dim": 64},
     "inkling_text": {"swa_head_dim": 16},
+    "nemotron3_5_transcribe_asr_audio": {"num_key_value_heads": 4},
+    "nemotron3_5_transcribe_word_timestamp": {"num_key_value_heads": 4, "blank_token_id": 3},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 16,
+        "indexer_compress_ratio": 4,
+    },
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "zamba2": {"layer_types": ["mamba", "hybrid"] * 2},
+}
+# Attention of types whose models do not read tokens, or do not build small: it runs alone.
+ALONE = {
+    "cohere": "CohereAttention",
+    "muse_glimmer_assistant": "MuseGlimmerAssistantAttention",
+    "nemotron3_5_transcribe_asr_audio": "Nemotron3_5TranscribeAttention",
+    "nemotron3_5_transcribe_word_timestamp": "Nemotron3_5TranscribeAttention",
+    "qwen3_omni_moe_talker_code_predictor": "Qwen3OmniMoeTalkerCodePredictorAttention",
+    "qwen3_omni_moe_talker_text": "Qwen3OmniMoeThinkerTextAttention",
+    "qwen4_exp_text": "Qwen4ExpTextAttention",
+    "t5gemma2_decoder": "T5Gemma2MergedAttention",
+    "t5gemma2_text": "T5Gemma2SelfAttention",
+    "timesfm2_5": "TimesFm2_5Attention",
 }
 SCORES = "shaw_scores"
 Row = dict[str, Any]
@@ -124,6 +146,8 @@ def config_of(model_type: str, **changes: Any) -> Any:
 
 def model_of(config: Any) -> Any:
     """Build the smallest class that reads tokens: that of AutoModel, else one of the modeling file with this configuration."""
+    if config.model_type in ALONE:
+        return Alone(config, ALONE[config.model_type]).eval()
     code, errors = code_of(config), []
     own = [kind for name, kind in vars(code).items() if name.endswith("Model") and "Pre" not in name and inspect.isclass(kind)]
     own = [kind for kind in own if getattr(kind, "config_class", None) is type(config)]
@@ -140,6 +164,28 @@ def model_of(config: Any) -> Any:
             return model
     msg = f"not built: {'; '.join(errors) or 'it reads no tokens'}"
     raise ValueError(msg)
+
+
+class Alone(torch.nn.Module):
+    """The attention of layer 0, on random hidden states."""
+
+    def __init__(self, config: Any, name: str) -> None:
+        super().__init__()
+        config._attn_implementation = "eager"
+        kind = getattr(code_of(config), name)
+        self.config, self.attention = config, kind(config, layer_idx=0)
+
+    def forward(self, input_ids: torch.Tensor) -> Any:
+        x, table = (torch.randn(1, input_ids.shape[1], n) for n in (self.config.hidden_size, _head(self.config)))
+        given = {
+            "hidden_states": x,
+            "position_embeddings": (table.cos(), table.sin()),
+            "attention_mask": torch.zeros(1, 1, *[input_ids.shape[1]] * 2),
+        }
+        given |= {"encoder_hidden_states": x, "merged_attention_mask": None, "context_hidden_states": x[:, :0]}
+        return self.attention(
+            **{name: given[name] for name in inspect.signature(self.attention.forward).parameters if name in given}
+        )
 
 
 def _head(config: Any) -> int:
@@ -195,12 +241,12 @@ def _hook(undo: contextlib.ExitStack, module: torch.nn.Module, enter: Any, leave
 
 def _alone(norm: torch.nn.Module, width: int, epsilons: dict[str, tuple[float, float]]) -> Row:
     """Return the kind of a norm, its weight and its epsilon, from its values."""
-    if width == 0 or any(x.shape != (width,) for x in norm.parameters()):
-        msg = f"{type(norm).__name__} takes several tensors, or has a weight for every head"
+    if width == 0 or any(x.shape[-1] != width for x in norm.parameters()):
+        msg = f"{type(norm).__name__} takes several tensors"
         raise ValueError(msg)
     norm = copy.deepcopy(norm).double().requires_grad_(False)
     x = torch.linspace(-1, 3, width, dtype=torch.float64)[None, None, None] / 8
-    ones = [_filled(norm, value)(x).flatten() for value in (1.0, 0.0)]
+    ones = [_filled(norm, value)(x).reshape(-1, width)[0] for value in (1.0, 0.0)]  # a weight for each head: those of the first
     weighted = any(True for _ in norm.parameters())
     offset = int(weighted and bool(ones[1].any()))
     y = ones[offset]  # the values with a factor of 1

@@ -9,7 +9,7 @@ from typing import Any
 import posref
 from posref import from_config
 from posref.models.model_types import model_table, table
-from posref.models.qk_norms import LAYER_NORM
+from posref.models.qk_norms import LAYER_NORM, UNIT_NORM
 from posref.models.whole import READERS
 from posref.spec import REGISTRY
 
@@ -70,7 +70,7 @@ def test_a_row_without_options_has_its_reason() -> None:
     of_diffusers = {row["operation"] for known in table("diffusers").values() for name, row in known.items() if name != "by"}
     assert named <= set(table("undefined"))
     assert not set(table("undefined")) & set(REGISTRY)
-    assert set(table("undefined")) <= named | of_diffusers | {LAYER_NORM}
+    assert set(table("undefined")) <= named | of_diffusers | {LAYER_NORM, UNIT_NORM}
     assert all(set(row) == {"reason"} and len(row["reason"]) > 30 for row in table("undefined").values())
     (entry,) = from_config({"model_type": "vjepa2"})["vision"]
     assert entry is not None

@@ -5,7 +5,8 @@ A row has
 
 - ``first``, "norm" or "rope"; ``over``, the channels of one "head" or of all "heads" together; ``layers``, "all" with attention
   or those that are "rotating";
-- ``kind``, "rms" or "layer"; ``weight``, false for a norm without one; ``weight_offset``, 1 if weights are stored less 1;
+- ``kind``, "rms", "layer", or "unit" (of ZAYA, by reading); ``weight``, false for a norm without one; ``weight_offset``, 1 if
+  weights are stored less 1;
 - ``eps``, a number, or a key of the file with its default; ``when``, a key, the value for which the model has norms, and its
   default.
 """
@@ -19,6 +20,7 @@ from posref.models.layers import layers_on
 from posref.models.model_types import table, why_not
 
 LAYER_NORM = "layer norm of queries and keys"
+UNIT_NORM = "queries and keys of length sqrt(D), keys times a learned factor of their head"
 TOGETHER = "all heads of queries together, or of keys: H * D channels"
 ORDER = {"norm": "before the rotation", "rope": "after the rotation"}
 NO_WEIGHT = "none: pass ones"
@@ -41,8 +43,9 @@ def norms_of(config: Mapping[str, Any], model: str, rotations: list[Entry | None
 
 def _entry(row: Mapping[str, Any], eps: float, rotation: Entry | None) -> Entry:
     """Return the norm of a layer: with its rotation in one operation, where both are of one head."""
-    if row["kind"] == "layer":
-        return Entry(LAYER_NORM, None, why_not(LAYER_NORM))
+    if row["kind"] != "rms":
+        words = LAYER_NORM if row["kind"] == "layer" else UNIT_NORM
+        return Entry(words, None, why_not(words))
     options = {"eps": eps, "weight_offset": row["weight_offset"]}
     conventions = {} if row["weight"] else {"weight": NO_WEIGHT}
     if rotation is None or rotation.operation not in FUSED or row["over"] == "heads":

@@ -1,33 +1,47 @@
 """Norms of queries and keys: the table against the classes of transformers, which run, and posref's operations by value."""
 
+import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from qk_norms import NORM, Row, config_of, judged_types, model_of, row_of
+from rotary_modules import code_of
 from sampling import share
+from transformers import CONFIG_MAPPING
 
 import posref
 from posref.models.model_types import table
 
-# Types that are not built small and run on tokens, or whose norms no row describes. None of the others may fail.
-LEFT = (
-    "bailing_hybrid blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher cohere dbrx deepseek_ocr2_encoder "
+# Types whose classes have no such modules, though they do not run small; BLT has them in cross attention alone.
+WITHOUT = (
+    "bailing_hybrid blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher dbrx deepseek_ocr2_encoder "
     "deepseek_ocr2_text dia_decoder dia_encoder dots3_note_audio_encoder glmasr_encoder gradium_phonon_tts granitemoehybrid "
-    "lasr_encoder mimi mimi_decoder mimi_encoder moonshine muse_glimmer_assistant nemotron3_5_transcribe_asr_audio "
-    "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio pocket_tts pocket_tts_audio_tokenizer "
-    "pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder qwen3_omni_moe_talker_code_predictor "
-    "qwen3_omni_moe_talker_text qwen4_exp_text t5_gemma_module t5gemma2_decoder t5gemma2_text timesfm2_5 unlimited_ocr_text "
-    "voxtral_realtime_encoder voxtral_realtime_text zamba2 zaya"
+    "lasr_encoder mimi mimi_decoder mimi_encoder moonshine nemotron3_diarization_audio pocket_tts pocket_tts_audio_tokenizer "
+    "pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder t5_gemma_module unlimited_ocr_text "
+    "voxtral_realtime_encoder voxtral_realtime_text zamba2"
 )
+OTHER_PARTS = {"modeling_blt.py": "BltCrossAttention", "modeling_dots3_note.py": "Dots3NoteText|Dots3NoteVision"}
+UNIT = ("zaya",)  # one module takes queries and keys
 ROWS: dict[str, Row] = {**table("qk_norms")}
 
 
-@pytest.mark.parametrize("model_type", share(sorted({*judged_types()} - {*LEFT.split()}), 0.5))
+@pytest.mark.parametrize("model_type", share(sorted({*judged_types()} - {*WITHOUT.split(), *UNIT}), 0.5))
 def test_a_row_is_what_the_classes_do(model_type: str) -> None:
     """Also of types without norms: they have no row."""
     assert row_of(model_type) == ROWS.get(model_type)
+
+
+@pytest.mark.parametrize("model_type", WITHOUT.split())
+def test_classes_without_norms_have_no_row(model_type: str) -> None:
+    file = Path(inspect.getfile(code_of(CONFIG_MAPPING[model_type]())))
+    classes = re.split(r"\n(?=class )", file.read_text(encoding="utf-8"))
+    own = [text for text in classes if re.search(r"self\.(q|k|qk|query|key)_?(layer_?)?norm\b", text)]
+    assert all(re.match(f"class ({OTHER_PARTS.get(file.name, '$')})", text) for text in own)
+    assert model_type not in ROWS
 
 
 @pytest.mark.parametrize("model_type", [name for name, row in sorted(ROWS.items()) if row["kind"] == "rms"])
