@@ -241,3 +241,13 @@ def test_errors_lead_where_most_cases_end_in_one() -> None:
 
     text = told(sinusoidal, "sinusoidal", experiments=0)
     assert re.match(r"\d+ cases ended in an error: ValueError: no rows \(.*\)\. Of the others: ", text), text
+
+
+def test_outputs_that_are_exchanged_are_named_beside_a_mistake() -> None:
+    """Cosines and sines are in each other's place, and cells are counted from one."""
+
+    def axial_table(positions: Any, /, *arrays: Any, **options: Any) -> Any:
+        cos, sin = posref.axial_table(np.asarray(positions) + 1, *arrays, **options)
+        return sin, cos
+
+    assert "cos and sin are exchanged, and cells are counted from one" in told(axial_table, "axial_table", experiments=0)

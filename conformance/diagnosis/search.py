@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, contradict, together
 from . import features
 from .hypotheses import Budget, Hypothesis, Question, StatefulHypothesis, left_over, plausible, score
-from .siblings import exchanged_options
+from .siblings import exchanged_options, exchanged_outputs
 from .side_by_side import side_by_side
 
 PARTS = 3  # mistakes that may share the cases out among themselves
@@ -161,7 +161,8 @@ def combined(
     found = list(side_by_side(questions, deviations_touching(questions[0].op), budget)) or _fitting(others, questions, budget)
     if found:
         return found
-    words = [d for d in budget.within(exchanged_options(questions[0].op)) if _leaves(d, passing)]
+    exchanges = chain(exchanged_options(questions[0].op), exchanged_outputs(questions[0].op))
+    words = [d for d in budget.within(exchanges) if _leaves(d, passing)]
     fitting = _fitting([(word, d) for d in all_of_them for word in words], questions, budget)
     return list({id(d): (word, d) for word, d in fitting[::-1]}.values())  # of one mistake, one word
 

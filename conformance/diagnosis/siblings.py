@@ -19,8 +19,8 @@ import numpy as np
 from posref.spec import REGISTRY, Flag, OneOf
 
 from ..calls import parameters_of, takes_dtype
-from ..evidence.tools.deviation import Deviation, argument, before
-from ..vocabulary.axes import alternatives
+from ..evidence.tools.deviation import Deviation, after, argument, before
+from ..vocabulary.axes import alternatives, result_axes
 from ..vocabulary.traits import has_coordinates
 
 WAYS = 24  # ways to call one sibling that are tried
@@ -31,6 +31,7 @@ ValueOf = Callable[[Mapping[str, Any]], Any]  # what an option is, of the option
 def candidates(op: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
     """Yield the other things that an operation may have computed; `options` are those of one call."""
     yield from exchanged_options(op)
+    yield from exchanged_outputs(op)
     yield from _exchanged_arrays(op)
     yield from _exchanged_coordinates(op)
     for other in REGISTRY:
@@ -104,6 +105,18 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
                 return args, options | {word: taken.get(given, given)}
 
             yield Deviation("", text, {op: before(other)})
+
+
+def exchanged_outputs(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which two outputs of the same axes, such as cosines and sines, are exchanged, or one is negated."""
+    names = REGISTRY[op].outputs
+    if len(names) != 2 or result_axes(op, names[0], 0) != result_axes(op, names[1], 0):
+        return
+    ways: dict[str, Callable[[Any, Any], Any]] = {
+        f"{names[0]} and {names[1]} are exchanged": lambda a, b: (b, a), f"{names[0]} is negated": lambda a, b: (-a, b),
+        f"{names[1]} is negated": lambda a, b: (a, -b),
+    }  # fmt: skip
+    yield from (Deviation("", text, {op: after(lambda out, *a, way=way, **o: way(*out))}) for text, way in ways.items())
 
 
 def _exchanged_arrays(op: str) -> Iterator[Deviation]:
