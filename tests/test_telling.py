@@ -9,6 +9,7 @@ from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
+from posref.conformance.diagnosis.places import common
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.summary.call_words import call_in_words
 from posref.scaling import LongRoPE
@@ -60,3 +61,11 @@ def test_a_file_that_cannot_be_run_is_named_with_its_line(tmp_path: Path) -> Non
     file.write_text("import library_of_mine\n")
     with pytest.raises(PosrefError, match=r"target\.py: running it raised KeyError: 'b' \(.*library_of_mine\.py, line 2\)"):
         check(str(file))
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_no_values_have_nothing_in_common(wrong: bool) -> None:
+    """A judge can prove a value wrong that the bounds of the diagnosis leave open."""
+    seen = SimpleNamespace(call=0, wrong=np.full(3, wrong), observed=np.full(3, np.nan), expected=np.ones(3))
+    question = SimpleNamespace(failed=True, op="rope", dtype="float32", calls=[SimpleNamespace(inputs={})], observations=[seen])
+    assert common([question]) == (" The wrong values are NaN." if wrong else "")  # type: ignore[list-item]

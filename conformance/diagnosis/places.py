@@ -156,6 +156,8 @@ def common(questions: Sequence[Question]) -> str:
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
             pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong]))
     values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
+    if not values.size:  # no number is beyond the bounds that the diagnosis has: the judge has narrower ones
+        return ""
     if REGISTRY[questions[0].op].returns == "mask":
         return f" All wrong values are {bool(values[0])}." if len(np.unique(values)) == 1 else ""
     rights = np.concatenate([p[2] for p in pairs])
