@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import posref
 from posref import to_float8
 from posref.backends.bounds import Bounds, bounds
 from posref.backends.exact import exact, precision
@@ -148,3 +149,34 @@ def test_which_values_class_low_lets_move_is_their_distance_from_the_middle() ->
         scale = system.asarray(np.asarray([0.371234]), dtype=system.float64)
         bound = to_float8(given, scale, format="e4m3fn", direction="divide").parts[1]
         assert least <= np.mean(bound > 0) <= most, accuracy
+
+
+def wave(start: float) -> npt.NDArray[np.float64]:
+    return np.sin(0.7 * np.arange(128) + start)
+
+
+@pytest.mark.parametrize(
+    ("layout", "lanes", "first", "three", "exponent", "total"),
+    [
+        ("half", "leading", 0, (-0.3590721, -1.7369637, -0.4775273), -8, 23857),
+        ("interleaved", "leading", 0, (1.4152224, -0.2275769, -0.6127138), -7, 22320),
+        ("interleaved", "trailing", 64, (1.1943546, -1.0013273, -0.2799522), -7, 22347),
+    ],
+)
+def test_an_indexers_key_has_the_bytes_of_released_kernels(
+    layout: Any, lanes: Any, first: int, three: tuple[float, ...], exponent: int, total: int
+) -> None:
+    """LayerNorm, 64 of 128 channels rotated, and a scale that is a power of two, as in vLLM 0.33.0 (csrc/cache_kernels.cu)."""
+    frequencies, _ = posref.rope_frequencies(64, base=10000.0)
+    table = posref.rope_table(np.asarray([5]), frequencies)
+    norm = (2 * wave(0.3)[None], 1 + wave(2) / 2, wave(3) / 4)
+    options = {"eps": 1e-6, "precedence": "norm_first", "lanes": lanes}
+    key = posref.layer_norm_rope(*norm, *table, layout=layout, **options)  # type: ignore[call-overload]
+    assert np.allclose(key[0, first : first + 3], three, atol=1e-7)
+    assert np.ceil(np.log2(np.max(np.abs(key)) / 448)) == exponent
+    rows = round_to(key, "bfloat16")
+    stored = to_float8(rows, np.asarray([2.0**exponent]), format="e4m3fn", direction="divide")
+    held = stored.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+    assert held.sum() == total
+    alike = to_float8(rows, np.asarray([2.0 ** (exponent + 1)]), format="e4m3fnuz", direction="divide")
+    assert np.array_equal(alike.astype(ml_dtypes.float8_e4m3fnuz).view(np.uint8), held)  # the exponent's bias differs by one
