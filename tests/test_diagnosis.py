@@ -178,7 +178,7 @@ def test_two_failing_cases_are_too_few_for_a_cause_that_others_speak_against() -
     assert "in which that would show" not in found.operations[0].diagnosis["text"]
 
 
-@pytest.mark.parametrize("width", ["int8", "uint8", "int16", "uint16"])
+@few(1, "width", ["int8", "uint8", "int16", "uint16"])
 def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
     """Fractions pass, so nothing but whole positions went through the type."""
 
@@ -552,7 +552,7 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
-@few(20, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
+@few(12, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
 def test_a_wrong_operation_is_told(
     function: Function, op: str, says: Sequence[str], starts: str, like: str, never: Sequence[str], names: Any
 ) -> None:

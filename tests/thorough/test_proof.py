@@ -22,7 +22,7 @@ def test_rebuilding_gives_the_same_bytes_and_so_does_what_is_reused(tmp_path: Pa
     assert files(tmp_path / "again") == files(place)
 
 
-@pytest.mark.parametrize("op", share(REGISTRY))
+@pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_installed_vectors_are_proved(op: str, tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", [op])
     assert verify(tmp_path / "s", jobs=1) == []
