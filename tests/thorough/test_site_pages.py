@@ -341,3 +341,7 @@ def test_the_page_to_play_with_obeys_the_keyboard(built: Path, browser: webdrive
     slider.send_keys("\ue014")  # arrow right
     assert run(browser, "return document.getElementById('player').drawn.settings.length") == before + 1
     assert browser.find_element(By.CSS_SELECTOR, 'output[for="play-length"]').text == str(before + 1)
+    assert f"tokens={before + 1}" in run(browser, "return location.hash")
+    run(browser, "location.hash = '#kind=alibi&heads=4&length=1&scaling=none'")  # the last two are no setting of this form
+    drawn = "const { kind, width, length } = document.getElementById('player').drawn.settings; return [kind, width, length]"
+    WebDriverWait(browser, 5).until(lambda _: run(browser, drawn) == ["alibi", 4, before + 1])

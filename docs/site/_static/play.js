@@ -24,6 +24,15 @@ document.addEventListener("DOMContentLoaded", () => {
     };
   }
 
+  /** Set the controls as the address says: #kind=rope&base=4. */
+  function read() {
+    for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+      const field = form.elements.namedItem(name);
+      if (field && [...(field.options ?? [{ value }])].some((option) => option.value === value)) field.value = value;
+    }
+    draw();
+  }
+
   function colour(share) {
     const at = Math.min(Math.max(share, 0), 1) * (CIVIDIS.length - 1);
     const low = Math.min(Math.floor(at), CIVIDIS.length - 2);
@@ -182,9 +191,11 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   form.addEventListener("input", draw);
+  form.addEventListener("change", () => history.replaceState(null, "", `#${new URLSearchParams(new FormData(form))}`));
+  window.addEventListener("hashchange", read);
   form.addEventListener("submit", (event) => event.preventDefault());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   window.addEventListener("resize", draw);
   new MutationObserver(draw).observe(document.body, { attributeFilter: ["data-theme"] });
-  draw();
+  read();
 });
