@@ -18,9 +18,8 @@ FORMS: tuple[Form, ...] = get_args(Form)
 @encoding(
     title="Cayley-STRING",
     idea=(
-        "RoPE rotates pairs of given channels. Cayley-STRING first changes the axes by a learned rotation, so that the model "
-        "learns which mixtures of channels are a pair. Products of queries and keys still depend only on differences of "
-        "coordinates."
+        "Cayley-STRING first changes the axes by a learned rotation, then rotates pairs as RoPE does. So the model learns "
+        "which mixtures of channels are a pair. Products of queries and keys still depend only on differences of coordinates."
     ),
     family="rotary",
     source="arXiv:2502.02562, equations (9) and (10)",

@@ -13,8 +13,8 @@ from posref.types import ArrayOf, T
 @encoding(
     title="Fourier position embedding (FoPE)",
     idea=(
-        "In RoPE each channel pair has one frequency. In FoPE it mixes the cosines and sines of many frequencies, with weights "
-        "for each head. Pairs at the slow end get constants, which do not change with the position."
+        "In FoPE each channel pair mixes the cosines and sines of many frequencies, with weights for each head. In RoPE it has "
+        "one frequency. Pairs at the slow end get constants, which do not change with the position."
     ),
     longer="Perplexity and passkey retrieval hold up better than with RoPE.",
     family="rotary",

@@ -11,9 +11,9 @@ from posref.types import ArrayOf, T
 @encoding(
     title="Lie rotational encoding (LieRE)",
     idea=(
-        "RoPE rotates channels two by two. LieRE rotates many channels together, in ways that are learned for every axis of an "
-        "image or video. Queries and keys are multiplied by the rotation of their place, and so their products depend on "
-        "places."
+        "LieRE rotates many channels together, where RoPE rotates them two by two. How they rotate is learned, for every axis "
+        "of an image or video. Queries and keys are multiplied by the rotation of their place, and so their products depend "
+        "on places."
     ),
     family="rotary",
     source="arXiv:2406.10322",

@@ -11,8 +11,8 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 @encoding(
     title="RoPE-Mixed",
     idea=(
-        "In axial RoPE a channel pair follows either rows or columns. In RoPE-Mixed each pair has a learned frequency for "
-        "both, and rotates by the sum. So it can also respond to diagonal directions in an image."
+        "In RoPE-Mixed each channel pair has a learned frequency for rows and one for columns, and rotates by the sum. In "
+        "axial RoPE it follows one of the two. A mixed pair can also respond to diagonal directions in an image."
     ),
     family="rotary",
     source="arXiv:2403.13298, section 3",

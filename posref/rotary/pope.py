@@ -16,8 +16,8 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 @encoding(
     title="Polar position embedding (PoPE)",
     idea=(
-        "In RoPE the angle of a channel pair depends on its content and on the position. PoPE separates them: content gives "
-        "every channel a length, position gives it an angle. So what a token says and where it stands do not mix."
+        "In PoPE the content gives every channel a length, and the position gives it an angle, so what a token says and "
+        "where it stands do not mix. In RoPE the angle depends on both."
     ),
     longer="Perplexity stays stable beyond the training length without tuning.",
     family="rotary",

@@ -13,8 +13,8 @@ from posref.types import ArrayOf, Layout, T
 @encoding(
     title="Extrapolatable position embedding (xPos)",
     idea=(
-        "With RoPE, the product of a query and a key swings up and down as they move apart. xPos also scales the channel "
-        "pairs, so that the product fades with the distance, in fast pairs first. It is for causal attention."
+        "xPos rotates as RoPE does and also scales the channel pairs, so that the product of a query and a key fades with the "
+        "distance, in fast pairs first. With RoPE alone it swings up and down. It is for causal attention."
     ),
     longer="Perplexity stays low beyond the training length, together with attention in blocks.",
     family="rotary",
