@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -65,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         option.seed = int(os.environ["POSREF_SEED"])
         return
+    for name in ("backends", "conformance"):  # links of a checkout; an sdist holds none
+        with suppress(FileExistsError):
+            (Path(__file__).parents[1] / "posref" / name).symlink_to(Path("..", name))
     if option.seed is None:
         option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
     by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
