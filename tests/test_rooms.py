@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -97,12 +96,3 @@ def test_no_two_modules_of_conformance_have_one_name() -> None:
 def test_few_files_stand_outside_the_rooms() -> None:
     loose = [p.name for p in (ROOT / "conformance").iterdir() if p.is_file()]
     assert len(loose) <= MOST_FILES, f"conformance/ has {len(loose)} files at its root, at most {MOST_FILES}: {sorted(loose)}"
-
-
-def test_modules_that_the_changelog_says_moved_are_there() -> None:
-    _, _, rest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("| from `posref.conformance` | now |")
-    rows = rest.partition("\n\n")[0].splitlines()[2:]
-    now = [name[1:].replace(".", "/") for row in rows for name in re.findall(r"`(\.[a-z_.]+)`", row.split("|")[2])]
-    assert len(now) > 20
-    folder = ROOT / "conformance"
-    assert [name for name in now if not (folder / f"{name}.py").is_file() and not (folder / name).is_dir()] == []
