@@ -149,9 +149,10 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
             entries = _entries(row, config, defaults)
             if entries:
                 found[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
-    part = next((name for name in ("text", "audio") if name in found), "vision")
-    norms = norms_of(config, str(config["model_type"]), found.get(part, found.get(f"{part} attention", [])))
-    found |= {f"{part} norm": norms} if norms else {}
+    normed = next((name for name in ("text", "audio") if name in found), "vision")
+    rotations = found[normed] if normed in found else found.get(f"{normed} attention", [])
+    norms = norms_of(config, str(config["model_type"]), rotations)
+    found |= {f"{normed} norm": norms} if norms else {}
     found |= without_positions(found, known, config, defaults)
     stack = table[model].get("stack", known.get("stack"))
     if stack is None:
