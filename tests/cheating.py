@@ -103,7 +103,22 @@ SIZE = "lambda arrays: [x.shape for x in arrays]"
 FIRST = "lambda arrays: [(x.shape, *x.astype(np.float32).ravel()[:1]) for x in arrays]"
 FARTHEST = "lambda arrays: [float(np.abs(x).max(initial=0)) for x in arrays]"
 
+CACHE = """
+kept = {{}}
+def {op}(p, {other}, **options):
+    given = {key}, p.shape, str({other}), str(options)
+    return kept.setdefault(given, posref.{op}(p, {other}, **options)).copy()
+"""
+CACHES = {
+    f"a cache by {name} of positions, in {op}": Target(op, CACHE.format(op=op, other=other, key=key))
+    for op, other in (("sinusoidal", "dim"), ("alibi", "k"), ("learned", "table"))
+    for name, key in (
+        ("the sum", "p.sum()"), ("the ends", "str((p.flat[:1], p.flat[-1:]))"),
+        ("the extremes", "(p.max(initial=0), p.min(initial=0))"), ("the shape", "0"),
+    )
+}  # fmt: skip
 WRONG: dict[str, Target] = {
+    **CACHES,
     "a table by hash, else another answer": _stored("rope_table", HASH, "first"),
     "a table by hash, else a refusal": _stored("learned", HASH, "refuse"),
     "a table by hash, else a refusal, without arrays": _stored("rope_frequencies", HASH, "refuse"),

@@ -5,6 +5,9 @@ Of every operation a few small cases that passed are drawn, by a seed that the r
 own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
 
+One that is right is asked again with two neighbours of an array of positions exchanged. A cache by the sum, the ends or the
+shape of an array does not see that.
+
 Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not.
 
 Every operation must answer one fresh call: else it may be a table that refuses all that is not in it.
@@ -49,7 +52,7 @@ SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 Drawn = tuple[LoadedCase, Call, str]  # a case, the call that is drawn from it, and what is other in it
-NUMBERS = "other numbers"
+NUMBERS, EXCHANGED = "other numbers", "two numbers exchanged in "
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
@@ -72,12 +75,20 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     known = [call for _, given in own for answer in given for call in answer.case.calls]
     cases = [cases[at] for at in rng.permutation(len(cases)) if asked_in(cases[at], operation.dtype)]
     answered = refused = 0
+    following, seen = False, set[str]()  # whether the last call with other numbers was right, and the arrays exchanged in one
     scope = stated.get(op, {})
     drawn = (*_with_numbers(cases, operation.dtype, rng, known), *_varied(op, cases, asker, rng, known, scope))
     for case, call, words in drawn:
-        if words == NUMBERS and answered + refused >= CALLS and (answered or trials.right.get(op)):
-            continue
+        if words == NUMBERS:
+            following = False
+            if answered + refused - len(seen) >= CALLS and (answered or trials.right.get(op)):
+                continue
+        elif words.startswith(EXCHANGED):
+            if not following or words in seen:
+                continue
+            seen.add(words)
         outcome = asker.asked(call, case.form)
+        following |= words == NUMBERS and outcome == RIGHT
         if outcome not in (RIGHT, WRONG, REFUSED, "error", *ENDED):
             continue
         if outcome == REFUSED and not _is_stated(case, call, stated):
@@ -113,6 +124,25 @@ def _with_numbers(
         call = fresh(case, dtype, rng, stored)
         if call is not None and not _is_known(case.op, call, known):
             yield case, call, NUMBERS
+            for name, x in _in_any_order(case.op, call).items():
+                if (exchanged := _with_two_exchanged(x)) is not x:
+                    yield case, replace(call, inputs={**call.inputs, name: exchanged}), f"{EXCHANGED}{name}"
+
+
+def _in_any_order(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
+    """Return the positions of a call and its rows of tables; its reals if it has none."""
+    arrays = REGISTRY[op].arrays
+    places = {n: x for n, x in call.inputs.items() if arrays[n].kind == "position" or arrays[n].index}
+    return places or {n: x for n, x in call.inputs.items() if arrays[n].kind in ("real", "wide") and not arrays[n].ordered}
+
+
+def _with_two_exchanged(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array with two neighbours exchanged, neither of them first or last; itself where there are none that differ."""
+    values = x.reshape(-1)
+    for k in range(1, x.size - 2):
+        if values[k] != values[k + 1]:
+            return np.concatenate([values[:k], values[k : k + 2][::-1], values[k + 2 :]]).reshape(x.shape)
+    return x
 
 
 def _varied(
