@@ -112,10 +112,20 @@ def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManag
 
 
 def check_plain(function: str, arrays: dict[str, Any], error: Exception) -> None:
-    """Raise, from an error that a library raised, if an array is of a kind that no definition takes."""
+    """Raise, from an error that a library or Python raised, if an array is of a kind that no definition takes, or is none."""
+    from array_api_compat import is_array_api_obj
+
     for argument, array in arrays.items():
         if oddity(array):
             raise TypeError(not_plain(function, argument, array)) from error
+        kind = type(array)
+        if kind.__qualname__ in str(error) and not is_array_api_obj(array):
+            need = "an array (convert numbers and lists with the library's asarray)"
+            msg = f"{function}: {argument} must be {need}; got {kind.__module__}.{kind.__qualname__}."
+            raise TypeError(msg) from error
+        if (isinstance(error, IndexError) or "dimension" in str(error)) and not getattr(array, "ndim", 1):
+            msg = f"{function}: {argument} must have the axes that help(posref.{function}) says; got shape ()."
+            raise ValueError(msg) from error
 
 
 def not_plain(function: str, argument: str, array: Any) -> str:
@@ -128,6 +138,8 @@ def oddity(array: Any) -> str:
     kind, dtype = type(array), getattr(array, "dtype", None)
     if isinstance(array, list | tuple):
         return f"a {kind.__name__}. Convert it with the library's asarray"
+    if kind.__name__ == "MaskedTensor":
+        return "a masked tensor. get_data() gives its numbers alone"
     if subclass_of_numpy(kind):
         return f"{kind.__module__}.{kind.__qualname__}, which computes otherwise. numpy.asarray gives its numbers alone"
     if kind.__module__ == "numpy" and getattr(dtype, "type", kind).__module__ == "ml_dtypes":

@@ -53,7 +53,7 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
 def _check_kinds(function: str, names: tuple[str, ...], arrays: tuple[Array, ...]) -> None:
     """Raise `TypeError` for masked arrays, matrices, arrays with units and all others that NumPy computes with otherwise."""
     for k, array in enumerate(arrays):
-        if subclass_of_numpy(type(array)):
+        if subclass_of_numpy(type(array)) or type(array).__name__ == "MaskedTensor":
             argument = names[k] if len(names) == len(arrays) else names[0]
             raise TypeError(not_plain(function, argument, array))
 
