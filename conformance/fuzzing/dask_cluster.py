@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from distributed import Client, Future, wait
+from distributed import Client, Future, KilledWorker, wait
 
 from ..errors import TargetError
 from .hunt import Asking, Hunt, LoadOptions, Plan, Progress, Searched, Tally, Task, plan_of
@@ -53,8 +54,14 @@ class Cluster:
             _require_workers(client, address)
             try:
                 yield cls(client, options, seed, until, progress, max(1, sum(client.nthreads().values())))
+            except (CancelledError, KilledWorker, OSError) as error:
+                if isinstance(error, OSError) and client.status == "running":
+                    raise
+                msg = f"fuzz: the scheduler at {address!r} or its workers are gone ({type(error).__name__}: {error})."
+                raise TargetError(msg) from error
             finally:
-                client.run(_close, options)
+                with suppress(CancelledError, OSError):
+                    client.run(_close, options)
 
     def plan(self, ops: Sequence[str] | None) -> Plan:
         """Return what there is to search, as a worker sees it."""
@@ -66,9 +73,14 @@ class Cluster:
         pieces = [[(op, dtype, n, min(n + PIECE, last)) for n in range(first, last, PIECE)] for op, dtype, first, last in tasks]
         futures = [[self.client.submit(_search, self.options, self.seed, p, pure=False) for p in ps] for ps in pieces]
         waiting, interrupted = {f for fs in futures for f in fs}, False
+        seen = time.monotonic()  # when there was a worker
         try:
             while waiting and (self.until is None or time.monotonic() < self.until):
                 waiting = self._wait(waiting)
+                seen = time.monotonic() if self.client.nthreads() else seen
+                if time.monotonic() > seen + PATIENCE:
+                    msg = f"fuzz: all workers of the scheduler are gone, with {len(waiting)} tasks left; start one again."
+                    raise TargetError(msg)
         except KeyboardInterrupt:
             interrupted = True
         self.client.cancel(list(waiting))

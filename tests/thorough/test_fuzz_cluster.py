@@ -39,6 +39,19 @@ def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -
         fuzz(examples=1, scheduler=cluster.scheduler_address)
 
 
+def test_a_cluster_whose_workers_leave_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They leave with the first calls that are judged."""
+    (tmp_path / "mine.py").write_text("from posref import alibi, rope, sinusoidal", encoding="utf-8")
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+
+        def leave(_: str) -> None:
+            monkeypatch.setattr("posref.conformance.fuzzing.dask_cluster.PATIENCE", 0.5)
+            cluster.scale(0)
+
+        with pytest.raises(TargetError, match=r"all workers of the scheduler are gone, with \d+ tasks left"):
+            fuzz(str(tmp_path / "mine.py"), examples=300, seed=5, scheduler=cluster.scheduler_address, progress=leave)
+
+
 def test_workers_without_posref_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "posref").mkdir()
     (tmp_path / "posref" / "__init__.py").write_text("raise ImportError('an old one')")
