@@ -147,7 +147,10 @@ class Replacement:
         named = [module for module in reversed(self.stack) if isinstance(getattr(module, "layer_idx", None), int)]
         name = self.names.get(self.stack[-1], "")
         inside = (part for part in parts if re.search(rf"(^|\.)({NAMES.get(part, part)})[a-z_]*\.", name))
-        part = next(inside, (self.facts.parts or parts)[0])
+        having = [
+            part for part in parts if any(any(self.facts.components.get(name, ())) for name in (part, f"{part} attention"))
+        ]
+        part = next(inside, (self.facts.parts or having or parts)[0])
         if "indexer" in self.facts.components and any("ndexer" in type(module).__name__ for module in self.stack):
             part = "indexer"
         numbers = [int(number) for number in re.findall(r"(?:^|\.)(\d+)(?=\.|$)", name)]

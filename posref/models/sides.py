@@ -14,7 +14,7 @@ from posref.models.options import value_of
 
 Known = Mapping[str, Any]
 OTHER = {"causal": "both", "both": "causal"}
-SILENT = ("mask", "table", "temperature", "values")  # the last words of components that say it, or have no attention
+SILENT = ("mask", "norm", "table", "temperature", "values")  # the last words of components that say it, or have no attention
 
 
 def with_sides(
