@@ -32,7 +32,8 @@ def without_positions(
 ) -> dict[str, list[Entry | None]]:  # fmt: skip
     """Return the attention of parts that have no positions, nor anything else that would say its sides."""
     said = {name.partition(" ")[0] for name, entries in found.items() if any(entries)}
-    sides = {name: sides_of(name, known, config, defaults) for name in found if name not in said and " " not in name}
+    own = {row["component"] for row in known.get("rows", ())}  # parts have their own rows
+    sides = {name: sides_of(name, known, config, defaults) for name in own & {*found} - said if " " not in name}
     return {f"{name} attention": [Entry("attention", {}, {"sides": word})] for name, word in sides.items() if word}
 
 
