@@ -139,7 +139,9 @@ def calls(op: str, /, *, dtype: str = "float32") -> "SearchStrategy[tuple[tuple[
     return arguments(op, dtype)
 
 
-def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable[int] | None = None) -> "ModelReport":
+def assert_model(
+    model: Any, config: "Config | None" = None, *, layers: Iterable[int] | None = None, functions: Iterable[str] = ()
+) -> "ModelReport":
     """
     Raise AssertionError unless a loaded PyTorch model does what its config.json says of positions.
 
@@ -149,12 +151,15 @@ def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable
     Parameters
     ----------
     model : torch.nn.Module
-        The loaded model. Rotations are found in models of transformers, and in code that is written like theirs.
+        The loaded model, of transformers or any other whose forward takes token numbers first.
     config : mapping, object with ``to_dict()``, or path, optional
         The file. Give the config.json that was there before the model was loaded: ``model.config`` agrees with a model that
         was changed together with it. By default ``model.config``.
     layers : iterable of int, optional
         Judge only these layers, from 0.
+    functions : iterable of str, optional
+        Names of functions that rotate queries and keys, in the modules of the model's code, beside those named as in
+        transformers (``apply_rotary_pos_emb``). They take queries and keys first, and return them.
 
     Returns
     -------
@@ -193,7 +198,7 @@ def assert_model(model: Any, config: "Config | None" = None, *, layers: Iterable
     from posref.conformance.errors import TargetError
     from posref.conformance.loaded.inspection import inspect_model
 
-    report = inspect_model(model, config, layers)
+    report = inspect_model(model, config, layers, functions)
     if report.differences:
         raise AssertionError(str(report))
     if not report.judged:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 from click.testing import CliRunner
+from handwritten_model import Decoder
 from loaded_faults import FILES, KINDS, Make, makes, verdict
 from loaded_models import small_config, small_model
 from sampling import few
@@ -131,6 +132,25 @@ def test_rows_and_scales_of_opt(attention: str) -> None:
     model.model.decoder.embed_positions.offset = 0
     with pytest.raises(AssertionError, match="table: position 0 reads row 0; the file says row 2"):
         assert_model(model, config.to_dict())
+
+
+FILE = {
+    "model_type": "helium", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 3,
+    "rope_theta": 1e5, "head_dim": 16, "vocab_size": 100,
+}  # fmt: skip
+
+
+def test_any_module_is_judged_whose_functions_are_named() -> None:
+    torch.manual_seed(0)
+    kinds = {what for _, _, what in assert_model(Decoder(1e5), FILE, functions=["turn"]).judged}
+    assert kinds == {"buffer", "rotation", "mask", "attention"}
+    assert "rotation: it is not seen" in str(assert_model(Decoder(1e5), FILE))
+    with pytest.raises(AssertionError, match=r"layers 0-2: rotation: query: base 10000"):
+        assert_model(Decoder(1e4), FILE, functions=["turn"])
+    model = Decoder(1e5)
+    model.layers[1].scale = 1.0
+    with pytest.raises(AssertionError, match=r"layer 1: attention: scale 1 fits; the file says 0.25"):
+        assert_model(model, FILE, functions=["turn"])
 
 
 def test_what_is_no_model_is_refused() -> None:

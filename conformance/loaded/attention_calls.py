@@ -148,9 +148,10 @@ def scale_before_difference(call: Attention, facts: LayerFacts) -> str | None:
         msg = "the function is called with scale 1, and queries are not scaled by one number before"
         raise ValueError(msg)
     want = _scale_of(call, facts)
-    return (
-        None if abs(middle / want - 1) <= allowed else f"scale {middle:.6g} fits, before the function; the file says {want:.6g}"
-    )
+    if abs(middle / want - 1) <= allowed:
+        return None
+    where = "" if abs(middle - 1) <= allowed else ", before the function"
+    return f"scale {middle:.6g} fits{where}; the file says {want:.6g}"
 
 
 def _scale_of(call: Attention, facts: LayerFacts) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,7 @@ SPECIAL = re.compile(r"token_(id|index)s?$")
 LARGEST = 2**31  # an error of positions below it is one of the model
 
 
-def inspect_model(model: Any, config: Any = None, layers: Any = None) -> ModelReport:
+def inspect_model(model: Any, config: Any = None, layers: Any = None, functions: Iterable[str] = ()) -> ModelReport:
     """
     Compare a loaded PyTorch model with its file; `posref.testing.assert_model` describes the arguments.
 
@@ -66,15 +66,17 @@ def inspect_model(model: Any, config: Any = None, layers: Any = None) -> ModelRe
     compare_buffers(whole, facts, report)
     if whole is not model:
         report.not_judged.append(NotJudged("model", None, "compiled code", "its modules were run uncompiled"))
-    Inspection(whole, facts, report, layers).run()
+    Inspection(whole, facts, report, layers, frozenset(functions)).run()
     return report
 
 
 class Inspection:
     """The passes of one model, and what is judged in them."""
 
-    def __init__(self, model: torch.nn.Module, facts: FileFacts, report: ModelReport, layers: Any) -> None:
-        self.model, self.facts, self.report = model, facts, report
+    def __init__(
+        self, model: torch.nn.Module, facts: FileFacts, report: ModelReport, layers: Any, functions: frozenset[str]
+    ) -> None:
+        self.model, self.facts, self.report, self.functions = model, facts, report, functions
         self.layers = None if layers is None else {int(layer) for layer in layers}
         self.names = {module: name for name, module in model.named_modules()}
 
@@ -144,7 +146,8 @@ class Inspection:
         """Run the model once and return what its layers did. Modules keep the state that they had."""
         device = next(self.model.parameters()).device
         ids = torch.as_tensor(_tokens(self.facts.config, self.model), device=device)[None]
-        options: dict[str, Any] = {"input_ids": ids}
+        tokens = "input_ids" if self._takes("input_ids") else next(iter(inspect.signature(self.model.forward).parameters))
+        options: dict[str, Any] = {tokens: ids}
         if self._takes("decoder_input_ids"):
             options["decoder_input_ids"] = ids[:, :DECODED].flip(-1)
         if self._takes("use_cache"):
@@ -154,7 +157,11 @@ class Inspection:
                         if e.operation == "mrope" and e.options), default=0)  # fmt: skip
             at = positions.axes[:axes, None] if axes else positions.tokens[None]
             options["position_ids"] = torch.as_tensor(np.ascontiguousarray(at), device=device)
-        with _same_state(self.model), torch.no_grad(), recorded(self.model, silent=silent) as recording:
+        with (
+            _same_state(self.model),
+            torch.no_grad(),
+            recorded(self.model, silent=silent, functions=self.functions) as recording,
+        ):
             self.model(**options)
         return recording
 

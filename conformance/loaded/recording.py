@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +19,9 @@ import torch
 ROTATES = re.compile(r"^_?(apply_.*(rot|rope)|rotate_queries_or_keys)")
 ROTATING_MODULE = re.compile(r"[Rr]ot(ary|ation)|R[oO][pP][eE]")
 PROJECTS = re.compile(
-    r"(^|[._])(q|k|query|key|q_?proj|k_?proj|qkv|qkv_proj|query_key_value|w?qkv|c_attn|q_lin|k_lin|to_q|to_k)$", re.I
+    r"(^|[._])(w?q|w?k|query|key|q_?proj|k_?proj|qkv|qkv_proj|query_key_value|w?qkv|c_attn|q_lin|k_lin|to_q|to_k)$", re.I
 )
-QUERIES = re.compile(r"(^|[._])(q|query|q_?proj|q_lin|to_q)$", re.I)
+QUERIES = re.compile(r"(^|[._])(w?q|query|q_?proj|q_lin|to_q)$", re.I)
 NORMALIZES = re.compile(r"(^|\.)(q|k|qk|query|key)_?(layer_?)?norm$")
 MOST = 4  # calls that are kept of a module that runs several times
 
@@ -97,9 +97,9 @@ class Recording:
 
 
 @contextmanager
-def recorded(model: torch.nn.Module, *, silent: bool = False) -> Iterator[Recording]:
+def recorded(model: torch.nn.Module, *, silent: bool = False, functions: Collection[str] = ()) -> Iterator[Recording]:
     """
-    Record the calls that a model makes in a ``with`` block.
+    Record the calls that a model makes in a ``with`` block; `functions` rotate too, whatever their names.
 
     With `silent`, queries and keys are zeros as they are projected, so that the logits of attention are its bias and mask.
     """
@@ -115,7 +115,7 @@ def recorded(model: torch.nn.Module, *, silent: bool = False) -> Iterator[Record
                 undo.callback(module.register_forward_hook(lambda module, args, result: torch.zeros_like(result)).remove)
         for code in {sys.modules[type(module).__module__] for module in model.modules()}:
             for name, function in list(vars(code).items()):
-                if inspect.isfunction(function) and ROTATES.match(name):
+                if inspect.isfunction(function) and (ROTATES.match(name) or name in functions):
                     _replace(code, name, _rotating(function, name, recording), undo)
         _replace_interface(recording, undo)
         _replace(torch.nn.functional, "embedding", _looking_up(torch.nn.functional.embedding, recording), undo)
