@@ -2,10 +2,10 @@
 
 from posref.core.arrays import cast, library, wide
 from posref.core.blocks import in_blocks
-from posref.core.checks import check_lanes, check_positive, check_real, check_word
+from posref.core.checks import as_number, check_lanes, check_positive, check_real, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope, check_table
 from posref.rotary.norm_rope import PRECEDENCES, Precedence
-from posref.rotary.rms_norm import rms_norm
+from posref.rotary.rms_norm import normalized
 from posref.spec import Axes, OneOf, Real, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 
@@ -140,7 +140,7 @@ def layer_norm_rope(
     if precedence == "rope_first":
         wider = apply_rope(wider, cos, sin, layout=layout, lanes=lanes)
     centred = wider - xp.sum(wider, axis=-1, keepdims=True) / channels
-    normed = rms_norm(centred, weight, eps=eps, weight_offset=0) + cast(bias, wider.dtype)
+    normed = normalized(centred, as_number(eps), xp) * cast(weight, wider.dtype) + cast(bias, wider.dtype)
     if precedence == "norm_first":
         normed = apply_rope(normed, cos, sin, layout=layout, lanes=lanes)
     return cast(normed, x.dtype)

@@ -87,7 +87,7 @@ def rms_norm(x: ArrayOf[T], weight: ArrayOf[T], /, *, eps: float, weight_offset:
     check_lanes(name, "x", x)
     xp = library(name, x=x, weight=weight)
     check_norm(name, x.shape[-1], weight, eps=eps, weight_offset=weight_offset)
-    normed = _normalized(x, as_number(eps), xp)
+    normed = normalized(x, as_number(eps), xp)
     gain = cast(weight, normed.dtype)
     gain = gain + 1 if weight_offset else gain
     return cast(normed * gain, x.dtype)
@@ -109,7 +109,7 @@ def check_norm(function: str, channels: int, weight: Array, *, eps: Any, weight_
         raise ValueError(msg)
 
 
-def _normalized(x: Array, eps: float, xp: Namespace) -> Array:
+def normalized(x: Array, eps: float, xp: Namespace) -> Array:
     """Return x divided by the root of the mean of its squares, in float32 or wider."""
     wider = cast(x, wide(x.dtype, xp))
     # arrays of one number: a kernel may store a scalar argument in half precision, but neither of these
