@@ -8,7 +8,7 @@ What the evidence of an operation says of its generated calls. Each name may be 
 ``AXES``           further numbers of position axes: a generated case for each
 ``SATURATES``      True: large numbers give the same results as others in whatever dtype, so that none are asked
 ``GAPS``           names of mistakes that fewer than two cases of the operation catch
-``UNSTORED``       names of calls of the four rules that no mistake fails: the kernel tier alone asks them
+``UNSTORED``       names of calls of the four rules that no mistake fails, or that are large: the kernel tier alone asks them
 ``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
 ``KERNEL_SIZES``   sizes by letter of these calls, where they do not follow from what a kernel of the kind has: real widths
 ``WITH_OPTION``    by option, what calls that differ in it alone have besides (options, sizes by letter): without it the option
