@@ -46,7 +46,7 @@ def cases() -> tuple[Case, ...]:
     return (
         _bias("alike/small", (2, 3, 4), (2, 3), tier="smoke"),
         _bias("alike/images", (5, 2, 3, 2), (2, 3)),
-        _bias("alike/sam-window", (7, 9, 3), (7, 9), comment="as SAM's windows of 14 by 14; smaller"),
+        _bias("alike/mvit-last", (7, 7, 3), (7, 7), comment="the last stage of MViTv2; fewer channels"),
         _bias("alike/53-bits", (2, 4, 3), (2, 4), 53),
         _bias("alike/one-lane", (4, 3, 1), (4, 3)),
         _bias("pooled/mvit", (12, 14, 2), (3, 7), comment="12 by 14 queries and 3 by 7 pooled keys"),

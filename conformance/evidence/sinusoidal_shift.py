@@ -26,7 +26,7 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         _case("interleaved/small", (2, 1, 5), 6, "interleaved", tier="smoke"),
-        _case("interleaved/transformer", (40,), 32, "interleaved", "half of a head's width"),
+        _case("interleaved/transformer", (40,), 64, "interleaved", "a head's width"),
         _case("interleaved/endpoint", (1, 7), 8, "interleaved", endpoint=True),
         _case("sin-cos/base", (3, 20), 10, "sin_cos", base=500.0),
         _case("sin-cos/endpoint", (3, 20), 6, "sin_cos", endpoint=True, base=2e4),
