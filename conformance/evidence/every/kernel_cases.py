@@ -176,10 +176,11 @@ def _view(name: str) -> str:
 # ---- operations that rotate x ----------------------------------------------------------------------------------------------
 def _rotating(op: str) -> Iterator[Row]:
     summed = "skew" in REGISTRY[op].arrays  # each channel is a sum over all of them
+    multiplied = "matrices" in REGISTRY[op].arrays  # over half of them, by a matrix of every token
     for params in facts_of(op).kernel:
         for name, shape, form in ROTARY:
             if facts_of(op).every_size or name in FEW:
-                x = (*shape[:-1], 16) if summed else shape
+                x = (*shape[:-1], 16) if summed or (multiplied and shape == ALL_ROWS) else shape
                 yield f"{_word(op, params, 'layout')}-{name}".strip("-"), _view(name), _rotated(op, params, x, form)
         if "rotary_dim" in REGISTRY[op].domains or "cos" in REGISTRY[op].arrays:
             for part, head in PARTS if facts_of(op).every_size else FEW_PARTS:
