@@ -79,10 +79,10 @@ def from_gguf(
     BLOOM, Jina BERT v2, Refact and Baichuan 13B have 8 whatever the file says. It takes distances in T5's buckets to be at most
     128. Converters drop the rows of a learned table that come before that of position 0. "text mask" is the window or chunk of
     each layer. "text scale", "text softcap", "text sinks" and "text temperature" are there where attention has more than the
-    softmax of q.k / sqrt(d). Towers for audio are not read. A vision tower's encoding
-    follows from ``clip.projector_type`` (tools/mtmd/models). ggml's interleaved M-RoPE gives pairs beyond three times the
-    section of their axis a fourth position (ggml-cpu/ops.cpp, 6256), where transformers gives them the time: ``conventions``
-    name these pairs.
+    softmax of q.k / sqrt(d); "indexer" is the rotation of the queries and keys that choose which tokens are attended to. Towers
+    for audio are not read. A vision tower's encoding follows from ``clip.projector_type`` (tools/mtmd/models). ggml's
+    interleaved M-RoPE gives pairs beyond three times the section of their axis a fourth position (ggml-cpu/ops.cpp, 6256),
+    where transformers gives them the time: ``conventions`` name these pairs.
 
     Examples
     --------
