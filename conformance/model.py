@@ -223,6 +223,7 @@ class Scope:
     decided: str = ""
     library: int = 0
     drawn: int = 0  # calls that were asked besides the stored cases
+    fresh: int = 0  # of these, calls inside it that were right, where stored cases are too few
     supports: dict[str, Any] = field(default_factory=dict)
     keys: str = ""  # of `supports` that would exclude what nothing explains
 
@@ -245,7 +246,8 @@ class Scope:
     def line(self) -> str:
         """The scope in one line: n of m answered, then what explains the rest, limits before choices."""
         rest = "; ".join(one.line for one in self.limits)
-        return f"{self.answered} of {self.asked}" + (f": {rest}" if rest else "")
+        fresh = f" and {self.fresh} fresh calls inside" if self.fresh else ""
+        return f"{self.answered} of {self.asked}{fresh}" + (f": {rest}" if rest else "")
 
 
 # ---- what a check found ---------------------------------------------------------------------------------------------------

@@ -752,6 +752,28 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
     assert stated.standing == "in scope"
 
 
+@pytest.mark.parametrize(
+    ("op", "refuses", "words"),
+    [
+        ("window_bias", lambda c: (c.height, c.width, c.class_token) != (7, 7, False), "height 7"),
+        ("logn_scale", lambda c: c.original_length != 2048 or c.offset, "original_length 2048"),
+        ("positions_from_mask", lambda c: c.padding != 1, "padding 1"),
+    ],
+)
+def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Condition, words: str) -> None:
+    """A call that is answered is looked for; fresh calls inside the scope around it must be right, and are counted."""
+    report = check(refusing(refuses, op=op), op=op, dtype="float32", seed=1)
+    assert report.conformant, report.operations[0].reason
+    assert "0 of" in report.scopes[0].line, report.scopes[0].line
+    assert "fresh calls inside" in report.scopes[0].line, report.scopes[0].line
+    assert words in report.scopes[0].line
+    wrong = check(refusing(refuses, op, lambda c: True), op=op, dtype="float32", seed=1).operations[0]
+    assert wrong.standing == "fail", wrong.reason
+    assert "it is wrong inside its scope" in wrong.reason
+    never = check(refusing(lambda c: True, op=op), op=op, dtype="float32", seed=1).operations[0]
+    assert never.standing == "no values", never.reason
+
+
 def test_tables_of_another_dtype_may_all_be_refused() -> None:
     """As `infer` says of a target that raises for each of them: what a report states is read again."""
     assert scope_statement.read("kernel", {"norm_rope": {"tables": False}}) == {"norm_rope": {"tables": frozenset()}}

@@ -7,24 +7,28 @@ there is one; positions in one sentence. What a call cannot be made of, such as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
-from ..experiments.asker import ANY_ANSWER, REFUSED, Asker
-from ..experiments.cause_search import Cause, Experiment, is_scaling
+from ..experiments.anchor_search import likely, seek
+from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, WRONG, Asker
+from ..experiments.cause_search import Cause, Experiment, call_key, is_scaling
 from ..experiments.cause_wording import essential, is_vague, what_is_left
 from ..experiments.number_rules import Numbers, Rule
 from ..experiments.records import Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
-from ..vocabulary.traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, vocabulary
+from ..vocabulary.traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, traits_of, vocabulary
 from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
+DRAWN, INSIDE = 250, 12  # fresh calls that are asked, and judged, where stored cases are too few
+VERDICTS = {RIGHT: "pass", WRONG: "fail", REFUSED: "unsupported"}
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
 })  # fmt: skip
@@ -36,7 +40,7 @@ LAST = ", queries the last of the keys"
 SHARE = "rotated share of the head"
 NOT_OFFERED = {
     ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
-    ("coordinates", "unlike"): "unequal_coordinates",
+    ("coordinates", "unlike"): "unequal_coordinates", ("circle", "off"): "free_tables",
 }  # fmt: skip
 
 
@@ -62,6 +66,40 @@ class Trials:
             return infer(op, every, enough)
         others, left = infer(op, every, enough, besides=ASKED, refused=left)
         return [*found, *others], left
+
+    def inside(
+        self, op: str, every: Sequence[Asked], may: Callable[[Experiment, Features], bool], *, stated: bool,
+        numbers: Collection[float],
+    ) -> list[Asked]:  # fmt: skip
+        """
+        Return fresh calls that an operation answers, or refuses without a cause, where stored cases are too few.
+
+        A call to begin with, which `may` be asked, is looked for in every dtype. What is refused is learned, unless the scope
+        is `stated`, with its `numbers`.
+        """
+        stored = [record for one in every for record in records_of(one)]
+        for dtype in dict.fromkeys(one.dtype for one in every):
+            trial = self.begin(op, dtype, every)
+            asker, before = trial.asker, trial.asker.calls
+            allowed = partial(may, trial)
+            if not trial.answered:
+                asker.budget += CALLS
+                good = seek(trial, stored, numbers, allowed)
+                asker.budget += asker.calls - before - CALLS
+                if good is None:
+                    continue
+                trial.begin_at(good, likely(op, good, numbers))
+            asker.budget += CALLS
+            if not stated:
+                trial.alone(REFUSED, ("",))
+                learn(trial, every)
+            asker.budget = max(asker.budget, asker.calls + DRAWN)
+            known = {call_key(op, call) for one in every for call in one.case.calls}
+            return [
+                Asked(case, dtype, traits_of(case, dtype), VERDICTS.get(outcome, outcome), every[0].claim)
+                for case, outcome in trial.inside(INSIDE, allowed, known)
+            ]
+        return []
 
     def begin(self, op: str, dtype: str, every: Sequence[Asked]) -> Experiment:
         """Return the experiment with an operation, which begins with its stored cases; in a dtype, there is another."""

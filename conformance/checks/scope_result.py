@@ -22,13 +22,13 @@ import numpy as np
 
 from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
-from ..experiments.cause_search import FEWEST, Experiment
+from ..experiments.cause_search import FEWEST, Experiment, call_key
 from ..experiments.cause_wording import sentence
-from ..experiments.records import Features, read
+from ..experiments.records import Features, is_number, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..summary.call_words import call_in_words
 from ..targets.base import Target
-from ..vocabulary.traits import Traits, are_lengths, defaults, in_dtype, main_array, traits_of
+from ..vocabulary.traits import Traits, are_lengths, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import LAST, Trials
 from .scope import BOUNDS, ENOUGH, TOKENS_FIRST, Asked, Bound, Restriction, apply, infer, is_inside
@@ -56,6 +56,7 @@ class Objection(NamedTuple):
         return bool(self.text)
 
 
+SHARE = 4  # of so many fresh calls one may be refused without a cause
 LEAST_JUDGED = 8  # cases and fresh calls that a narrow implementation must answer rightly
 NONE, NARROW = Objection("", ""), "too narrow"
 
@@ -83,7 +84,7 @@ def add_scopes(operations: Pairs, target: Target, stated: Stated, trials: Trials
         own = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, trials)
+        scope = _scope(op, own, target, stated, trials, whole=whole)
         for operation, _ in own:
             operation.scope = scope
             for case in operation.cases:
@@ -111,19 +112,36 @@ def report_scope(operations: Pairs, stated: Stated) -> None:
         operation.diagnosis = {**operation.diagnosis, "text": text}
 
 
-def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) -> Scope:
-    """Return the scope of one operation."""
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool) -> Scope:
+    """Return the scope of one operation; where too few of the `whole` suite lie in it, fresh calls are asked inside of it."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
     passing = _passing(own)
-    scope = Scope(op, len(asked), answered, passed=bool(passing), stated=op in stated)
+    every = asked_cases(own)
+    few = (
+        whole
+        and len(passing) < (1 if op in stated else ENOUGH)
+        and trials.can_ask()
+        and not any(operation.failing for operation, _ in own)
+    )
+    drawn = _drawn(op, every, trials, stated.get(op)) if few else []
+    fresh = [one for one in drawn if one.verdict == "pass"]
+    scope = Scope(
+        op,
+        len(asked),
+        answered,
+        passed=bool(passing) or any(one.answered for one in drawn),
+        stated=op in stated,
+        fresh=len(fresh),
+    )
     if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in asked_cases(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
-    if answered in (0, len(asked)):
+    if answered in (0, len(asked)) and not drawn:
         return scope  # of what answers nothing, nothing can be said
-    every = asked_cases(own)
-    if op not in stated and not any(one.answered and _has_values(one.case) for one in every):
+    every += [one for one in drawn if one.answered]
+    wrong = _of_drawn(drawn, scope)
+    if op not in stated and not wrong and not any(one.answered and _has_values(one.case) for one in every):
         return scope  # nor of what answers empty arrays alone
     restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, ENOUGH)
     degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
@@ -136,26 +154,61 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials) 
     for one in restrictions:
         text = scope_statement.in_words(op, one, every)
         before = limits.get(text, Limit(" with ".join(one.axis), text, 0))
-        fresh = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
-        limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=fresh)
+        stands = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
+        limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=stands)
     scope.limits = list(limits.values())
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
     if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
         scope.keys = " and ".join(sorted({f"`{'not' if len(one.axis) > 1 else one.axis[0]}`" for one in keys}))
-    if scope.passed and not left and not any(operation.failing for operation, _ in own):
-        objection = _reason(op, every, restrictions, trials, stated.get(op))
-        calls = len(trials.right.get(op, ()))
+    scope.refused = [] if wrong else scope.refused
+    if wrong or (scope.passed and not left and not any(operation.failing for operation, _ in own)):
+        objection = wrong or _reason(op, every, restrictions, trials, stated.get(op))
+        calls = len(trials.right.get(op, ())) + scope.fresh
         if not objection and op not in stated and len(passing) < ENOUGH and len(passing) + calls < LEAST_JUDGED:
             besides = f" and {calls} fresh call{'s' * (calls > 1)}" if calls else ""
             needed = f"{ENOUGH} cases must, or {LEAST_JUDGED} with fresh calls, unless it is stated in `supports`"
-            objection = Objection(NARROW, f"its scope is too narrow: one case with values{besides} passed, and {needed}")
+            count = "one case" if passing else "no case"
+            objection = Objection(NARROW, f"its scope is too narrow: {count} with values{besides} passed, and {needed}")
         scope.decided, scope.narrow = objection
         scope.drawn = trials.of[op].asker.calls if op in trials.of else 0
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
     return scope
+
+
+def _drawn(op: str, every: Sequence[Asked], trials: Trials, stated: Mapping[str, Any] | None) -> list[Asked]:
+    """Return fresh calls of an operation that answers too few cases, inside of the scope that it states or that is learned."""
+    numbers = [n for one in (stated or {}).values() for n in (vars(one).values() if isinstance(one, Bound) else one)]
+
+    def may(trial: Experiment, record: Features) -> bool:
+        call = trial.asker.call(record)
+        return call is not None and (stated is None or _lies_in(stated, trial, record, call))
+
+    return trials.inside(op, every, may, stated=stated is not None, numbers=[n for n in numbers if is_number(n)])
+
+
+def _lies_in(stated: Mapping[str, Any], trial: Experiment, record: Features, call: Call) -> bool:
+    """Return whether the call of a record lies in a stated scope."""
+    return is_inside(stated, traits_of(trial.asker.case(call, record.get("memory", "")), trial.asker.dtype))
+
+
+def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
+    """Return what is wrong in fresh calls inside of a scope: one has wrong values or raises, or many are refused."""
+    for one in drawn:
+        if one.verdict not in ("pass", "unsupported", *UNJUDGED):
+            text = f"it is wrong inside its scope, at {call_in_words(one.case)}: {one.case.comment}"
+            return Objection(one.verdict, text)
+    refused = [one for one in drawn if not one.answered]
+    if refused and scope.stated:
+        return Objection(
+            "selective", f"it refuses a fresh call inside the scope that it states, {call_in_words(refused[0].case)}"
+        )
+    if SHARE * len(refused) > scope.fresh:
+        text = f"it refuses {len(refused)} of {len(drawn)} fresh calls inside it, which nothing explains"
+        return Objection(NARROW, f"its scope is too narrow: {text}")
+    return NONE
 
 
 def _has_values(case: LoadedCase) -> bool:
@@ -215,8 +268,7 @@ def _reason(
         if any(one.text.endswith(LAST) for one in restrictions) and not are_lengths(call):
             return False
         if stated is not None:
-            case = replace(every[0].case, kind="value", form=record.get("memory", ""), calls=(call,))
-            return is_inside(stated, traits_of(case, trial.asker.dtype))
+            return _lies_in(stated, trial, record, call)
         return not trial.explained(record, trial.kinds)
 
     found = [(record, outcome) for record, outcome in trial.judged(JUDGED) if is_within(record)]
@@ -226,8 +278,8 @@ def _reason(
             text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record)}"
             return Objection("fail" if outcome == WRONG else outcome, text)
     right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
-    stored = [{**defaults(op), **call.params} for one in every for call in one.case.calls]
-    trials.right[op] = [call for call in right if call.inputs or {**defaults(op), **call.params} not in stored]
+    stored = {call_key(op, call) for one in every for call in one.case.calls}
+    trials.right[op] = [call for key, call in {call_key(op, call): call for call in right}.items() if key not in stored]
     for name in unseen:
         objection = _acting(name, every, trial, right, is_within)
         if objection:

@@ -10,16 +10,18 @@ belongs to the cause. Fresh calls say whether the cause predicts what comes.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from typing import Any
 
 from posref.scaling import Scaling
 
-from .asker import ANY_ANSWER, ENDED, NO_CALL, RIGHT, SPENT, WRONG, Asker, key_of
+from ..model import Call, LoadedCase
+from ..vocabulary.traits import defaults
+from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .number_rules import Numbers, Rule, fitting, independent, parted
-from .records import FARTHER, Features, domains, is_number, quantities, word_of
+from .records import FARTHER, Features, domains, is_number, make, quantities, word_of
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -73,6 +75,8 @@ class Cause:
         kinds = [{kind_of(other) for other in values} for values in (self.shows[name], self.lacks.get(name, ()))]
         if repr(value) in map(repr, self.lacks.get(name, ())):
             return False
+        if is_number(value) and len(self.lacks.get(name, ())) == 1 and len(self.shows[name]) > 1:
+            return True  # one number alone is taken
         types = is_scaling(value) and kinds[1] == {"NoneType"}  # each type that was asked shows it
         return types or kind_of(value) in kinds[0] - kinds[1]
 
@@ -400,6 +404,8 @@ class Experiment:
                     continue
                 if any(kind_of(record[name]) != kind_of(value) for name, value in found.bad.items()):
                     continue  # other words may have causes of their own
+                if bad and all(repr(record[name]) == repr(found.good[name]) for name in numbers):
+                    continue  # something else is the cause
                 if side and is_beyond(record[side], found.good[side], found.bad[side]):
                     continue
                 if not (bad and self.explained(record, (found.kind,))):
@@ -430,7 +436,16 @@ class Experiment:
         related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
         trials = [{**one, name: value} for one in base for name in related for value in self.domains[name][:8]]
         self.rng.shuffle(trials)
-        return [{**trial, **{name: values[0] for name, values in fixed.items()}} for trial in trials[:400]]
+        return [
+            *self._tied(found, numbers),
+            *({**trial, **{n: values[0] for n, values in fixed.items()}} for trial in trials[:400]),
+        ]
+
+    def _tied(self, found: Cause, numbers: Sequence[str]) -> list[Features]:
+        """Return records in which a number and another one move together from where the good call has them."""
+        whole = [name for name in self.domains if name.startswith(NUMBERS[:2]) and type(found.good[name]) is int]
+        moves = [(a, b, by) for a in numbers if a in whole for b in whole if a != b for by in (1, 5)]
+        return [{**found.good, a: found.good[a] + by, b: found.good[b] + by} for a, b, by in moves]
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:
@@ -513,6 +528,50 @@ class Experiment:
         )  # fmt: skip
 
     # ---- inside of the scope ----------------------------------------------------------------------------------------------
+    def begin_at(self, record: Features, domains: Features) -> None:
+        """Begin at a call that is answered, with `domains` that have more values: far away, where positions may be."""
+        self.domains |= {
+            name: list({repr(v): v for v in (*values, *domains[name])}.values()) for name, values in self.domains.items()
+        }
+        trials = ({**record, "start": start} for start in (1000, 29) if start in self.domains.get("start", ()))
+        self.anchors = {False: next((one for one in trials if self.asker.answer(one) in ANY_ANSWER), record)}
+        self.answered = [self.anchors[False] or record, record]
+
+    def inside(self, count: int, may: Callable[[Features], bool], known: set[str]) -> list[tuple[LoadedCase, str]]:
+        """
+        Return fresh calls around those that were answered, and what came of each: answered, or refused without a cause.
+
+        No two are the same, and none is one of the `known` calls.
+        All features of which more than one value is taken change in turn, each to a value that `may` be asked.
+        """
+        found: list[tuple[LoadedCase, str]] = []
+        start, deck = self.anchor(right=False), list[str]()
+        answered = [] if start is None else [start]
+        for _ in range(3 * DRAWS * len(answered)):
+            if len(answered) > count or self.asker.is_spent:
+                break
+            record = dict(self.rng.choice(answered))
+            for _ in range(self.rng.choice((2, 3, 4))):
+                deck = deck or self.rng.sample([*self.domains], len(self.domains))
+                name = deck.pop()
+                trials = islice((one for one in self._changes(record, name) if self.numbers(one) and may(one)), AROUND)
+                record = next((one for one in trials if not self.explained(one, self.kinds)), record)
+            call = make(self.op, record, self.rng.randrange(1 << 30))
+            call = None if call is None else self.asker.filled(call)
+            if call is None or call.is_degenerate or call_key(self.op, call) in known:
+                continue
+            known.add(call_key(self.op, call))
+            outcome = self.asker.asked(call, record.get("memory", ""))
+            self.asker.calls += 1
+            judged = call if self.asker.sample is None else self.asker.sample.call
+            case, said = self.asker.case(judged, record.get("memory", "")), self.asker.said
+            answered += [record] if outcome in ANY_ANSWER else []
+            if outcome == REFUSED and self.causes:
+                self.learn(REFUSED, [(record, self.numbers(record))])
+            if outcome not in (NO_CALL, SPENT, NO_VALUES) and not self.explained(record, (outcome,)):
+                found.append((replace(case, comment=said), outcome))
+        return found
+
     def judged(self, count: int) -> list[tuple[Features, str]]:
         """Return some calls that were answered, and whether rightly: of those asked before, drawn at random."""
         answered = [record for record, outcome in self.asker.known.values() if outcome in ANY_ANSWER]
@@ -531,12 +590,30 @@ class Experiment:
                 found = trial
         return found
 
+    def _changes(self, record: Features, name: str) -> Iterator[Features]:
+        """Yield records with other values of a feature in a random order; of a number also with another one moved as far."""
+        values, here = self.domains[name], record[name]
+        drawn = [here * (1 + self.rng.randrange(1, 64) / 64)] if type(here) is float else []
+        for value in self.rng.sample([*values, *drawn], len(values) + len(drawn)):
+            if repr(value) != repr(here):
+                yield {**record, name: value}
+        whole = [n for n in self.domains if n.startswith(NUMBERS[:2]) and n != name and type(record[n]) is int]
+        for other in self.rng.sample(whole, len(whole)) if name.startswith(NUMBERS[:2]) and type(here) is int else ():
+            by = self.rng.randrange(1, 9)
+            yield {**record, name: here + by, other: record[other] + by}
+
     def steady(self, causes: Sequence[Cause]) -> bool:
         """Return whether the two ends of causes come out the same in a new process, in another order."""
         ends = [(record, cause.kind, bad) for cause in causes for record, bad in ((cause.bad, True), (cause.good, False))]
         ends = [one for one in ends if one[1] not in ENDED]
         outcomes = self.asker.again([record for record, _, _ in ends]) if ends else []
         return all((outcome == kind) is bad for (_, kind, bad), outcome in zip(ends, outcomes, strict=True))
+
+
+def call_key(op: str, call: Call) -> str:
+    """Return the options and the numbers of a call as a key."""
+    options = {n: float(v) if is_number(v) else v for n, v in {**defaults(op), **call.params}.items()}
+    return repr((sorted(options.items()), sorted((name, x.shape, x.tolist()) for name, x in call.inputs.items())))
 
 
 def differing(record: Features, other: Features) -> list[str]:

@@ -21,6 +21,7 @@ LIES = {"last": "the last of the keys", "first": "from the first key on", "beyon
 TEXTS = {
     ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "rows of the same positions",
     ("memory", ""): "contiguous inputs", ("memory", "non-contiguous"): "an input that is not contiguous",
+    ("circle", "off"): "tables that are no cosines and sines", ("circle", "on"): "tables of cosines and sines",
     ("bands", "other"): "bands that are not powers of two", ("bands", "powers of two"): "bands that are powers of two",
     ("memory", "broadcast-view"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
     ("coordinates", "alike"): "the same coordinate along every axis",

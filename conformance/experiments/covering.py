@@ -35,7 +35,7 @@ def records(op: str) -> tuple[Features, ...]:
     if facts_of(op).usual is None:
         return ()
     rng = random.Random(op)
-    values = {name: _few(op, name, own) for name, own in domains(op).items()}
+    values = {name: _few(op, name, own) for name, own in domains(op).items() if name != "circle"}
     usual = {name: own[0] for name, own in values.items()}
     several = {name: own for name, own in values.items() if len(own) > 1}
     count = CALLS if facts_of(op).every_size else FEW

@@ -26,7 +26,7 @@ from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usua
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
 from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
-from ..vocabulary.traits import LETTERS, defaults, letters, which_alternative
+from ..vocabulary.traits import LETTERS, are_unit, defaults, letters, which_alternative
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")
@@ -87,6 +87,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         found["mask"] = ["scattered", "causal"]
     if "bands" in record.arrays:
         found["bands"] = ["other", "powers of two"]
+    if {"cos", "sin"} <= record.arrays.keys():
+        found["circle"] = ["off", "on"]
     if tokens:
         found |= {"memory": ["", *VIEWS], "bits": [8, 24]}
     found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
@@ -144,6 +146,8 @@ def read(op: str, call: Call, form: str = "") -> Features:
         bands = call.inputs["bands"]
         powers = bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size))
         found["bands"] = "powers of two" if powers else "other"
+    if {"cos", "sin"} <= call.inputs.keys():
+        found["circle"] = "on" if are_unit(call) else "off"
     found["memory"] = form if form in VIEWS else ""
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
@@ -220,7 +224,8 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
     letters_of = [_letters([*axes]) - {"tail", "E", *options} for axes in _tokens(op, record["way"])]
     count = max((math.prod(n for name, n in sizes.items() if name in some) for some in letters_of), default=1)
     try:
-        if count * math.prod(leading) > LARGEST or not meets(REGISTRY[op], known):
+        arguments = count_of_values(op, record, _tokens(op, record["way"]))
+        if max(count, arguments) * math.prod(leading) > LARGEST or not meets(REGISTRY[op], known):
             return None
         params, arrays = made_call(
             op, f"asked/{number}", options, places=lambda n: _places(n, record), way=record["way"],
@@ -241,6 +246,9 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
             arrays["mask"] = np.tril(np.ones_like(arrays["mask"]), arrays["mask"].shape[-1] - arrays["mask"].shape[-2])
         if record.get("bands") == "powers of two":
             arrays["bands"] = np.broadcast_to(2.0 ** np.arange(arrays["bands"].shape[-1]), arrays["bands"].shape).copy()
+        if record.get("circle") == "on":
+            angles = np.arctan2(arrays["sin"], arrays["cos"])
+            arrays |= {"cos": np.float64(np.float32(np.cos(angles))), "sin": np.float64(np.float32(np.sin(angles)))}
         inputs = {name: np.asarray(array) for name, array in arrays.items()}
         params = {name: value for name, value in params.items() if name in REGISTRY[op].domains and _is_told(op, name, value)}
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError):  # no such call
@@ -248,16 +256,20 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
     return Call(params, inputs) if sum(x.size for x in inputs.values()) <= LARGEST else None
 
 
-def count_of_results(op: str, record: Features) -> int:
-    """Return how many values the results of a call have at least, by its options and sizes: the definition need not run."""
+def count_of_values(op: str, record: Features, axes: Sequence[Sequence[str]]) -> int:
+    """Return how many values arrays of some axes have at least in a call, by its options and sizes: nothing is made."""
     known = {**SIZES, **facts_of(op).sizes, **defaults(op), **part(record, "option "), **part(record, "size ")}
 
     def size(axis: str) -> int:
         is_known = not axis.startswith(("*", "=")) and names_in(axis) <= known.keys()
         return int(value_of(axis, known)) if is_known and all(known[name] is not None for name in names_in(axis)) else 1
 
-    results = (result_axes(op, name, record["way"]) for name in REGISTRY[op].outputs)
-    return sum(math.prod(size(axis.lstrip("~")) for axis in axes) for axes in results)
+    return sum(math.prod(size(axis.lstrip("~")) for axis in one) for one in axes)
+
+
+def count_of_results(op: str, record: Features) -> int:
+    """Return how many values the results of a call have at least."""
+    return count_of_values(op, record, [result_axes(op, name, record["way"]) for name in REGISTRY[op].outputs])
 
 
 def part(record: Features, start: str) -> dict[str, Any]:
@@ -347,7 +359,7 @@ def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict
     steps = {name: n for name, n in whole.items() if name in options and n > 1}
     found = {f"{a} mod {b}": whole[a] % n for a in whole for b, n in steps.items() if a != b}
     found |= {f"{a} over {b}": whole[a] - whole[b] for a, b in combinations([name for name in whole if name in options], 2)}
-    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e")):
+    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e"), ("queries", "N")):
         if a in whole and b in whole:
             found[f"{a} minus {b}"] = whole[a] - whole[b]
     return {name: float(n) for name, n in found.items()}

@@ -63,9 +63,9 @@ class Report:
 
     @property
     def conformant(self) -> bool:
-        """Whether every operation asked about conforms in its scope, a case passed, and nothing was left undone or unmet."""
-        passed = bool(self.counts["pass"]) and all(op.conformant for op in self.operations)
-        return self.complete and passed and not self.unmet
+        """Whether every operation that was asked conforms in its scope, with values, and nothing is undone or unmet."""
+        passed = bool(self.counts["pass"]) or any(scope.fresh for scope in self.scopes)
+        return self.complete and passed and all(op.conformant for op in self.operations) and not self.unmet
 
     @property
     def exit_code(self) -> int:

@@ -37,6 +37,7 @@ HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and wha
     "step": ("a ramp that begins where it ends", "no ramp that begins where it ends"),
     "odd_dim": ("an odd width", "even widths"),
     "odd_taps": ("an odd number of taps", "an even number of taps"),
+    "free_tables": ("tables that are no cosines and sines", "tables of cosines and sines"),
     "right_padding": ("padding on the right", "no padding on the right"),
     "below_padding": ("an id below the padding's", "no ids below the padding's"),
     "not_square": ("a grid that is not square", "square grids"),
@@ -62,6 +63,7 @@ LISTS = {"one": ("token", "query", "key", "column"), "empty": ("tokens", "heads"
 RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
     "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
 }  # fmt: skip
+UNIT = 2.0**-6  # how far squares of cosines and sines may be from 1
 GIVEN, DEFAULT = "given", "default"
 
 
@@ -282,6 +284,8 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield "not_square", True
     if _tokens_first(op, call):
         yield "tokens_before_heads", True
+    if {"cos", "sin"} <= call.inputs.keys() and not are_unit(call):
+        yield "free_tables", True
     for name, value in call.inputs.items():
         yield from (("empty", kind) for kind in _empty(found.get(name, {}), value))
         if case.form == "broadcast-view" and broadcast_axes(value):
@@ -289,6 +293,12 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     if case.form in TABLE_FORMS:
         yield "tables", case.form.removesuffix("-tables")
     yield from _positions(op, call)
+
+
+def are_unit(call: Call) -> bool:
+    """Return whether tables are cosines and sines, as far as half precision holds them."""
+    cos, sin = (call.inputs[name].astype(np.float64) for name in ("cos", "sin"))
+    return cos.shape == sin.shape and bool(np.all(np.abs(cos**2 + sin**2 - 1) <= UNIT))
 
 
 def _padding(op: str, name: str, value: npt.NDArray[Any], params: Mapping[str, Any]) -> Iterator[str]:
@@ -522,6 +532,7 @@ def _having(op: str) -> list[str]:
         "step": any(isinstance(domain, Record) for domain in domains.values()),
         "odd_dim": isinstance(width, Integer) and width.step == 1 and "dim" not in defaults(op),
         "odd_taps": any(axes.shape.endswith(TAPS) for axes in arrays.values()),
+        "free_tables": {"cos", "sin"} <= arrays.keys(),
         "right_padding": any(axes.kind == "mask" and axes.shape.split()[-1] == "T" for axes in arrays.values()),
         "below_padding": "padding_idx" in domains,
         "not_square": any({*grid} <= {*_axes_of(op)} for grid in GRIDS),

@@ -1,0 +1,185 @@
+"""
+Finds a call that an implementation answers, where it answers none of the suite.
+
+The search begins at a call of the sizes that released models have, and changes one thing at a time: a size, an option, two
+numbers together. A refusal with a sentence that was not heard before is followed: another condition may be met there. After
+that several changes are made at once, the likeliest first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
+
+from ..vocabulary.axes import alternative, names_in, value_of
+from ..vocabulary.traits import defaults, main_array
+from .asker import ANY_ANSWER, NO_CALL, key_of
+from .cause_search import Experiment
+from .records import Features, is_number, part
+
+HEADS = (64, 128, 32, 80, 96, 256, 16, 48, 72, 40, 112, 160, 192, 8)  # head sizes and widths
+COUNTS = (8, 7, 12, 16, 14, 32, 4, 1, 2, 3, 6, 24, 10, 20, 40)  # heads, windows, grids, groups
+LENGTHS = (8, 2048, 512, 4096, 1024, 8192, 32768, 131072, 128, 256, 77, 197)
+BASES = (10_000.0, 500_000.0, 1_000_000.0, 100.0, 1000.0, 5_000_000.0)
+LEADING = ((2, 3), (2,), (), (1, 8), (2, 1, 3), (1,), (1, 1))  # batch and heads
+TIES: tuple[Callable[[int], tuple[int, int]], ...] = (lambda n: (n, n), lambda n: (n, 2 * n - 1), lambda n: (2 * n - 1, n))
+COSTS = {  # how unlikely a change of a feature is: the first value, and each that follows
+    "size": (0.6, 0.12), "leading": (0.5, 0.15), "rows": (0.6, 0.0), "circle": (0.6, 0.0), "option": (0.6, 0.1),
+    "array": (0.7, 0.0), "way": (0.9, 0.1), "mask": (0.7, 0.0), "queries": (0.9, 0.2), "coordinates": (0.9, 0.0),
+    "bands": (0.7, 0.0), "memory": (3.0, 0.5), "bits": (3.0, 0.0),
+}  # fmt: skip
+NEAR = 6  # likely values of a feature, beside those of its domain
+TIED = 8  # sizes that two numbers have together
+TOKENS = 8  # of the call to begin with
+STORED = 24  # options of stored calls
+ASKED, TRIED = 400, 2000  # calls of one operation, and changes of which some give no call
+Move = tuple[float, Features]  # how unlikely a change is, and the features that it sets
+
+
+def seek(
+    trial: Experiment, stored: Sequence[Features], numbers: Collection[float], may: Callable[[Features], bool]
+) -> Features | None:
+    """Return a call that is answered, of those that `may` be asked; `numbers` are those of a stated scope. None without one."""
+    base = _released(trial)
+    known = _moves(trial, base, stored, numbers)
+    asked = tried = 0
+
+    def is_answered(record: Features) -> bool:
+        nonlocal asked, tried
+        tried += 1
+        if trial.asker.is_known(record) or not trial.numbers(record) or not may(record):
+            return False
+        outcome = trial.asker.answer(record)
+        asked += outcome != NO_CALL
+        return outcome in ANY_ANSWER
+
+    heard, stack = {""}, [(base, iter([(0.0, base), *known]))]
+    while stack and asked < ASKED and tried < TRIED:
+        record, left = stack[-1]
+        _, move = next(left, (0.0, None))
+        if move is None:
+            stack.pop()
+            continue
+        changed = {**record, **move}
+        if is_answered(changed):
+            return changed
+        said = trial.asker.messages.get(key_of(changed), "")
+        pattern = re.sub(r"\d+", "#", said)
+        if pattern not in heard:
+            heard.add(pattern)
+            stack.append((changed, iter([*_hinted(trial.op, base, said), *known])))
+    for move in _together(known):
+        if asked >= ASKED or tried >= TRIED:
+            return None
+        if is_answered({**base, **move}):
+            return {**base, **move}
+    return None
+
+
+def _together(moves: Sequence[Move]) -> Iterator[Features]:
+    """Yield two or more changes of different features at once, the likeliest first."""
+    queue: list[tuple[float, tuple[int, ...]]] = [(moves[0][0], (0,))] if moves else []
+    while queue:
+        cost, chosen = heapq.heappop(queue)
+        features = [name for k in chosen for name in moves[k][1]]
+        if len(chosen) > 1 and len(features) == len({*features}):
+            yield {name: value for k in chosen for name, value in moves[k][1].items()}
+        last = chosen[-1] + 1
+        if last < len(moves):
+            heapq.heappush(queue, (cost + moves[last][0], (*chosen, last)))
+            heapq.heappush(queue, (cost + moves[last][0] - moves[last - 1][0], (*chosen[:-1], last)))
+
+
+def _released(trial: Experiment) -> Features:
+    """Return the usual record with the sizes that calls of released models have."""
+    found = {name: values[0] for name, values in trial.domains.items()}
+    for name in found:
+        if name in ("size T", "size Q", "size K"):
+            found[name] = TOKENS
+        elif name.startswith("size ") and (sizes := _of_head(trial.op, name, found)):
+            found[name] = sizes[0]
+    return found | ({"leading axes": LEADING[0]} if "leading axes" in found else {})
+
+
+def _of_head(op: str, name: str, record: Features) -> list[int]:
+    """Return the sizes of an axis by which the last axis of the main array is a head size of released models."""
+    main, letter = main_array(op), name.removeprefix("size ")
+    axes = alternative(op, REGISTRY[op].arrays[main].shape, record["way"]) if main is not None else []
+    if not axes or axes[-1].startswith(("*", "=", "~")) or letter not in names_in(axes[-1]) or letter in ("tail", "E", "H"):
+        return []
+    known = {**defaults(op), **part(record, "option "), **part(record, "size ")}
+    try:
+        solved = {value_of(axes[-1], {**known, letter: n}): n for n in range(max(HEADS), 0, -1)}
+    except (TypeError, KeyError, ValueError):
+        return []
+    return [solved[size] for size in HEADS if size in solved]
+
+
+def _moves(trial: Experiment, base: Features, stored: Sequence[Features], numbers: Collection[float]) -> list[Move]:
+    """Return the changes of a record, the likeliest first."""
+    found = list[Move]()
+    for name, values in trial.domains.items():
+        likely = _likely(trial.op, name, base, numbers)
+        first, step = COSTS.get(name.partition(" ")[0], (1.0, 0.3))
+        others = {repr(value): value for value in (*likely, *values) if repr(value) != repr(base[name])}
+        found += [(first + step * k, {name: value}) for k, value in enumerate(others.values())]
+    whole = [int(n) for n in numbers if n > 0 and n == int(n)]
+    for kind in ("option ", "size "):
+        own = [name for name, value in base.items() if name.startswith(kind) and type(value) is int]
+        own = [name for name in own if kind == "option " or not _of_head(trial.op, name, base)]
+        for a, b in combinations(own, 2):
+            for k, size in enumerate(dict.fromkeys((*whole, *COUNTS[:TIED]))):
+                found += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
+    alike = Counter(repr(part(record, "option ")) for record in stored)
+    options = {repr(params): params for record in stored if (params := part(record, "option "))}
+    for k, (text, _) in enumerate(alike.most_common(STORED)):
+        found.append((0.8 + 0.05 * k, {f"option {name}": value for name, value in options.get(text, {}).items()}))
+    return sorted((one for one in found if one[1]), key=lambda one: one[0])
+
+
+def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> list[Any]:
+    """Return values of a feature that released models have, first those that are stated."""
+    kind, _, rest = name.partition(" ")
+    domain = REGISTRY[op].domains.get(rest) if kind == "option" else None
+    stated = [int(n) for n in numbers if n == int(n)]
+    if name == "leading axes":
+        return [*LEADING]
+    if kind == "size" and rest in ("T", "Q", "K"):
+        return [*stated, *LENGTHS]
+    if kind == "size":
+        return [*stated, *(_of_head(op, name, base) or COUNTS)]
+    if isinstance(domain, Integer):
+        widths = HEADS if "dim" in rest else (*LENGTHS, *COUNTS) if "length" in rest else (*COUNTS, *LENGTHS)
+        few = (*stated, *widths[:2], domain.low, domain.low + domain.step, *widths[2:])
+        return [n for n in few if domain.low <= n <= (domain.high or n) and n % domain.step == 0]
+    if isinstance(domain, Integers) and isinstance(base[name], tuple):
+        count = len(base[name])
+        return [(n,) * count for n in (*stated, *COUNTS) if n >= domain.low and n % domain.step == 0]
+    if isinstance(domain, Real) and is_number(base[name]):
+        return [*numbers, *(BASES if base[name] >= min(BASES) else ())]
+    return []
+
+
+def likely(op: str, base: Features, numbers: Collection[float]) -> Features:
+    """Return for every feature of a record the values that released models have."""
+    return {name: [value, *_likely(op, name, base, numbers)[:NEAR]] for name, value in base.items()}
+
+
+def _hinted(op: str, base: Features, said: str) -> list[Move]:
+    """Return changes to the numbers and words that a refusal names."""
+    found: list[Move] = []
+    whole = [int(n) for n in re.findall(r"\d+", said)[:4]]
+    for name, value in base.items():
+        kind, _, rest = name.partition(" ")
+        domain = REGISTRY[op].domains.get(rest) if kind == "option" else None
+        if kind == "size" or isinstance(domain, Integer):
+            found += [(0.0, {name: n}) for n in whole if n != value]
+        elif isinstance(domain, OneOf):
+            found += [(0.0, {name: word}) for word in domain.words if re.search(rf"\b{word}\b", said) and word != value]
+    return found
