@@ -45,8 +45,8 @@ def check_frequencies(
         narrow = frequencies.itemsize < 4
     else:
         xp = namespace(frequencies, function=function, names=(argument,))
-        kinds = xp.isdtype(frequencies.dtype, "bool"), xp.isdtype(frequencies.dtype, "integral")
-        narrow = kinds[0] or (not kinds[1] and xp.finfo(frequencies.dtype).bits < 32)
+        real = xp.isdtype(frequencies.dtype, "real floating")
+        narrow = xp.finfo(frequencies.dtype).bits < 32 if real else xp.isdtype(frequencies.dtype, "bool")
     if narrow:
         msg = f"{function}: {argument} must be at least float32 (in bfloat16, {reason}); got {frequencies.dtype}."
         raise ValueError(msg)
