@@ -58,7 +58,7 @@ def cases() -> tuple[Case, ...]:
         _bias("reversed/small", (3, 2), 4, BACKWARD),
         _bias("reversed/maxvit", (8, 7), 1, BACKWARD),
         _bias("reversed/24-bits", (2, 4), 3, BACKWARD, 24),
-        _bias("class/cells-131", (10, 13), 1, CLASS, comment="130 patches and the class token"),
+        _bias("class/cells-67", (6, 11), 1, CLASS, comment="66 patches and the class token"),
         _bias("class/reversed", (2, 4), 2, {**BACKWARD, "class_token": True}),
         _bias("class/one-cell", (1, 1), 2, CLASS),
         _bias("frames/video-swin", (8, 2, 3), 1, FORWARD, comment="8 frames; fewer cells"),
