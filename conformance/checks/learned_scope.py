@@ -254,7 +254,7 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
     if any(name not in cause.features for name in cause.shows) or (cause.rough and not _is_at_default(op, cause)):
         return None
     if len(cause.rules) == 1 and not cause.shows:
-        return _limit(trial, cause.rules[0])
+        return _default_alone(op, _limit(trial, cause.rules[0]))
     if cause.rules or len(cause.shows) != 1:
         return None
     [(name, shows)] = cause.shows.items()
@@ -275,6 +275,16 @@ def _is_at_default(op: str, cause: Cause) -> bool:
     """Return whether a single number decides: the target takes its default and no other value."""
     name = next(iter(cause.shows), "").removeprefix("option ")
     return len(cause.shows) == 1 and name in defaults(op) and cause.lacks.get(f"option {name}") == [defaults(op)[name]]
+
+
+def _default_alone(op: str, limit: tuple[str, Any] | None) -> tuple[str, Any] | None:
+    """Return a limit, told as the default where nothing else is within it."""
+    axis, bound = limit or ("", None)
+    usual = defaults(op).get(axis)
+    if not is_number(usual) or not isinstance(bound, Bound) or bound.high != usual:
+        return limit
+    least = getattr(REGISTRY[op].domains.get(axis), "low", None)
+    return (axis, frozenset({DEFAULT})) if usual in (bound.low, least) else limit
 
 
 def _answered(trial: Experiment, rule: Rule) -> float:
