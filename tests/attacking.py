@@ -380,6 +380,14 @@ INPUTS: dict[str, Attack] = {
         INPUT, archive(("table.npy", npy_header("{'descr': __import__('os').mkdir('owned'), 'shape': ()}")))
     ),
     "arrays of records": Attack(INPUT, archive(("table.npy", npy(np.zeros(3, [("a", "f8"), ("b", "i4")]))))),
+    **{
+        f"arrays with {word}": Attack(INPUT, archive(("table.npy", npy(table)), ("positions.npy", npy(np.array([1])))))
+        for word, table in (("NaN", np.full((4, 2), np.nan)), ("infinity", np.full((4, 2), np.inf)))
+    },
+    **{
+        f"settings that are {word}": Attack(("check",), text("pyproject.toml", f"tool{content}"))
+        for word, content in (("no table", " = 3"), ("a list", ".posref = [1]"), ("deep", f".posref.target = {'[' * 5000}"))
+    },
     "arrays of text": Attack(INPUT, archive(("table.npy", npy(np.array(["a", "b"]))))),
     "arrays of dates": Attack(INPUT, archive(("table.npy", npy(np.array(["2020-01-01"], "M8[D]"))))),
     "an archive that is cut off": Attack(

@@ -22,10 +22,14 @@ def settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        table = tomllib.loads(read_named(path, LIMIT).decode()).get("tool", {}).get("posref", {})
-    except ValueError as error:  # of TOML, or of UTF-8
+        tools = tomllib.loads(read_named(path, LIMIT).decode()).get("tool", {})
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of lists that are too deep
         msg = f"{path}: is no TOML: {error}"
         raise TargetError(msg) from error
+    table = tools.get("posref", {}) if isinstance(tools, dict) else tools
+    if not isinstance(table, dict):
+        msg = f"{path}: [tool.posref] must be a table; got {type(table).__name__}."
+        raise TargetError(msg)
     for key in table:
         if key not in KEYS:
             msg = f"{path}: [tool.posref] has no key {key!r}; its keys are {', '.join(KEYS)}."

@@ -334,6 +334,9 @@ def _read(path: Path, known: Sequence[str]) -> Arrays:
         raise _refusal(
             NAME, f"{path}: arrays must hold numbers or booleans; got {', '.join(f'{n} of {d}' for n, d in strange.items())}."
         )
+    beyond = [n for n, x in found.items() if not np.all(np.isfinite(x)) or (x.dtype.kind == "u" and x.max(initial=0) >= 2**63)]
+    if beyond:
+        raise _refusal(NAME, f"{path}: numbers must be finite, and integers below 2**63; got others in {', '.join(beyond)}.")
     _require(f"--input {path}", sum(x.size for x in found.values()))
     kinds = {"f": np.float64, "b": np.bool_}
     return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in found.items()}
