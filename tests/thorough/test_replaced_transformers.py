@@ -6,7 +6,7 @@ types do not build small. Families with other code for positions are in test_bia
 """
 
 import pytest
-from replaced_models import FILE, NOT_BUILT, TOLERANCE, replaced
+from replaced_models import FILE, NOT_BUILT, TOLERANCE, replaced, silent
 from sampling import share
 from transformers import CONFIG_MAPPING
 
@@ -31,3 +31,11 @@ def test_outputs_stay_with_posref_in_place_of_the_code_for_positions(name: str) 
     outcome = replaced(name)
     assert outcome.text == LINES[name]
     assert outcome.off < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "name", share([name for name in BUILT if LINES[name].startswith("equal") and "rotation" in LINES[name]], 0.5)
+)
+def test_a_key_that_the_code_reads_is_read_or_refused(name: str) -> None:
+    """Each key that code of attention, masks and positions reads gets other values, in a model of its own."""
+    assert [(key, said) for key, said in silent(name) if "differs, " in said] == []
