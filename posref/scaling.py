@@ -216,7 +216,7 @@ class Clipped(Scaling):
     """
 
     requires = ("pairs >= 0",)
-    pairs: int = 20
+    pairs: int
     hard: bool = False
 
 

@@ -36,7 +36,6 @@ from posref.conformance.loaded.attention_calls import mask_of, sinks_of
 from posref.conformance.loaded.file_facts import FileFacts, facts_of
 from posref.conformance.loaded.recording import NORMALIZES, ROTATES, ROTATING_MODULE, Attention
 from posref.models.arguments import Entry
-from posref.spec import REGISTRY
 
 FILE = Path(__file__).with_suffix(".txt")  # what becomes of every type
 NOT_BUILT = "not built small"
@@ -260,9 +259,8 @@ class Replacement:
         part, layer = self.place()
         cross = q.shape[-2] != k.shape[-2]
         facts = self.facts.layer(part, layer)
-        if "compressed keys" in self.facts.components or any(
-            f"({operation})" in what for what in facts.unjudged for operation in REGISTRY
-        ):
+        named = [name for what in facts.unjudged for name in re.findall(r"\((\w+)\)", what)]
+        if "compressed keys" in self.facts.components or any(hasattr(posref, name) for name in named):
             return result
         tokens = part in self.facts.parts
         sides = self.sides(part, layer) or (None if tokens and facts.mask is None else "both")

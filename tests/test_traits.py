@@ -46,7 +46,7 @@ def test_cases_that_are_larger_than_all_others_are_told_by_their_size() -> None:
         out[..., 64:] += 1
         return out.astype(q.dtype)
 
-    assert " keys or more (33 is right)" in told(attention_logits, "attention_logits")
+    assert " keys or more (12 is right)" in told(attention_logits, "attention_logits")
 
 
 def test_the_trait_of_single_calls_is_told_and_their_sequences_are_counted() -> None:

@@ -150,13 +150,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         text = "arrays with elements alone"
         restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
-    limits: dict[str, Limit] = {}  # by their text: two causes may leave the same
-    for one in restrictions:
-        text = scope_statement.in_words(op, one, every)
-        before = limits.get(text, Limit(" with ".join(one.axis), text, 0))
-        stands = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
-        limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=stands)
-    scope.limits = list(limits.values())
+    scope.limits = _limits(op, restrictions, every)
     scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
@@ -176,6 +170,17 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
     return scope
+
+
+def _limits(op: str, restrictions: Sequence[Restriction], every: Sequence[Asked]) -> list[Limit]:
+    """Return restrictions in words; two causes may leave the same."""
+    limits: dict[str, Limit] = {}
+    for one in restrictions:
+        text = scope_statement.in_words(op, one, every)
+        before = limits.get(text, Limit(" with ".join(one.axis), text, 0))
+        stands = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
+        limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=stands)
+    return list(limits.values())
 
 
 def _drawn(op: str, every: Sequence[Asked], trials: Trials, stated: Mapping[str, Any] | None) -> list[Asked]:

@@ -12,13 +12,14 @@ from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, argument, deviations_of, narrowed, option
-from .tools.hints import DEFAULT, IGNORED, SKIPPED
+from .tools.hints import DEFAULT, HALVES_EXCHANGED, IGNORED, NORM_SKIPPED, SKIPPED
 from .tools.numbers import reals
 
 OP = "layer_norm_rope"
 
 USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "precedence": "norm_first"}
 WITH_OPTION = {"lanes": {"tail": 2}}
+GAPS = ("single-head-unrotated",)  # no x has one head before its tokens
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 KERNEL: tuple[dict[str, Any], ...] = (
     {"layout": "half", "eps": 1e-6, "precedence": "norm_first"},
@@ -179,12 +180,12 @@ DEVIATIONS = (
                _norm(lambda x, w, b, eps: w * (_centred(x) / np.sqrt(_variance(x) + eps) + b)), hint=BIAS),
     _deviation("layer-norm-bias-late", "the bias is added after the rotation", _bias_late, hint=BIAS),
     _deviation("layer-norm-skipped", "x is rotated, but not normalized", _norm(lambda x, w, b, eps: x),
-               hint="The norm is skipped."),
+               hint=NORM_SKIPPED),
     _deviation("layer-norm-not-rotated", "x is normalized, but not rotated",
                lambda f: lambda x, w, b, c, s, /, **o: f(x, w, b, np.ones_like(c), np.zeros_like(s), **o), hint=SKIPPED),
     _deviation("layer-norm-tables-exchanged", "cosines and sines are exchanged",
                lambda f: lambda x, w, b, c, s, /, **o: f(x, w, b, s, c, **o),
-               hint="The two halves of a row of the table are read in the other order."),
+               hint=HALVES_EXCHANGED),
     *(
         _deviation(f"layer-norm-rounded-between-{dtype}", f"the normalized x is rounded to {dtype}", _narrow_between(dtype),
                    hint="Keep float32 between norm and rotation, or claim class low.")

@@ -43,7 +43,10 @@ USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 SIZES: dict[str, Any] = {"E": 1}
 WITH_OPTION = {"arrangement=interleaved": {"sections": [2, 2, 1]}}
 AXES = (4, 2)
-GAPS = ("yarn-mscale-one",)
+GAPS = (  # no model with positions on several axes clips its RoPE
+    "yarn-mscale-one", "clipped-linear", "clipped-not-to-zero", "clipped-fast", "clipped-half", "clipped-hard-ignored",
+    "clipped-twenty",
+)  # fmt: skip
 KERNEL = in_layouts(arrangement="chunked")
 
 QWEN2: dict[str, Any] = {"sections": [16, 24, 24], "arrangement": "chunked"}

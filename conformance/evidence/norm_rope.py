@@ -11,7 +11,7 @@ from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, deviations_of, narrowed, option
-from .tools.hints import SKIPPED
+from .tools.hints import HALVES_EXCHANGED, NORM_SKIPPED, SKIPPED
 from .tools.numbers import floats, reals, seed_of
 
 OP = "norm_rope"
@@ -252,7 +252,7 @@ DEVIATIONS = (
                _over(0, kept=True), hint=ALL, seen_in="the convention of a fused kernel that copies the tail"),
     _deviation("fused-mean-before", "the mean of squares is that of x before the rotation", _mean_of_unrotated,
                hint="Take the mean after the rotation. A table with a factor, as YaRN's, changes it: cos^2 + sin^2 is not 1."),
-    _deviation("fused-norm-skipped", "x is rotated, but not normalized", _skipped, hint="The norm is skipped."),
+    _deviation("fused-norm-skipped", "x is rotated, but not normalized", _skipped, hint=NORM_SKIPPED),
     _deviation("fused-norm-twice", "the result is normalized once more", _twice,
                hint="The model normalizes already: look for a second call."),
     _deviation("fused-rotation-skipped", "x is normalized, but not rotated",
@@ -261,7 +261,7 @@ DEVIATIONS = (
                hint=SKIPPED),
     _deviation("fused-tables-exchanged", "cosines and sines are exchanged",
                lambda f: lambda x, weight, cos, sin, /, **options: f(x, weight, sin, cos, **options),
-               hint="The two halves of a row of the table are read in the other order."),
+               hint=HALVES_EXCHANGED),
     _deviation("fused-rotated-twice", "the rotation is applied twice", _turned_twice,
                hint="The model rotates already: look for a second call.", seen_in="NVIDIA/TensorRT-LLM#16378"),
     _deviation("fused-weight-of-pairs", "both channels of a pair have the weight of the first", _weight_of_pairs,
