@@ -31,7 +31,7 @@ def _session(dtype: str, interleaved: int, rotary_dim: int) -> ort.InferenceSess
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-# Read and run in ONNX Runtime 1.31.1 with onnx 1.23.2.
+# Read and run in ONNX Runtime 1.32.0 with onnx 1.23.2.
 NOTES = (
     "bfloat16 is in the operator's type list and has no CPU kernel: InferenceSession raises NOT_IMPLEMENTED ('Could "
     "not find an implementation for Mul(14)', of the function that the operator expands to).",
