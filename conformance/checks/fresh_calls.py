@@ -72,7 +72,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
     cases = [case for case in cases if is_small(case.calls[0])]
     asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
-    known = [call for _, given in own for answer in given for call in answer.case.calls]
+    known = list({id(call): call for _, given in own for answer in given for call in answer.case.calls}.values())
     cases = [cases[at] for at in rng.permutation(len(cases)) if asked_in(cases[at], operation.dtype)]
     answered = refused = 0
     following, seen = False, set[str]()  # whether the last call with other numbers was right, and the arrays exchanged in one
