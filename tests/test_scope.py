@@ -804,6 +804,27 @@ def of_a_decode_step(q: Any, k: Any, table: Any, /, *, bidirectional: bool, max_
     return posref.t5_bias(q, k, table, bidirectional=False, max_distance=max_distance)
 
 
+def of_batches_of_tokens(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+    if x.ndim != 4 or cos.shape[:-1] != (x.shape[1], 1):
+        msg = "x is (B, T, H, D), cos (T, 1, n)"
+        raise Unsupported(msg)
+    return posref.apply_rope(x, cos, sin, layout=layout)
+
+
+def of_32_buckets(q: Any, k: Any, table: Any, /, *, bidirectional: bool) -> Any:
+    if table.shape[0] != 32 or q.ndim != 1 or k.ndim != 1:
+        msg = "one row of positions, and 32 buckets"
+        raise Unsupported(msg)
+    return posref.t5_bias(q, k, table, bidirectional=bidirectional)
+
+
+def of_one_order(q: Any, k: Any, qp: Any, kp: Any, /, *, num_buckets: Any, max_distance: int, p2c: str, rel_k: Any = None) -> Any:
+    if num_buckets is not None or p2c != "code" or rel_k is None or not np.array_equal(qp, kp):
+        msg = "as many queries as keys, no buckets, one term"
+        raise Unsupported(msg)
+    return posref.deberta_scores(q, k, qp, kp, num_buckets=None, max_distance=max_distance, p2c=p2c, rel_k=rel_k)
+
+
 def of_whole_grids(q: Any, k: Any, /, *, q_size: int, k_size: int) -> Any:
     """Rows as MViT and SAM compute them, from two sizes."""
     if not np.array_equal(q, np.arange(q_size)) or not np.array_equal(k, np.arange(k_size)):
@@ -829,6 +850,9 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
         ("alibi", of_one_length, "queries the last of the keys"),
         ("rope", of_packed_tokens, "tokens before heads alone"),
         ("t5_bias", of_a_decode_step, "queries 1"),
+        ("t5_bias", of_32_buckets, "32"),
+        ("apply_rope", of_batches_of_tokens, "x of axes (B, T, H, 2*n+tail) alone"),
+        ("deberta_scores", of_one_order, "no rel_q"),
     ],
 )
 def test_right_code_of_one_form_conforms(op: str, function: Callable[..., Any], words: str) -> None:

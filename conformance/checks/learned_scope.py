@@ -27,6 +27,7 @@ from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
+SOUGHT = 4 * CALLS  # until one is answered: these have the sizes of released models, and count as several
 DRAWN, INSIDE = 250, 12  # fresh calls that are asked, and judged, where stored cases are too few
 VERDICTS = {RIGHT: "pass", WRONG: "fail", REFUSED: "unsupported"}
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
@@ -54,10 +55,11 @@ class Trials:
     progress: Progress | None = None
     of: dict[str, Experiment] = field(default_factory=dict)
     right: dict[str, list[Call]] = field(default_factory=dict)  # fresh calls inside of a scope, by operation
+    begun: set[str] = field(default_factory=set)  # operations whose first call is no stored one
 
     def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
         """Return what an operation refuses, and the refused cases that nothing explains."""
-        made = self.can_ask() and not tokens_first(every)  # no call is made with tokens before heads
+        made = self.can_ask() and (op in self.begun or not tokens_first(every))  # else no call has tokens before heads
         if not made or all(one.answered or one.case.kind == "vjp" for one in every):
             return infer(op, every, enough)
         trial = self.begin(op, every[0].dtype, every)
@@ -83,12 +85,13 @@ class Trials:
             asker, before = trial.asker, trial.asker.calls
             allowed = partial(may, trial)
             if not trial.answered:
-                asker.budget += CALLS
+                asker.budget += SOUGHT
                 good = seek(trial, stored, numbers, allowed)
-                asker.budget += asker.calls - before - CALLS
+                asker.budget += asker.calls - before - SOUGHT
                 if good is None:
                     continue
                 trial.begin_at(good, likely(op, good, numbers))
+                self.begun.add(op)
             asker.budget += CALLS
             if not stated:
                 trial.alone(REFUSED, ("",))
@@ -139,7 +142,7 @@ def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple
     found: dict[str, list[tuple[Features, Numbers]]] = {}
     for one in every:
         if one.id not in found:
-            records = [trial.full(record) for record in records_of(one)]
+            records = [trial.full(record) for record in ([trial.drawn[one.id]] if one.id in trial.drawn else records_of(one))]
             found[one.id] = [(r, quantities(trial.op, r, call)) for r, call in zip(records, one.case.calls, strict=True)]
     return found
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
 
-from ..vocabulary.axes import alternative, names_in, value_of
+from ..vocabulary.axes import alternative, alternatives, names_in, value_of
 from ..vocabulary.traits import defaults, main_array
 from .asker import ANY_ANSWER, NO_CALL, key_of
 from .cause_search import Experiment
@@ -37,7 +37,7 @@ COSTS = {  # how unlikely a change of a feature is: the first value, and each th
 NEAR = 6  # likely values of a feature, beside those of its domain
 TIED = 8  # sizes that two numbers have together
 TOKENS = 8  # of the call to begin with
-STORED = 24  # options of stored calls
+STORED = 24  # options of stored calls, with the optional arrays
 ASKED, TRIED = 400, 2000  # calls of one operation, and changes of which some give no call
 Move = tuple[float, Features]  # how unlikely a change is, and the features that it sets
 
@@ -49,14 +49,20 @@ def seek(
     base = _released(trial)
     known = _moves(trial, base, stored, numbers)
     asked = tried = 0
+    lacking = set[str]()  # options that the implementation does not have
 
     def is_answered(record: Features) -> bool:
         nonlocal asked, tried
+        if any(repr(record[name]) != repr(base[name]) for name in lacking):
+            return False
         tried += 1
         if trial.asker.is_known(record) or not trial.numbers(record) or not may(record):
             return False
         outcome = trial.asker.answer(record)
         asked += outcome != NO_CALL
+        lacks = re.fullmatch(r"no option '(\w+)'", trial.asker.messages.get(key_of(record), ""))
+        if lacks and f"option {lacks[1]}" in base:
+            lacking.add(f"option {lacks[1]}")
         return outcome in ANY_ANSWER
 
     heard, stack = {""}, [(base, iter([(0.0, base), *known]))]
@@ -97,8 +103,9 @@ def _together(moves: Sequence[Move]) -> Iterator[Features]:
 
 
 def _released(trial: Experiment) -> Features:
-    """Return the usual record with the sizes that calls of released models have."""
-    found = {name: values[0] for name, values in trial.domains.items()}
+    """Return the usual record with the sizes that calls of released models have, and options at their defaults."""
+    usual = {f"option {name}": value for name, value in defaults(trial.op).items()}
+    found = {name: usual.get(name, values[0]) for name, values in trial.domains.items()}
     for name in found:
         if name in ("size T", "size Q", "size K"):
             found[name] = TOKENS
@@ -125,6 +132,7 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
     """Return the changes of a record, the likeliest first."""
     found = list[Move]()
     for name, values in trial.domains.items():
+        values = [*range(_ways(trial.op))] if name == "way" else values
         likely = _likely(trial.op, name, base, numbers)
         first, step = COSTS.get(name.partition(" ")[0], (1.0, 0.3))
         others = {repr(value): value for value in (*likely, *values) if repr(value) != repr(base[name])}
@@ -136,11 +144,16 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
         for a, b in combinations(own, 2):
             for k, size in enumerate(dict.fromkeys((*whole, *COUNTS[:TIED]))):
                 found += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
-    alike = Counter(repr(part(record, "option ")) for record in stored)
-    options = {repr(params): params for record in stored if (params := part(record, "option "))}
-    for k, (text, _) in enumerate(alike.most_common(STORED)):
-        found.append((0.8 + 0.05 * k, {f"option {name}": value for name, value in options.get(text, {}).items()}))
+    given = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
+    alike = Counter(map(key_of, given))
+    of_key = {key_of(one): one for one in given}
+    found += [(0.8 + 0.05 * k, of_key[key]) for k, (key, _) in enumerate(alike.most_common(STORED))]
     return sorted((one for one in found if one[1]), key=lambda one: one[0])
+
+
+def _ways(op: str) -> int:
+    """Return in how many alternatives the axes of an operation's arrays are."""
+    return max((len(alternatives(axes.shape)) for axes in REGISTRY[op].arrays.values()), default=1)
 
 
 def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> list[Any]:
@@ -151,7 +164,7 @@ def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> l
     if name == "leading axes":
         return [*LEADING]
     if kind == "size" and rest in ("T", "Q", "K"):
-        return [*stated, *LENGTHS]
+        return [*stated, LENGTHS[0], 1, *LENGTHS[1:]]  # a prompt, a token after it
     if kind == "size":
         return [*stated, *(_of_head(op, name, base) or COUNTS)]
     if isinstance(domain, Integer):
@@ -168,7 +181,8 @@ def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> l
 
 def likely(op: str, base: Features, numbers: Collection[float]) -> Features:
     """Return for every feature of a record the values that released models have."""
-    return {name: [value, *_likely(op, name, base, numbers)[:NEAR]] for name, value in base.items()}
+    found = {name: [value, *_likely(op, name, base, numbers)[:NEAR]] for name, value in base.items()}
+    return {**found, "way": [base["way"], *range(_ways(op))]}
 
 
 def _hinted(op: str, base: Features, said: str) -> list[Move]:

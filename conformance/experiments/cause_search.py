@@ -99,6 +99,7 @@ class Experiment:
         self.causes: list[Cause] = []
         self.unexplained: list[Features] = []  # fresh calls with an outcome that has no cause
         self.anchors: dict[bool, Features | None] = {}
+        self.drawn: dict[str, Features] = {}  # what fresh calls were made from, by the id of the case
         self.numbers_of: dict[str, Numbers] = {}
 
     def full(self, record: Features) -> Features:
@@ -529,7 +530,11 @@ class Experiment:
 
     # ---- inside of the scope ----------------------------------------------------------------------------------------------
     def begin_at(self, record: Features, domains: Features) -> None:
-        """Begin at a call that is answered, with `domains` that have more values: far away, where positions may be."""
+        """Begin at a call that is answered, small and far away where it may be, with `domains` that have more values."""
+        for name in self.domains:
+            smaller = {**record, name: self.domains[name][0]}
+            if name.startswith("size ") and record[name] > smaller[name] and self.asker.answer(smaller) in ANY_ANSWER:
+                record = smaller
         self.domains |= {
             name: list({repr(v): v for v in (*values, *domains[name])}.values()) for name, values in self.domains.items()
         }
@@ -565,6 +570,7 @@ class Experiment:
             self.asker.calls += 1
             judged = call if self.asker.sample is None else self.asker.sample.call
             case, said = self.asker.case(judged, record.get("memory", "")), self.asker.said
+            self.drawn[case.id] = record
             answered += [record] if outcome in ANY_ANSWER else []
             if outcome == REFUSED and self.causes:
                 self.learn(REFUSED, [(record, self.numbers(record))])

@@ -195,7 +195,7 @@ def _positions(
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
     axes = REGISTRY[op].arrays[argument]
     low, high = limits(axes, known)
-    found = found if high is None else found % high
+    found = found if high is None else found % high if high > 0 else np.minimum(found, found.dtype.type(high))
     found = found if low is None else np.maximum(found, low)
     return arranged(found, axes)
 
