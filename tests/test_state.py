@@ -91,6 +91,17 @@ def test_cases_of_state_are_asked_in_the_most_precise_dtype_alone(op: str, dtype
     assert all(not own & others for others in asked.values())
 
 
+def test_a_first_call_in_a_dtype_that_the_operation_lacks_is_made_in_its_own() -> None:
+    """The target states float16, for another operation."""
+
+    def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str) -> Any:
+        return posref.alibi(q_positions, k_positions, heads=heads, form=form)
+
+    target = load_python(SimpleNamespace(alibi=alibi, rope=posref.rope, dtypes=("float32", "float16")))
+    (case,) = (case for case in stored("alibi") if case.id == "alibi/again/kept-dtype")
+    assert [ask(target, case, dtype).verdict for dtype in ("float32", "float16")] == ["pass", "unsupported"]
+
+
 # ---- results that share memory --------------------------------------------------------------------------------------------
 def sharing(op: str, large: int = 0) -> Callable[..., Any]:
     """Return the reference, whose results of one shape share a buffer, those of at least `large` values."""

@@ -71,7 +71,14 @@ def answered(target: Target, case: LoadedCase, dtype: str, answer: Answer) -> Ca
         if case.kind == "reject":
             return partial(replace, result, verdict="rejected", message=target.refuse(case, dtype))
         first = _first_dtype(target, case, dtype)
-        answer.outputs += [target.run(case, call, dtype if k else first) for k, call in enumerate(case.calls)]
+        try:
+            answer.outputs.append(target.run(case, case.calls[0], first))
+        except Unsupported:
+            if first == dtype:
+                raise
+            first = dtype  # what is refused in the other one says nothing of this one
+            answer.outputs.append(target.run(case, case.calls[0], first))
+        answer.outputs += [target.run(case, call, dtype) for call in case.calls[1:]]
         if first != dtype:
             del answer.outputs[0]
             case = answer.case = replace(case, calls=case.calls[1:])
