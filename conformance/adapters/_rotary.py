@@ -8,7 +8,8 @@ from torch import Tensor
 from ._shared import from_table, lacks
 
 ROWS = 1 << 20  # of a table of which a few rows are looked up
-TABLE = {"numbers": ["integers"], "negative": False, "scaling": [None]}
+BASE = {"scaling": [None], "length": ["default"]}
+TABLE = {**BASE, "numbers": ["integers"], "negative": False, "position": {"max": ROWS - 1}}
 APPLIED: dict[str, Any] = {
     "layout": ["half", "interleaved"],
     "inverse": [False],
@@ -18,9 +19,7 @@ APPLIED: dict[str, Any] = {
 
 def supported(applied: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return `supports` of an adapter that makes these tables and applies them as `applied` says."""
-    return {
-        "rope_frequencies": {"scaling": [None]}, "rope_cos_sin": TABLE, "apply_rope": applied, "rope": {**TABLE, **applied},
-    }  # fmt: skip
+    return {"rope_frequencies": BASE, "rope_cos_sin": TABLE, "apply_rope": applied, "rope": {**TABLE, **applied}}
 
 
 def frequencies(module: Any, dim: int, base: float, scaling: Any) -> tuple[Tensor, float]:

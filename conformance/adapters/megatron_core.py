@@ -37,11 +37,11 @@ yarn = only_package(f"{EMBEDDINGS}.yarn_rotary_pos_embedding")
 relative = only_package(f"{EMBEDDINGS}.relative_pos_embedding")
 vars(utils)["apply_rotary_emb_flash"] = None  # flash-attn's kernel needs a GPU
 
-NATURAL: dict[str, Any] = {"numbers": ["integers"], "negative": False}
+NATURAL: dict[str, Any] = {"numbers": ["integers"], "negative": False, "position": {"max": ROWS - 1}, "length": ["default"]}
 LEADING = {"lanes": "trailing", "partial": True}
 
 supports: dict[str, dict[str, Any]] = {
-    "rope_frequencies": {"scaling": [None]},
+    "rope_frequencies": {"scaling": [None], "length": ["default"]},
     "rope_cos_sin": {**NATURAL, "scaling": [None, "Linear"]},
     "apply_rope": {"empty": False, "layout": ["half", "interleaved"], "inverse": [False], "not": [LEADING]},
     "rope": {
@@ -50,7 +50,7 @@ supports: dict[str, dict[str, Any]] = {
     },
     "mrope": {
         "layout": ["half", "interleaved"], "axes": [3], "arrangement": ["chunked"], "scaling": [None, "Linear"],
-        "inverse": [False],
+        "inverse": [False], "length": ["default"],
     },
     "t5_buckets": {},
 }  # fmt: skip

@@ -27,7 +27,7 @@ GRID: dict[str, Any] = {"axes": [2], "unequal": False, "numbers": ["integers"], 
 ONE: list[dict[str, Any]] = [{p + side: {"max": 1}} for p in ("", "pretrained_") for side in ("height", "width")]
 
 supports: dict[str, dict[str, Any]] = {
-    "rope_frequencies": {"scaling": [None]},
+    "rope_frequencies": {"scaling": [None], "length": ["default"]},
     "apply_rope": {"layout": LAYOUTS, "inverse": [False], "partial": False},
     "mixed_rope": {"layout": ["interleaved"], "inverse": [False], "partial": False, "axes": [2]},
     "axial_rope": {
