@@ -19,12 +19,13 @@ import posref
 from posref.cli import cli
 from posref.conformance import Report, Unsupported, check
 from posref.conformance.accuracy import DEFAULT_CLAIM
+from posref.conformance.calls import returns_reals
 from posref.conformance.checks import learned_scope, scope_result, scope_statement
 from posref.conformance.checks.scope import Asked, infer
 from posref.conformance.errors import TargetError
 from posref.conformance.experiments.asker import REFUSED
-from posref.conformance.experiments.cause_search import Cause
-from posref.conformance.model import BAD, STANDINGS, CaseResult, LoadedCase, Operation, Scope
+from posref.conformance.experiments.cause_search import Cause, call_key
+from posref.conformance.model import BAD, STANDINGS, Call, CaseResult, LoadedCase, Operation, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.vocabulary.traits import DEFAULT, Traits
@@ -774,6 +775,32 @@ def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Conditi
     assert never.standing == "no values", never.reason
 
 
+@pytest.mark.parametrize("op", ["t5_bias", "rms_norm", "decomposed_rows", "alibi_slopes"])
+@pytest.mark.parametrize("count", [1, 3, 10_000])
+def test_a_table_of_stored_answers_that_refuses_all_else_is_not_conformant(op: str, count: int) -> None:
+    """Of one case, of a few in one scope, and of all: no call that the suite does not hold is answered."""
+    stored = [case for group in load_groups(INSTALLED, ops=[op]) for case in group.cases if case.kind == "value"]
+    cases = [case for case in stored if "float32" in case.dtypes and all(x.size for x in case.calls[0].expected.values())][
+        :count
+    ]
+    table = {call_key(op, call): call.expected for case in cases for call in case.calls}
+    parameters = inspect.signature(REGISTRY[op].function).parameters
+
+    def function(*args: Any, **options: Any) -> Any:
+        given = {**dict(zip(parameters, args, strict=False)), **{n: v for n, v in options.items() if n != "dtype"}}
+        inputs = {name: np.asarray(value) for name, value in given.items() if name in REGISTRY[op].arrays}
+        params = {name: value for name, value in given.items() if name not in inputs}
+        found = table.get(call_key(op, Call(params, inputs)))
+        if found is None:
+            msg = "not in the table"
+            raise Unsupported(msg)
+        return np.asarray(next(iter(found.values())), dtype=np.float32 if returns_reals(op) else np.int64)
+
+    report = check(SimpleNamespace(**{op: function}, __name__="table"), op=op, dtype="float32", seed=1)
+    assert sum(operation.counts["pass"] for operation in report.operations) >= min(count, 3), report.operations[0].counts
+    assert not report.conformant, report.scopes[0].line
+
+
 def test_tables_of_another_dtype_may_all_be_refused() -> None:
     """As `infer` says of a target that raises for each of them: what a report states is read again."""
     assert scope_statement.read("kernel", {"norm_rope": {"tables": False}}) == {"norm_rope": {"tables": frozenset()}}
@@ -818,7 +845,9 @@ def of_32_buckets(q: Any, k: Any, table: Any, /, *, bidirectional: bool) -> Any:
     return posref.t5_bias(q, k, table, bidirectional=bidirectional)
 
 
-def of_one_order(q: Any, k: Any, qp: Any, kp: Any, /, *, num_buckets: Any, max_distance: int, p2c: str, rel_k: Any = None) -> Any:
+def of_one_order(
+    q: Any, k: Any, qp: Any, kp: Any, /, *, num_buckets: Any, max_distance: int, p2c: str, rel_k: Any = None
+) -> Any:
     if num_buckets is not None or p2c != "code" or rel_k is None or not np.array_equal(qp, kp):
         msg = "as many queries as keys, no buckets, one term"
         raise Unsupported(msg)

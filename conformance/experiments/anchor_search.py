@@ -131,8 +131,7 @@ def _of_head(op: str, name: str, record: Features) -> list[int]:
 def _moves(trial: Experiment, base: Features, stored: Sequence[Features], numbers: Collection[float]) -> list[Move]:
     """Return the changes of a record, the likeliest first."""
     found = list[Move]()
-    for name, values in trial.domains.items():
-        values = [*range(_ways(trial.op))] if name == "way" else values
+    for name, values in {**trial.domains, "way": [*range(_ways(trial.op))]}.items():
         likely = _likely(trial.op, name, base, numbers)
         first, step = COSTS.get(name.partition(" ")[0], (1.0, 0.3))
         others = {repr(value): value for value in (*likely, *values) if repr(value) != repr(base[name])}
