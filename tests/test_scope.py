@@ -644,6 +644,27 @@ def test_the_scope_that_is_printed_can_be_pasted(tmp_path: Path) -> None:
     assert counted in again.output
 
 
+@pytest.mark.parametrize(
+    ("op", "refuses"),
+    [
+        pytest.param("levit_bias", lambda c: c.height != c.width or c.stride != 1, id="two numbers alike"),
+        pytest.param("rope_cos_sin", lambda c: c.positions.ndim != 2 or c.scaling is not None, id="leading axes"),
+        pytest.param("apply_rope", lambda c: 2 * c.cos.shape[-1] != c.x.shape[-1] or c.layout != "half", id="whole heads"),
+        pytest.param("logn_scale", lambda c: c.positions.ndim != 1 or not c.at_least_one, id="an axis of tokens"),
+        pytest.param("positions_from_tokens", lambda c: c.tokens.ndim != 2 or c.padding_idx > 1, id="rows of tokens"),
+        pytest.param("attention", lambda c: c.q.ndim != 2 or c.mask is not None, id="matrices"),
+        pytest.param("random_fourier", lambda c: c.x.shape[-1] != 2 or c.layout != "sin_cos", id="coordinates"),
+    ],
+)
+def test_what_is_printed_holds_as_it_is_stated(op: str, refuses: Condition) -> None:
+    """A sentence that no key of `supports` says is told by keys that leave out as many cases: the same verdicts come out."""
+    found = check(refusing(refuses, op=op), op=op, dtype="float32", seed=3)
+    assert found.conformant, found.operations[0].reason
+    again = check(refusing(refuses, op=op, supports={op: found.scopes[0].supports}), op=op, dtype="float32", seed=4)
+    assert again.conformant, (again.operations[0].reason, found.scopes[0].supports)
+    assert [c.verdict for c in again.operations[0].cases] == [c.verdict for c in found.operations[0].cases]
+
+
 def test_a_malformed_scope_is_exit_code_2(tmp_path: Path) -> None:
     result = run(tmp_path, more="\n\nsupports = {'alibi': {'form': ['near']}}")
     assert result.exit_code == 2

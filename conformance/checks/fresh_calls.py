@@ -223,7 +223,7 @@ def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stat
     if op in stated:
         return False
     traits = traits_of(replace(case, calls=(call,)), case.dtypes[0])
-    learned = operation.scope.supports if operation.scope is not None else {}
+    learned = trials.learned.get(op)
     if learned and not is_inside(scope_statement.read(op, {op: learned})[op], traits):
         return True
     if op not in trials.of:

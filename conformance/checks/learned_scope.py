@@ -22,7 +22,17 @@ from ..experiments.number_rules import Numbers, Rule
 from ..experiments.records import Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
-from ..vocabulary.traits import DEFAULT, GIVEN, SHARES, are_lengths, defaults, numbers_or_none, traits_of, vocabulary
+from ..vocabulary.traits import (
+    DEFAULT,
+    GIVEN,
+    SHARES,
+    are_lengths,
+    defaults,
+    main_array,
+    numbers_or_none,
+    traits_of,
+    vocabulary,
+)  # fmt: skip
 from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
@@ -36,7 +46,7 @@ ASKED = frozenset({  # axes of traits that calls are made of: of these experimen
 ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases without a cause
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
-        "taps": "taps"}  # fmt: skip
+        "taps": "taps", "N": "rows"}  # fmt: skip
 LAST = ", queries the last of the keys"
 SHARE = "rotated share of the head"
 NOT_OFFERED = {
@@ -55,6 +65,7 @@ class Trials:
     progress: Progress | None = None
     of: dict[str, Experiment] = field(default_factory=dict)
     right: dict[str, list[Call]] = field(default_factory=dict)  # fresh calls inside of a scope, by operation
+    learned: dict[str, Any] = field(default_factory=dict)  # what `supports` says of what was learned, by operation
     begun: set[str] = field(default_factory=set)  # operations whose first call is no stored one
 
     def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
@@ -248,7 +259,21 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
     axis, allowed = _axis(trial, cause) or ("", None)
     if axis:
         return on_axis(axis, allowed)
-    return Restriction(cause.features, None, lambda _: False, text=what_is_left(trial.op, cause))
+    text = what_is_left(trial.op, cause)
+    ranks = _ranks(trial, cause)
+    return (
+        replace(on_axis("rank", ranks), text=text) if ranks else Restriction(cause.features, None, lambda _: False, text=text)
+    )
+
+
+def _ranks(trial: Experiment, cause: Cause) -> frozenset[int]:
+    """Return the ranks that were answered, where a cause is a number of axes; none of another."""
+    main = main_array(trial.op)
+    of_axes = {*cause.shows} <= {"leading axes", "way"} and all(rule.quantity == "leading axes" for rule in cause.rules)
+    if main is None or not of_axes or not any(cause.features):
+        return frozenset()
+    calls = [trial.asker.call(record) for record, numbers in trial.answers() if not cause.holds(record, numbers)]
+    return frozenset(call.inputs[main].ndim for call in calls if call is not None and main in call.inputs)
 
 
 def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:

@@ -151,7 +151,8 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = _limits(op, restrictions, every)
-    scope.supports = scope_statement.as_supports(op, restrictions, every)
+    trials.learned[op] = scope_statement.as_supports(op, restrictions, every)
+    scope.supports = scope_statement.as_supports(op, [*restrictions, *_sayable(op, restrictions, every)], every)
     scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
     if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
@@ -181,6 +182,13 @@ def _limits(op: str, restrictions: Sequence[Restriction], every: Sequence[Asked]
         stands = before.fresh[0] + one.fresh[0], before.fresh[1] + one.fresh[1]
         limits[text] = replace(before, cases=before.cases + len(one.outside), fresh=stands)
     return list(limits.values())
+
+
+def _sayable(op: str, restrictions: Sequence[Restriction], every: Sequence[Asked]) -> list[Restriction]:
+    """Return restrictions on axes of `supports` that leave out what so far only sentences do; they may leave out more."""
+    said = [one for one in restrictions if one.allowed is not None]
+    unsaid = [one for one in every if not one.answered and not any(r.excludes(one.traits) for r in said)]
+    return infer(op, every, 1, besides={axis for one in said for axis in one.axis}, refused=unsaid)[0] if unsaid else []
 
 
 def _drawn(op: str, every: Sequence[Asked], trials: Trials, stated: Mapping[str, Any] | None) -> list[Asked]:

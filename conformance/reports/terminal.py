@@ -69,7 +69,7 @@ def missing(names: Sequence[str]) -> str:
 def supports(report: Report) -> str:
     """Return the scope that was found as an implementation may state it: a dict of Python, or JSON for a program."""
     written = repr if report.target["kind"] == "python" else json.dumps
-    lines = [f'    "{scope.op}": {written(scope.supports)},' for scope in report.scopes if scope.answered]
+    lines = [f'    "{scope.op}": {written(scope.supports)},' for scope in report.scopes if scope.answered or scope.fresh]
     return "\n".join(["supports = {", *lines, "}"])
 
 
