@@ -212,7 +212,8 @@ def test_templates(kind: str) -> None:
     made = ModuleType("made")
     exec(TEMPLATES[kind], vars(made))
     target, cases = seen(made, [made])
-    assert bool(cases) == any(_takes_both(f) for f in vars(made).values() if inspect.isfunction(f))
+    owners = [made, *(one for one in vars(made).values() if inspect.isclass(one) and one.__module__ == "made")]
+    assert bool(cases) == any(_takes_both(f) for owner in owners for f in vars(owner).values() if inspect.isfunction(f))
     assert_caught(target, cases)
 
 

@@ -26,7 +26,7 @@ from posref.testing import watch
 Array = np.ndarray[Any, Any]
 
 
-OF_INVALID_CALLS = ("learned", "clip"), ("layout_2d", "clip-sizes")  # options that change no valid call
+OF_INVALID_CALLS = ("learned", "clip"), ("layout_2d", "clip-sizes"), ("write_cache", "padded")  # options that change no valid call
 
 
 def alone(op: str) -> list[LoadedCase]:

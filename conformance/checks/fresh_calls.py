@@ -153,7 +153,8 @@ def _varied(
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
     stored = [read(op, call) for call in known]
     names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
-    for name in [names[at] for at in rng.permutation(len(names))][:VARIED]:
+    drawn = [names[at] for at in rng.permutation(len(names))]
+    for name in sorted(drawn, key=lambda name: name.startswith("size "))[:VARIED]:  # options first
         taken = {repr(record.get(name)) for record in stored}
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
         for case, record in [having[at % len(having)] for at in range(ATTEMPTS)]:
@@ -252,8 +253,9 @@ def _is_near(case: LoadedCase) -> bool:
 
 
 def is_small(call: Call, largest: int = LARGEST) -> bool:
-    """Return whether a call has values, but few."""
-    return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= largest
+    """Return whether a call has results with values, and few numbers."""
+    inputs, results = (sum(a.size for a in arrays.values()) for arrays in (call.inputs, call.expected))
+    return results > 0 and inputs + results <= largest
 
 
 def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored = ()) -> Call | None:

@@ -10,6 +10,7 @@ type of record is judged on all cases, as every other explanation is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -95,12 +96,17 @@ def _by_kind(questions: Sequence[Question]) -> dict[type, list[Spectrum]]:
 
 
 def _fitting(kind: type, shown: Sequence[Spectrum]) -> list[Rule]:
-    """Return rules of a type of record that all of some cases show, and that differ elsewhere: the plainest first."""
+    """
+    Return rules of a type of record that all of some cases show, and that differ elsewhere: the plainest first.
+
+    Of one call other rules have the numbers by chance: all are returned.
+    """
     found: dict[tuple[float, ...], Rule] = {}
     for rule in sorted(RULES[kind](), key=lambda rule: rule.departures):
         if all(_shows(rule, spectrum) for spectrum in shown):
             found.setdefault(_elsewhere(rule, shown[0].options), rule)
-    return [rule for rule in found.values() if rule.departures == min(r.departures for r in found.values())]
+    most = min((rule.departures for rule in found.values()), default=0) if len(shown) > 1 else math.inf
+    return [rule for rule in found.values() if rule.departures <= most]
 
 
 def _elsewhere(rule: Rule, options: dict[str, Any]) -> tuple[float, ...]:
