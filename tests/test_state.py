@@ -26,7 +26,8 @@ from posref.testing import watch
 Array = np.ndarray[Any, Any]
 
 
-OF_INVALID_CALLS = ("learned", "clip"), ("layout_2d", "clip-sizes"), ("write_cache", "padded")  # options that change no valid call
+# options that change no valid call
+OF_INVALID_CALLS = ("learned", "clip"), ("layout_2d", "clip-sizes"), ("write_cache", "padded")
 
 
 def alone(op: str) -> list[LoadedCase]:
