@@ -125,8 +125,9 @@ def _with_numbers(
         if call is not None and not _is_known(case.op, call, known):
             yield case, call, NUMBERS
             for name, x in _in_any_order(case.op, call).items():
-                if (exchanged := _with_two_exchanged(x)) is not x:
-                    yield case, replace(call, inputs={**call.inputs, name: exchanged}), f"{EXCHANGED}{name}"
+                inputs = {**call.inputs, name: _with_two_exchanged(x)}
+                if inputs[name] is not x and _differ(case.op, call, inputs):
+                    yield case, replace(call, inputs=inputs), f"{EXCHANGED}{name}"
 
 
 def _in_any_order(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
@@ -134,6 +135,12 @@ def _in_any_order(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
     arrays = REGISTRY[op].arrays
     places = {n: x for n, x in call.inputs.items() if arrays[n].kind == "position" or arrays[n].index}
     return places or {n: x for n, x in call.inputs.items() if arrays[n].kind in ("real", "wide") and not arrays[n].ordered}
+
+
+def _differ(op: str, call: Call, inputs: Mapping[str, npt.NDArray[Any]]) -> bool:
+    """Return whether the results of a call are others with other arrays."""
+    before, after = (plain(op, arrays, call.params) for arrays in (call.inputs, inputs))
+    return any(not np.array_equal(before[name], after[name]) for name in before)
 
 
 def _with_two_exchanged(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
