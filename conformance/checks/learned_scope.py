@@ -95,7 +95,7 @@ class Trials:
             trial = self.begin(op, dtype, every)
             asker, before = trial.asker, trial.asker.calls
             allowed = partial(may, trial)
-            if not trial.answered:
+            if trial.anchor(right=False) is None:
                 asker.budget += SOUGHT
                 good = seek(trial, stored, numbers, allowed)
                 asker.budget += asker.calls - before - SOUGHT

@@ -19,14 +19,15 @@ from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
 
 from ..vocabulary.axes import alternative, alternatives, names_in, value_of
 from ..vocabulary.traits import defaults, main_array
-from .asker import ANY_ANSWER, NO_CALL, key_of
+from .asker import ANY_ANSWER, NO_CALL, REFUSED, key_of
 from .cause_search import Experiment
-from .records import Features, is_number, part
+from .records import GRID, Features, is_number, part
 
 HEADS = (64, 128, 32, 80, 96, 256, 16, 48, 72, 40, 112, 160, 192, 8)  # head sizes and widths
 COUNTS = (8, 7, 12, 16, 14, 32, 4, 1, 2, 3, 6, 24, 10, 20, 40)  # heads, windows, grids, groups
 LENGTHS = (8, 2048, 512, 4096, 1024, 8192, 32768, 131072, 128, 256, 77, 197)
 BASES = (10_000.0, 500_000.0, 1_000_000.0, 100.0, 1000.0, 5_000_000.0)
+SIDES = (4, 3, 7)  # of square grids
 LEADING = ((2, 3), (2,), (), (1, 8), (2, 1, 3), (1,), (1, 1))  # batch and heads
 TIES: tuple[Callable[[int], tuple[int, int]], ...] = (lambda n: (n, n), lambda n: (n, 2 * n - 1), lambda n: (2 * n - 1, n))
 COSTS = {  # how unlikely a change of a feature is: the first value, and each that follows
@@ -46,7 +47,7 @@ def seek(
     trial: Experiment, stored: Sequence[Features], numbers: Collection[float], may: Callable[[Features], bool]
 ) -> Features | None:
     """Return a call that is answered, of those that `may` be asked; `numbers` are those of a stated scope. None without one."""
-    base = _released(trial)
+    base = _offered(trial, _released(trial), may)
     known = _moves(trial, base, stored, numbers)
     asked = tried = 0
     lacking = set[str]()  # options that the implementation does not have
@@ -86,6 +87,18 @@ def seek(
         if is_answered({**base, **move}):
             return {**base, **move}
     return None
+
+
+def _offered(trial: Experiment, base: Features, may: Callable[[Features], bool]) -> Features:
+    """Return a record without the optional arrays that an implementation has no argument for."""
+    for _ in [name for name in base if name.startswith("array ")]:
+        if not trial.numbers(base) or not may(base) or trial.asker.answer(base) != REFUSED:
+            break
+        lacks = re.fullmatch(r"no option '(\w+)'", trial.asker.messages.get(key_of(base), ""))
+        if not lacks or not base.get(f"array {lacks[1]}"):
+            break
+        base = {**base, f"array {lacks[1]}": False}
+    return base
 
 
 def _together(moves: Sequence[Move]) -> Iterator[Features]:
@@ -143,6 +156,8 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
         for a, b in combinations(own, 2):
             for k, size in enumerate(dict.fromkeys((*whole, *COUNTS[:TIED]))):
                 found += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
+    squares = [{f"size {n}": side**2 for n in "TQK" if f"size {n}" in base} for side in SIDES]
+    found += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares) if GRID in trial.domains.get("form", ())]
     given = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
     alike = Counter(map(key_of, given))
     of_key = {key_of(one): one for one in given}

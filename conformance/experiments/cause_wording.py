@@ -16,10 +16,12 @@ from .records import is_number, word_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
 FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",
-         "fractional": "fractional positions"}  # fmt: skip
+         "fractional": "fractional positions", "grid": "the cells of a grid, row by row",
+         "whole": "all positions that the sizes allow"}  # fmt: skip
 LIES = {"last": "the last of the keys", "first": "from the first key on", "beyond": "beyond the keys"}
 TEXTS = {
-    ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "rows of the same positions",
+    ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "positions without axes for rows",
+    ("rows", "shared"): "the same positions in rows of their own", ("marks", "none"): "no -1", ("marks", "some"): "entries of -1",
     ("memory", ""): "contiguous inputs", ("memory", "non-contiguous"): "an input that is not contiguous",
     ("circle", "off"): "tables that are no cosines and sines", ("circle", "on"): "tables of cosines and sines",
     ("bands", "other"): "bands that are not powers of two", ("bands", "powers of two"): "bands that are powers of two",
@@ -93,6 +95,8 @@ def what_is_left(op: str, cause: Cause) -> str:
         return cause.rules[0].opposite
     for name, shows in cause.shows.items() if len(cause.shows) == 1 and not cause.rules else ():
         lacks = cause.lacks.get(name, [])
+        if name == "form" and len(lacks) == 1:
+            return f"{FORMS[lacks[0]]}, alone"
         if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or (name == "way" and len(lacks) == 1):
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
     if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):

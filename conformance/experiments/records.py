@@ -26,16 +26,18 @@ from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usua
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
 from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
-from ..vocabulary.traits import LETTERS, are_unit, defaults, letters, which_alternative
+from ..vocabulary.traits import LETTERS, are_unit, are_whole, defaults, last_cells, letters, which_alternative
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")
+GRID, WHOLE = "grid", "whole"  # forms too: coordinates of a grid, row by row, and all positions that options allow
 QUERIES = ("last", "first", "beyond")  # the last of the keys, from the first key on, or after the last key
 NUMBERS = (*range(1, 10), 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 129, 192, 256, 257, 512, 1030)
 STARTS = (0, 1, 29, 1000, 2**15, 40_000, 2**16 - 1, 2**16 + 1, 70_000, 2**17 - 1, 2**24 + 1, -11)
 FARTHER = (2**31 - 1, 2**31, 2**33 + 1)  # in float64 alone: else every value is allowed there
 LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
+AFTER = 2  # how far the queries of a call that is made stand behind its keys
 LARGEST = 1 << 18  # numbers of a call's arguments
 WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
          "J": "columns of the grid", "G": "key heads", "g": "query heads of a key head", "k": "taps",
@@ -74,10 +76,11 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         found["leading axes"] = list(LEADING)
     places = positions_of(op)
     if places or any(_may_lack_rows(op, name, 1) for name in record.arrays):
-        found["rows"] = ["alike", "of their own"]
+        found["rows"] = ["alike", "of their own", *(["shared"] if any(_may_share(op, name) for name in places) else [])]
     if places:
         whole = any(record.arrays[name].kind != "position" for name in places)
-        found["form"] = list(FORMS[:-1] if whole else FORMS)
+        found["form"] = [*(FORMS[:-1] if whole else FORMS), *([WHOLE] if last_cells(op) else [])]
+        found["form"] += [GRID] if has_coordinates(op) and not is_bounded(op) else []
         found["start"] = [0] if is_bounded(op) else list(STARTS)
     if has_coordinates(op):
         found["coordinates"] = ["unlike", "alike"]
@@ -89,6 +92,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         found["bands"] = ["other", "powers of two"]
     if {"cos", "sin"} <= record.arrays.keys():
         found["circle"] = ["off", "on"]
+    if marked(op):
+        found["marks"] = ["none", "some"]
     if tokens:
         found |= {"memory": ["", *VIEWS], "bits": [8, 24]}
     found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
@@ -148,6 +153,8 @@ def read(op: str, call: Call, form: str = "") -> Features:
         found["bands"] = "powers of two" if powers else "other"
     if {"cos", "sin"} <= call.inputs.keys():
         found["circle"] = "on" if are_unit(call) else "off"
+    if marked(op):
+        found["marks"] = "some" if np.any(call.inputs[marked(op)] < 0) else "none"
     found["memory"] = form if form in VIEWS else ""
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
@@ -195,13 +202,16 @@ def _positions(op: str, call: Call, way: int) -> Features:
     first = keys.reshape(-1, keys.shape[-1])[0] if keys.ndim else keys.reshape(1)
     steps = np.diff(first)
     sorted_form = "consecutive" if np.all(steps == 1) else "gaps" if np.all(steps > 0) else "unsorted"
-    found["form"] = "fractional" if np.any(keys != np.floor(keys)) else sorted_form
+    found["form"] = "fractional" if np.any(keys != np.floor(keys)) else WHOLE if are_whole(op, call) else sorted_form
     found["start"] = int(np.floor(first.min()))
-    rows = keys.reshape(-1, keys.shape[-1]) if keys.ndim > 1 else keys.reshape(1, -1)
+    rows, axes = keys.reshape(-1, keys.shape[-1]) if keys.ndim > 1 else keys.reshape(1, -1), keys.ndim - 1
     if has_coordinates(op):
         found["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
-        rows = np.moveaxis(keys, 0, -1).reshape(-1, keys.shape[0] * (keys.shape[-1] if keys.ndim > 1 else 1))[:1]
-    found["rows"] = "of their own" if np.any(rows != rows[:1]) else "alike"
+        rows, axes = np.moveaxis(keys, 0, -1).reshape(-1, *keys.shape[-1:][: keys.ndim - 1], keys.shape[0]), keys.ndim - 2
+        if keys.ndim > 1 and len(keys) > 1 and found["coordinates"] == "unlike" and np.array_equal(rows[0].T, _cells(rows[0].T)):
+            found["form"] = GRID
+    has_axes = axes > 0 and _may_share(op, name, way)
+    found["rows"] = "of their own" if np.any(rows != rows[:1]) else "shared" if has_axes else "alike"
     if {"q_positions", "k_positions"} <= given.keys() and given["q_positions"].size:
         q, k = (given[name].reshape(-1, given[name].shape[-1])[0] for name in ("q_positions", "k_positions"))
         last = len(q) <= len(k) and np.array_equal(q, k[len(k) - len(q) :])
@@ -217,7 +227,7 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
 
     What is expected is left out.
     """
-    options, sizes = part(record, "option "), dict[str, Any](part(record, "size "))
+    options, sizes = part(record, "option "), dict[str, Any](_sizes_in(op, record))
     leading = record.get("leading axes", ()) or ()
     sizes["P"] = (*leading, sizes.get("T", 1)) if record.get("leading axes", ()) is not None else ()
     known = {**SIZES, **facts_of(op).sizes, **defaults(op), **options, **sizes, "R": leading}
@@ -229,17 +239,27 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
             return None
         params, arrays = made_call(
             op, f"asked/{number}", options, places=lambda n: _places(n, record), way=record["way"],
-            rows=record.get("rows") == "of their own", bits=record.get("bits", 8),
+            rows=record.get("rows") in ("of their own", "shared"), bits=record.get("bits", 8),
             alike=record.get("memory") == "broadcast-view",
             without=tuple(name for name, there in part(record, "array ").items() if not there), **{**sizes, "R": leading},
         )  # fmt: skip
         if "queries" in record and {"q_positions", "k_positions"} <= arrays.keys():
             arrays["q_positions"] = _queries(record["queries"], arrays["q_positions"], arrays["k_positions"])
-        if record.get("rows") == "alike" and leading:
+        elif "q_positions" in arrays and "k_positions" not in arrays:
+            arrays["q_positions"] = arrays["q_positions"] - AFTER
+        if record.get("form") == GRID:
+            arrays |= {n: _grid(arrays[n], record) for n in positions_of(op)}
+        if record.get("form") == WHOLE:
+            whole = {n: np.arange(value_of(end, known) + 1) for n, end in last_cells(op).items()}
+            arrays |= {n: np.broadcast_to(cells, arrays[n].shape).copy() for n, cells in whole.items()}
+        if record.get("marks") == "some":
+            arrays[marked(op)] = _with_mark(arrays[marked(op)])
+        if record.get("rows") in ("alike", "shared") and leading:
             loose = [name for name in arrays if _may_lack_rows(op, name, record["way"])]
             arrays |= {name: arrays[name][(0,) * len(leading)] for name in loose}
-            whole = [n for n in positions_of(op) if arrays[n].ndim == len(leading) + 1 and not has_coordinates(op)]
-            arrays |= {n: np.broadcast_to(arrays[n][(0,) * len(leading)], arrays[n].shape).copy() for n in whole}
+            first = (*([slice(None)] if has_coordinates(op) else []), *([slice(1)] * len(leading)))
+            full = [n for n in positions_of(op) if arrays[n].ndim == len(first) + 1 and 0 not in leading]
+            arrays |= {n: np.broadcast_to(arrays[n][first], arrays[n].shape).copy() for n in full}
         if record.get("coordinates") == "alike":
             arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
         if record.get("mask") == "causal" and "mask" in arrays:
@@ -258,7 +278,7 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
 
 def count_of_values(op: str, record: Features, axes: Sequence[Sequence[str]]) -> int:
     """Return how many values arrays of some axes have at least in a call, by its options and sizes: nothing is made."""
-    known = {**SIZES, **facts_of(op).sizes, **defaults(op), **part(record, "option "), **part(record, "size ")}
+    known = {**SIZES, **facts_of(op).sizes, **defaults(op), **part(record, "option "), **_sizes_in(op, record)}
 
     def size(axis: str) -> int:
         is_known = not axis.startswith(("*", "=")) and names_in(axis) <= known.keys()
@@ -300,6 +320,66 @@ def _places(count: int, record: Features) -> npt.NDArray[Any]:
     return np.asarray(forms.get(record.get("form", ""), p) + record.get("start", 0))
 
 
+def _may_share(op: str, name: str, way: int | None = None) -> bool:
+    """Return whether positions of an operation may be without the leading axes, in one alternative or in any."""
+    ways = alternatives(REGISTRY[op].arrays[name].shape)
+    few = ways if way is None else [ways[min(way, len(ways) - 1)]]
+    return any(axis.startswith("~*") for axes in few for axis in axes)
+
+
+@cache
+def marked(op: str) -> str:
+    """Return the array whose integers may be -1, which marks what is not there; "" without one."""
+    arrays = REGISTRY[op].arrays
+    return next((name for name, axes in arrays.items() if axes.low == "-1" and not axes.earlier), "")
+
+
+def _with_mark(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return integers with -1 in the middle; ValueError where there are none."""
+    if not x.size:
+        msg = "nothing to mark"
+        raise ValueError(msg)
+    found = x.copy()
+    found.reshape(-1)[x.size // 2] = -1
+    return found
+
+
+def rows_of_grid(count: int) -> int:
+    """Return the rows of the grid of so many cells that is nearest to a square."""
+    return next((n for n in range(math.isqrt(count), 0, -1) if count % n == 0), 1)
+
+
+def _cells(coordinates: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the coordinates of a grid, row by row, with as many columns as the last of some has values; zeros before these."""
+    count, columns = coordinates.shape[-1], int(coordinates[-1].max(initial=0)) + 1
+    found = np.zeros_like(coordinates)
+    found[-2], found[-1] = np.arange(count) // columns, np.arange(count) % columns
+    return found
+
+
+def _grid(p: npt.NDArray[Any], record: Features) -> npt.NDArray[Any]:
+    """Return positions of a shape that are those of a grid, row by row; ValueError where there is none."""
+    if p.ndim < 2 or len(p) < 2 or record.get("coordinates") == "alike" or not p.size:
+        msg = "a single coordinate"
+        raise ValueError(msg)
+    columns = p.shape[-1] // rows_of_grid(p.shape[-1])
+    ends = np.zeros((len(p), p.shape[-1]), p.dtype)
+    ends[-1, -1] = columns - 1
+    rows = np.arange(math.prod(p.shape[1:-1])).reshape(1, *p.shape[1:-1], 1)  # of their own: each begins elsewhere
+    cells = _cells(ends).reshape(len(p), *(1,) * (p.ndim - 2), p.shape[-1])
+    return np.asarray(cells + record.get("start", 0) + rows).astype(p.dtype)
+
+
+def _sizes_in(op: str, record: Features) -> dict[str, Any]:
+    """Return the sizes of a record's call; where positions are all that options allow, these say how many there are."""
+    sizes = part(record, "size ")
+    if record.get("form") == WHOLE:
+        known = {**defaults(op), **part(record, "option ")}
+        shapes = {name: alternative(op, REGISTRY[op].arrays[name].shape, record["way"])[-1] for name in last_cells(op)}
+        sizes |= {shapes[name].lstrip("~"): value_of(end, known) + 1 for name, end in last_cells(op).items()}
+    return sizes
+
+
 def _may_lack_rows(op: str, name: str, way: int) -> bool:
     """Return whether an array of an operation, which is no position, may be without the leading axes."""
     tokens = alternative(op, REGISTRY[op].arrays[name].shape, way)
@@ -318,7 +398,7 @@ def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt
     if lie == "first" and count == beside:
         msg = "these queries are the last of the keys too"
         raise ValueError(msg)
-    first = queries - 2  # of calls that are made
+    first = queries - AFTER
     return first + (keys.max() - first.min() + 1 if lie == "beyond" and keys.size and first.size else 0)
 
 
@@ -326,7 +406,7 @@ def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt
 def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     """Return the numbers of a call that a rule may speak of: its sizes and options, and what follows from several of them."""
     axes = set[str]().union(*map(_letters, _tokens(op, record["way"])))
-    sizes = {name: n for name, n in part(record, "size ").items() if name in axes}
+    sizes = {name: n for name, n in _sizes_in(op, record).items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
     found: dict[str, float] = {word_of(op, name): n for name, n in sizes.items() if name != "D"}
     found |= options | ({"query heads": sizes["G"] * sizes["g"]} if {"G", "g"} <= sizes.keys() else {})
@@ -345,6 +425,9 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
             found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
             found[f"spread of {name}"] = max(value) - min(value)
     places = [call.inputs[n] for n in positions_of(op) if n in call.inputs and call.inputs[n].size]
+    if record.get("form") == GRID and places:
+        rows = rows_of_grid(places[0].shape[-1])
+        found["rows of the grid minus columns of the grid"] = rows - places[0].shape[-1] // rows
     if places:
         found["largest position"] = float(max(np.abs(p).max() for p in places))
         found["smallest position"] = float(min(p.min() for p in places))
