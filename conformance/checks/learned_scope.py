@@ -19,7 +19,7 @@ from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import Cause, Experiment, call_key, is_scaling
 from ..experiments.cause_wording import essential, is_vague, what_is_left
 from ..experiments.number_rules import Numbers, Rule
-from ..experiments.records import Features, is_number, quantities, read
+from ..experiments.records import GRID, Features, is_number, quantities, read
 from ..model import Call
 from ..targets.base import Target
 from ..vocabulary.traits import (
@@ -28,6 +28,7 @@ from ..vocabulary.traits import (
     SHARES,
     are_lengths,
     defaults,
+    last_cells,
     main_array,
     numbers_or_none,
     traits_of,
@@ -47,6 +48,7 @@ ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases with
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps", "N": "rows"}  # fmt: skip
+OF_SIZES = "positions 0, 1, 2, ... to the last that the sizes allow"
 LAST = ", queries the last of the keys"
 SHARE = "rotated share of the head"
 NOT_OFFERED = {
@@ -235,11 +237,14 @@ def _of_positions(op: str, causes: Sequence[Cause], *, last: bool) -> list[tuple
     zero = any(rule.kind in ("other", "least") and rule.holds({rule.quantity: 1}) for rule in rules)
     zero = zero or any(cause.features == ("start",) and cause.lacks.get("start") == [0] for cause in own)
     last = last and any(cause.lacks.get("queries") == ["last"] for cause in own)
+    zero = zero or (bool(last_cells(op)) and "consecutive" in forms)
     consecutive = "gaps" in forms and (zero or "unsorted" in forms)
+    if GRID not in forms and any(cause.lacks.get("form") == [GRID] for cause in own):
+        return []
     level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3
     if level == 3 or (last and level):
         return []
-    text = ("positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
+    text = (OF_SIZES if last_cells(op) else "positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
     text += LAST if last else ""
     several = [cause for cause in own if _is_told(cause, level, last=last)]
     return [(replace(on_axis("positions", Bound(high=float(level))), text=text), several)]

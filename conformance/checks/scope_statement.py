@@ -18,13 +18,13 @@ from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import checked_supports
 from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, last_cells, numbers_or_none, vocabulary
+from .learned_scope import OF_SIZES
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
 WORDS = {"null": None, "none": None, "true": True, "false": False}
 ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
-OF_SIZES = "positions 0, 1, 2, ... to the last that the sizes allow"
 OF_FORM = {0: "0, 1, 2, ...", 1: "consecutive from elsewhere", 2: "sorted with gaps", 3: "unsorted"}
 NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
 SHOWN = 4  # pairs that are told one by one

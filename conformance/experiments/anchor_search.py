@@ -50,7 +50,7 @@ def seek(
     base = _offered(trial, _released(trial), may)
     known = _moves(trial, base, stored, numbers)
     asked = tried = 0
-    lacking = set[str]()  # options that the implementation does not have
+    lacking = set[str]()  # options and arrays that the implementation does not have
 
     def is_answered(record: Features) -> bool:
         nonlocal asked, tried
@@ -62,8 +62,7 @@ def seek(
         outcome = trial.asker.answer(record)
         asked += outcome != NO_CALL
         lacks = re.fullmatch(r"no option '(\w+)'", trial.asker.messages.get(key_of(record), ""))
-        if lacks and f"option {lacks[1]}" in base:
-            lacking.add(f"option {lacks[1]}")
+        lacking.update(name for name in base if lacks and name in (f"option {lacks[1]}", f"array {lacks[1]}"))
         return outcome in ANY_ANSWER
 
     heard, stack = {""}, [(base, iter([(0.0, base), *known]))]

@@ -95,8 +95,10 @@ def what_is_left(op: str, cause: Cause) -> str:
         return cause.rules[0].opposite
     for name, shows in cause.shows.items() if len(cause.shows) == 1 and not cause.rules else ():
         lacks = cause.lacks.get(name, [])
-        if name == "form" and len(lacks) == 1:
-            return f"{FORMS[lacks[0]]}, alone"
+        if name in ("form", "rows", "marks") and len(lacks) == 1:
+            return f"{FORMS[lacks[0]]} alone" if name == "form" else TEXTS[name, lacks[0]]
+        if cause.rough and is_number(shows[0]):
+            return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))}, of the values that were asked"
         if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or (name == "way" and len(lacks) == 1):
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
     if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):

@@ -252,8 +252,8 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
         if record.get("form") == WHOLE:
             whole = {n: np.arange(value_of(end, known) + 1) for n, end in last_cells(op).items()}
             arrays |= {n: np.broadcast_to(cells, arrays[n].shape).copy() for n, cells in whole.items()}
-        if record.get("marks") == "some":
-            arrays[marked(op)] = _with_mark(arrays[marked(op)])
+        if "marks" in record:
+            arrays[marked(op)] = _with_marks(arrays[marked(op)], record["marks"])
         if record.get("rows") in ("alike", "shared") and leading:
             loose = [name for name in arrays if _may_lack_rows(op, name, record["way"])]
             arrays |= {name: arrays[name][(0,) * len(leading)] for name in loose}
@@ -334,13 +334,13 @@ def marked(op: str) -> str:
     return next((name for name, axes in arrays.items() if axes.low == "-1" and not axes.earlier), "")
 
 
-def _with_mark(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return integers with -1 in the middle; ValueError where there are none."""
-    if not x.size:
-        msg = "nothing to mark"
-        raise ValueError(msg)
+def _with_marks(x: npt.NDArray[Any], marks: str) -> npt.NDArray[Any]:
+    """Return integers with -1 in the middle, or as they are if they have none to have; ValueError where that cannot be."""
     found = x.copy()
-    found.reshape(-1)[x.size // 2] = -1
+    found.reshape(-1)[x.size // 2 :][: marks == "some"] = -1
+    if np.any(found < 0) != (marks == "some"):
+        msg = "there are no numbers, or too few others"
+        raise ValueError(msg)
     return found
 
 
