@@ -39,7 +39,8 @@ def contradiction(document: Mapping[str, Any]) -> str:
         return f"its counts are {stated}, and its cases give {dict(counts)}"
     failing = sum(decides(case["kind"], case["verdict"]) for case in cases)
     bad = sum(not operation["conformant"] for operation in document["operations"])
-    if document["schema"] > 1 and document["conformant"] and (failing or bad or not counts["pass"] or not document["complete"]):
+    some = counts["pass"] or any(scope["drawn"] for scope in document.get("scopes", ()))  # or fresh calls did
+    if document["schema"] > 1 and document["conformant"] and (failing or bad or not some or not document["complete"]):
         return f"it says conformant, with {failing} failing cases, {bad} failing operations and {counts['pass']} passed"
     word = document.get("verdict")
     if word is not None and document["conformant"] == (word in ("not conformant", "incomplete")):
@@ -130,7 +131,7 @@ def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:
 
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
-    computed = {op["op"] for op in document["operations"] if op["counts"].get("pass") or op["counts"].get("fail")}
+    computed = {op["op"] for op in document["operations"] if {"pass", "fail"} & op["counts"].keys() or op["conformant"]}
     scopes = [one for one in document.get("scopes", ()) if one["op"] in computed and one["answered"] < one["asked"]]
     lacking = [scope for scope in scopes if scope["library"]]
     lines = []
@@ -143,9 +144,8 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
         limits = [limit for limit in scope["limits"] if not (shared and limit["axis"] == "gradient")]
         if limits or scope["wrong"]:
             told = "; ".join(limit.get("line", f"{limit['text']} [{limit['cases']}]") for limit in limits)
-            lines.append(
-                f"scope of {scope['op']}: {scope['answered']} of {scope['asked']} cases" + (f": {told}" if told else "")
-            )
+            count = str(scope["line"]).partition(":")[0].replace(" and ", " cases and ")  # fresh calls, if there are any
+            lines.append(f"scope of {scope['op']}: {count}{'' if ' cases' in count else ' cases'}" + (f": {told}" if told else ""))
     return lines
 
 

@@ -48,7 +48,9 @@ def show(report: Report, console: Console) -> None:
 def verdict(report: Report, word: str) -> str:
     """Return the closing line: the overall verdict, and the cases that passed, failed and lie outside."""
     counts = report.counts
-    parts = [f"{counts['pass']} passed"]
+    fresh = sum(scope.fresh for scope in report.scopes)
+    parts = [f"{counts['pass']} passed"] if counts["pass"] or not fresh else []
+    parts += [f"{fresh} fresh calls passed"] if fresh else []
     parts += [f"{counts[v]} {v}" for v in BAD if counts[v]]
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']} outside")
