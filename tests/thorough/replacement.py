@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from replaced_models import TOLERANCE, wide
 from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
 import posref
-
-ANGLES = 100 * 2**-23  # the models round angles to float32: at distances below 100, each is off by less
 
 
 def ready(model: Any, std: float = 0.3, **wider: float) -> Any:
@@ -36,7 +35,8 @@ def made(
     """Return a small configuration of a kind, and its model with random weights, of which those in `wider` are larger."""
     torch.manual_seed(seed)
     config = AutoConfig.for_model(kind, **fields)
-    return config, ready(model(config), **wider or {})
+    with wide():
+        return config, ready(model(config), **wider or {})
 
 
 def at(count: int, sign: int, first: int = 0) -> Tensor:
@@ -64,11 +64,13 @@ def assert_replaced(
 
     A place is a class or module, the name of its function, and the function in its stead, which takes the sign as ``sign``.
     """
-    expected, errors = run().detach(), []
+    with wide():
+        expected, errors = run().detach(), []
     for sign in (1, -1):
         for kind, name, function in places:
             monkeypatch.setattr(kind, name, (partialmethod if isinstance(kind, type) else partial)(function, sign=sign))
-        found = run().detach()
+        with wide():
+            found = run().detach()
         assert found.dtype == expected.dtype == torch.float64
         errors.append(float((found - expected).abs().max() / expected.abs().max()))
-    assert errors[0] < ANGLES < errors[1] / 100
+    assert errors[0] < TOLERANCE < errors[1] / 100

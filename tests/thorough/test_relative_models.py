@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from replacement import ANGLES, assert_replaced, code, heads_of, made, options_of
+from replaced_models import TOLERANCE, wide
+from replacement import assert_replaced, code, heads_of, made, options_of
 from torch import Tensor
 from transformers import Gemma3nAudioConfig, WavLMConfig, WavLMModel
 from transformers.models.inkling.configuration_inkling import InklingTextConfig
@@ -71,10 +72,12 @@ def test_gemma_3n_audio() -> None:
     config = Gemma3nAudioConfig(
         hidden_size=24, conf_num_attention_heads=3, conf_attention_context_left=7, conf_attention_context_right=2
     )
-    module = code("gemma3n").Gemma3nAudioRelativePositionEmbedding(config).double()
+    with wide():
+        module = code("gemma3n").Gemma3nAudioRelativePositionEmbedding(config).double()
     queries, keys = 5, 5 + 6 + 2
     q, k = torch.randn(2, 4, queries, 3, 8, dtype=torch.float64), torch.randn(2, 4, keys, 3, 8, dtype=torch.float64)
-    expected = module(q, k).permute(0, 2, 1, 3, 4)  # (B, chunks, H, queries, keys)
+    with wide():
+        expected = module(q, k).permute(0, 2, 1, 3, 4)  # (B, chunks, H, queries, keys)
     q_positions, k_positions = torch.arange(6, 6 + queries), torch.arange(keys)
     found = posref.transformer_xl_scores(
         q.transpose(2, 3), k.transpose(2, 3), module.pos_proj.weight.view(3, 8, 24).movedim(-1, 0), q_positions, k_positions,
@@ -84,7 +87,7 @@ def test_gemma_3n_audio() -> None:
     window = (apart <= 6) & (apart >= -2)
     error = ((found - expected).abs() * window).max().detach()
     assert window.sum() == queries * 9
-    assert error < ANGLES * expected.abs().max()
+    assert error < TOLERANCE * expected.abs().max()
     assert ((found - expected).abs() * ~window).max() > 0.1  # the module has no distances there
 
 
@@ -287,7 +290,8 @@ def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
         conv_kernel=(8, 4), num_feat_extract_layers=2, num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
         num_buckets=8, max_bucket_distance=12, layerdrop=0.0,
     )  # fmt: skip
-    model = WavLMModel(config).eval().double()
+    with wide():
+        model = WavLMModel(config).eval().double()
     for name, parameter in model.named_parameters():
         if "layers." in name and "layer_norm" not in name:
             torch.nn.init.normal_(parameter, std=1.0 if "rel" in name else 0.3)
