@@ -66,6 +66,7 @@ def test_softcaps_are_those_that_the_code_applies() -> None:
         ({"model_type": "bert"}, "text", "both"),
         ({"model_type": "bert", "is_decoder": True}, "text", "causal"),
         ({"model_type": "gpt2"}, "text", "causal"),
+        ({"model_type": "xlm", "causal": True}, "text", "causal"),
         ({"model_type": "opt", "is_causal": False}, "text", "both"),
         ({"model_type": "t5"}, "encoder", "both"),
         ({"model_type": "t5"}, "decoder", "causal"),

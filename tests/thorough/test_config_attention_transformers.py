@@ -135,14 +135,15 @@ def test_logits_that_are_not_scaled_are_said_so(name: str) -> None:
 
 @pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("by_layer", [True, False])
-def test_scales_of_gpt2_are_those_of_its_layers(scaled: bool, by_layer: bool) -> None:
+@pytest.mark.parametrize("name", ["gpt2", "gpt-sw3"])
+def test_scales_of_gpt2_are_those_of_its_layers(name: str, scaled: bool, by_layer: bool) -> None:
     from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
 
     more = {"scale_attn_weights": scaled, "scale_attn_by_inverse_layer_idx": by_layer}
     config = CONFIG_MAPPING["gpt2"](n_embd=32, n_head=2, n_layer=3, attn_implementation="eager", **more)
     torch.manual_seed(0)
     x = torch.randn(1, 2, 32, dtype=torch.float64)
-    entries = from_config(config.to_dict()).get("text scale", [None])
+    entries = from_config({**config.to_dict(), "model_type": name}).get("text scale", [None])
     assert (entries == [None]) is (scaled and not by_layer)
     for layer, entry in enumerate(entries * 3 if len(entries) == 1 else entries):
         attention = GPT2Attention(config, layer_idx=layer).eval().double()
