@@ -50,6 +50,7 @@ PLAIN = ("attention", {})  # of parts without positions
 ROTATIONS = ("rope", "mrope", "axial_rope")
 COLUMNS = ("columns, then rows", "columns, then rows, both from 1")
 CELLS = (4, 12)  # rows and columns of an image that comes as a sequence; else it has 7 x 7
+FITTED = (5, 9)  # those of an image to which a table of 7 x 7 is fitted
 COUNTS = (TOKENS, DECODED, 48, 49)
 IN_ATTENTION = ("mask", "scale", "softcap", "sinks")
 
@@ -249,6 +250,47 @@ class Replacement:
         self.used.add((part, None, "table"))
         return rows.to(y.dtype).expand(y.shape)
 
+    def fitted(self, module: torch.nn.Module, run: Callable[[], torch.Tensor], y: torch.Tensor) -> torch.Tensor | None:
+        """Return embeddings of patches with the rows of a learned table, if the module adds those of its own to something."""
+        part, _ = self.place()
+        names = [name for name in (part, f"{part} input") if self.facts.entry(name, 0) is not None]
+        entries = [(name, entry) for name in names if (entry := self.facts.entry(name, 0)) and entry.operation == "learned"]
+        own = [w for name, w in module.named_parameters() if TABLE.search(name.removesuffix(".weight")) and w.ndim > 1]
+        if len(entries) != 1 or len(own) != 1 or part in self.facts.parts or own[0].shape[-1] != y.shape[-1]:
+            return None
+        name, entry = entries[0]
+        fit = self.facts.entry(f"{part} table", 0)
+        kept = own[0].clone()
+        without = run_with(run, own[0], 0 * kept)
+        theirs = (y - without).reshape(-1, y.shape[-1])
+        twice = run_with(run, own[0], 2 * kept)
+        own[0].copy_(kept)
+        there = theirs.any(-1)
+        if entry.options is None or not there.any() or not torch.allclose(twice - without, 2 * (y - without), rtol=1e-9, atol=1e-9):
+            return None
+        table, count = kept.reshape(-1, kept.shape[-1]), int(there.sum())
+        if fit is None or fit.options is None or count == len(table) - entry.options["offset"]:
+            rows = posref.learned(torch.arange(count), table, **entry.options)
+        else:
+            rows = self.resampled(table, count, fit)
+            if rows is None:
+                return None
+            self.used.add((f"{part} table", None, "table"))
+        self.used.add((name, None, "table"))
+        theirs[there] = rows.roll(1, 0) if self.wrong == "table" else rows
+        return without + theirs.reshape(y.shape)
+
+    def resampled(self, table: torch.Tensor, count: int, fit: Entry) -> torch.Tensor | None:
+        """Return the rows of a table of a square of patches, fitted to the image."""
+        prefix = (fit.options or {})["prefix"]
+        sizes = [size for size in (CELLS, FITTED) if math.prod(size) == count - prefix]
+        old = math.isqrt(len(table) - prefix)
+        if not sizes or old**2 != len(table) - prefix:
+            return None
+        rows: torch.Tensor = posref.resample(table, sizes[0], old_size=(old, old), **(fit.options or {}))
+        _, down, across = self.cells(count) if sizes[0] == CELLS else (0, 0, torch.arange(count - prefix))
+        return torch.cat([rows[:prefix], rows[prefix:][down * CELLS[1] + across]])
+
     def first(self, part: str, entry: Entry) -> int:
         """Return the first position of sinusoids, by their convention."""
         said = entry.conventions.get("positions", "the first is 0").removeprefix("the first is ")
@@ -379,7 +421,7 @@ class Replacement:
         def enter(module: torch.nn.Module, args: Any) -> None:
             self.stack.append(module)
 
-        def leave(module: torch.nn.Module, args: Any, result: Any) -> Any:
+        def leave(module: torch.nn.Module, args: Any, options: Any, result: Any) -> Any:
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             new = None
             projects = PROJECTS.search(name)
@@ -395,6 +437,10 @@ class Replacement:
                     new = tuple(self.rotation(heads, list(result)))
             elif isinstance(result, torch.Tensor) and result.ndim in (2, 3) and TABLE.search(name.rpartition(".")[2]):
                 new = self.table(module, result) if result.is_floating_point() else None
+            elif isinstance(result, torch.Tensor) and any(TABLE.search(own) for own in children(module)):
+                self.stack.pop()
+                new = self.fitted(module, lambda: module.forward(*args, **options), result)
+                self.stack.append(module)
             self.stack.pop()
             return new
 
@@ -408,7 +454,7 @@ class Replacement:
 
             put(module, "compute_bias", compute_bias, undo)
         undo.callback(module.register_forward_pre_hook(enter).remove)
-        undo.callback(module.register_forward_hook(leave).remove)
+        undo.callback(module.register_forward_hook(leave, with_kwargs=True).remove)
 
     def rotating(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def rotate(*args: Any, **options: Any) -> Any:
@@ -453,6 +499,17 @@ class Replacement:
         return found
 
 
+def children(module: torch.nn.Module) -> Iterator[str]:
+    """Yield the names of a module's own parameters and of the tables in it."""
+    yield from module._parameters
+    yield from (name for name, inner in module.named_children() if isinstance(inner, torch.nn.Embedding))
+
+
+def run_with(run: Callable[[], torch.Tensor], weight: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    weight.copy_(value)
+    return run()
+
+
 def put(owner: Any, name: str, value: Any, undo: ExitStack) -> None:
     undo.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)
@@ -461,9 +518,10 @@ def put(owner: Any, name: str, value: Any, undo: ExitStack) -> None:
 def inputs_of(model: Any, facts: FileFacts) -> Iterator[dict[str, Any]]:
     """Yield inputs that a model may take: tokens, with positions on several axes for M-RoPE, or an image or a sound."""
     names = inspect.signature(model.forward).parameters
+    fits = any(name.endswith(" table") for name in facts.components)
     if "input_ids" not in names:
         beside = {"decoder_input_ids": 10 + torch.arange(DECODED)[None] * 7 % 50} if "decoder_input_ids" in names else {}
-        yield from ({**beside, **signal} for signal in signals(model.config, next(iter(names))))
+        yield from ({**beside, **signal} for signal in signals(model.config, next(iter(names)), fits))
         return
     ids = 10 + torch.arange(TOKENS)[None] * 7 % 50
     options: dict[str, Any] = {"input_ids": ids}
@@ -480,14 +538,14 @@ def inputs_of(model: Any, facts: FileFacts) -> Iterator[dict[str, Any]]:
         options["position_ids"] = axes[: len(rotations[0].options["sections"]), None]
     yield options
     if "pixel_values" in names:
-        yield from ({**options, **image} for image in signals(model.config, "pixel_values"))
+        yield from ({**options, **image} for image in signals(model.config, "pixel_values", fits))
     yield {
         **options,
         "bbox": (torch.arange(TOKENS * 4) % 23 + torch.tensor([0, 0, 30, 30]).repeat(TOKENS)).reshape(1, TOKENS, 4),
     }
 
 
-def signals(config: Any, name: str) -> Iterator[dict[str, Any]]:
+def signals(config: Any, name: str, fits: bool) -> Iterator[dict[str, Any]]:
     """Yield random images or sounds of several forms."""
     torch.manual_seed(1)
     vision = getattr(config, "vision_config", config)
@@ -497,6 +555,8 @@ def signals(config: Any, name: str) -> Iterator[dict[str, Any]]:
     bins = next((n for n in (getattr(config, key, None) for key in ("num_mel_bins", "n_mels", "feature_size")) if n), 80)
     width = channels * getattr(vision, "temporal_patch_size", getattr(vision, "patch_temporal", 1)) * patch**2
     if name == "pixel_values":
+        image = torch.randn(1, channels, *(n * patch for n in FITTED)) if fits else None
+        yield from ({name: image, **more} for more in ({"interpolate_pos_encoding": True}, {}) if fits)
         yield {name: torch.randn(1, channels, size, size)}
         yield {name: torch.randn(1, 4, channels, size, size)}
         yield {name: torch.randn(48, width), "grid_thw": torch.tensor([[1, *CELLS]])}
