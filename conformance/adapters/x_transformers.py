@@ -1,8 +1,11 @@
 """x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, its ALiBi, T5 and dynamic biases, CoPE,
 and the data-dependent ALiBi."""
 
+import math
+
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from x_transformers.x_transformers import (
     AlibiPositionalBias,
     CoPE,
@@ -26,7 +29,13 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
-LIMIT = 1 << 22  # elements of a bias whose entries are looked up
+LIMIT = 1 << 27  # elements of a bias whose entries are looked up
+FARTHEST = 1000  # position of such a bias: it has a row for every query between
+
+supports = {
+    "t5_bias": {"position": {"max": FARTHEST}},
+    "dynamic_position_bias": {"numbers": ["integers"], "position": {"max": FARTHEST}},
+}
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling | None = None) -> tuple[Tensor, float]:
@@ -52,7 +61,7 @@ def rope(
 def xpos_scales(
     positions: Tensor, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4
 ) -> Tensor:
-    """The scale that RotaryEmbedding gives of these positions, with one more that puts the middle at the centre."""
+    """The scale that RotaryEmbedding gives of these positions, moved so that the middle is at the centre."""
     _, scale = _centred(positions, dim, 1e4, centre, scale_base, gamma)
     found = scale[0, 1:, ::2].reshape(*positions.shape, dim // 2)
     return found if role == "query" else found**-1.0
@@ -73,15 +82,22 @@ def xpos(
 
 
 def _centred(positions: Tensor, dim: int, base: float, centre: int, scale_base: float, gamma: float) -> tuple[Tensor, Tensor]:
-    """Return frequencies and scales of position 2 c, whose middle is c, and of these positions."""
+    """
+    Return frequencies and scales of these positions, after one more position.
+
+    The module's centre is the middle of its positions. For the scales, all are moved alike, and the first is twice the centre.
+    """
     if gamma != 0.4:
         lacks("gamma is 0.4")
     flat = positions.reshape(-1)
-    if flat.numel() and flat.max() > 2 * centre:
-        lacks(f"the middle of the positions cannot be {centre}: half the largest of them, and one more, rounded down")
-    last = torch.full((1,), 2 * centre, dtype=flat.dtype, device=flat.device)
+    if not flat.numel():
+        lacks("RotaryEmbedding takes the maximum of the positions, of which there must be one")
+    ahead = max(0, math.ceil(flat.max()) - 2 * centre)
+    last = torch.full((1,), 2 * (centre + ahead), dtype=flat.dtype, device=flat.device)
     module = _rotary(dim, base, None, use_xpos=True, scale_base=scale_base)
-    return module(torch.cat((last, flat)))  # type: ignore[no-any-return]
+    freqs, _ = module(torch.cat((last, flat)))
+    _, scale = module(torch.cat((last, flat + ahead)))
+    return freqs, scale
 
 
 def pope(x: Tensor, positions: Tensor, /, *, layout: str, base: float, phases: Tensor | None = None) -> Tensor:
@@ -119,9 +135,13 @@ def alibi_slopes(heads: int, /) -> Tensor:
 
 
 def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str) -> Tensor:
-    """AlibiPositionalBias.forward_custom_pos."""
+    """AlibiPositionalBias.forward_custom_pos, which takes one leading axis at most: more are one."""
     if form != "distance":
         lacks(f"no form {form!r}: the bias is -m|i - j|")
+    lead = torch.broadcast_shapes(q_positions.shape[:-1], k_positions.shape[:-1])
+    if len(lead) > 1:
+        q, k = (p.broadcast_to(*lead, p.shape[-1]).flatten(0, -2) for p in (q_positions, k_positions))
+        return alibi(q, k, heads=heads, form=form).unflatten(0, lead)
     return AlibiPositionalBias(heads).forward_custom_pos(q_positions, k_positions)
 
 
@@ -138,19 +158,12 @@ def t5_bias(
     """RelativePositionBias of queries and keys that end at the same position, where each distance is looked up."""
     buckets, heads = table.shape
     module = RelativePositionBias(1, not bidirectional, buckets, max_distance, heads)
-    module.relative_attention_bias.weight = torch.nn.Parameter(table, requires_grad=False)
     relative = k_positions[..., None, :] - q_positions[..., :, None]
     if not relative.numel():
         return table.new_zeros((*relative.shape[:-2], heads, *relative.shape[-2:]))
-    length = int(relative.abs().max()) + 1
-    queries = length if int(relative.max()) > 0 else 1
-    if queries * length * heads > LIMIT:
-        lacks(f"a bias of {queries} queries and {length} keys is too large here")
-    bias = module(queries, length)
-    ahead = relative.clamp(min=0)
-    rows = queries - 1 - ahead if queries > 1 else torch.zeros_like(relative)
-    columns = (length - queries) + rows + relative
-    return torch.movedim(bias[:, rows, columns], 0, -3)
+    queries, length = _sizes(relative, heads)
+    bias = functional_call(module, {"relative_attention_bias.weight": table}, (queries, length))
+    return torch.movedim(_looked_up(bias, relative), 0, -3)
 
 
 def dynamic_position_bias(
@@ -160,18 +173,29 @@ def dynamic_position_bias(
     """DynamicPositionBias of as many queries and keys as the largest distance needs, where each distance is looked up."""
     if q_positions.is_floating_point() or k_positions.is_floating_point():
         lacks("positions are counted, so that distances are whole")
-    apart = q_positions[..., :, None] - k_positions[..., None, :]
-    length = int(apart.abs().max()) + 1 if apart.numel() else 1
-    if length**2 * len(w_out) > LIMIT:
-        lacks(f"a bias of {length} queries and keys is too large here")
+    relative = k_positions[..., None, :] - q_positions[..., :, None]
+    queries, length = _sizes(relative, len(w_out)) if relative.numel() else (1, 1)
     width, layers = len(w_in), len(w_hidden)
     module = DynamicPositionBias(width, heads=len(w_out), depth=layers + 1, log_distance=distance == "log")
-    linear = [*(layer[0] for layer in module.mlp[:-1]), module.mlp[-1]]
-    given = [(w_in[:, None], b_in), *zip(w_hidden, b_hidden, strict=True), (w_out, b_out)]
-    for layer, (weight, bias) in zip(linear, given, strict=True):
-        layer.weight, layer.bias = (torch.nn.Parameter(x.float(), requires_grad=False) for x in (weight, bias))
-    bias = module(length, length)
-    return bias[:, apart.clamp(min=0), (-apart).clamp(min=0)].movedim(0, -3).to(w_out.dtype)
+    given = [w_in[:, None], b_in, *(x for layer in zip(w_hidden, b_hidden, strict=True) for x in layer), w_out, b_out]
+    weights = {name: x.float() for (name, _), x in zip(module.named_parameters(), given, strict=True)}
+    bias = functional_call(module, weights, (queries, length))
+    return torch.movedim(_looked_up(bias, relative), 0, -3).to(w_out.dtype)
+
+
+def _sizes(relative: Tensor, heads: int) -> tuple[int, int]:
+    """Return how many queries and keys, the last of them at one position, have all these distances."""
+    queries, length = max(int(relative.max()), 0) + 1, int(relative.abs().max()) + 1
+    if queries * length * heads > LIMIT:
+        lacks(f"a bias of {queries} queries and {length} keys is too large here")
+    return queries, length
+
+
+def _looked_up(bias: Tensor, relative: Tensor) -> Tensor:
+    """Return the entries of a bias of queries and keys that end at the same position, at these distances."""
+    queries, length = bias.shape[-2:]
+    rows = queries - 1 - relative.clamp(min=0)
+    return bias[:, rows, length - queries + rows + relative]
 
 
 def cope(q: Tensor, logits: Tensor, table: Tensor, mask: Tensor, /) -> Tensor:
@@ -211,7 +235,7 @@ def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> Ro
 NOTES = (
     "RotaryEmbedding(2) raises a ZeroDivisionError (x_transformers.py:849).",
     "ScaledSinusoidalEmbedding multiplies by a learned scale that begins as dim**-0.5 (:448); here it is 1.",
-    "xPos: the centre is half the largest position and one more (:886), so that it moves with every token; a position "
-    "of twice the centre is put before those asked.",
+    "xPos: the centre is half the largest position and one more (:886), so that it moves with every token; positions are "
+    "moved for the scales, and one of twice the centre is put before them.",
     "RelativePositionBias multiplies by a scale (:517), in its Decoder the square root of the head size (:2922); here it is 1.",
 )
