@@ -4,10 +4,12 @@ Sessions in environments of their own.
 `nox -s everything` runs all tests, where `.ci/run` takes a share of those that cover all pairs.
 `nox -s lowest` runs the plain tests at the lowest versions that are allowed; `nox -s constraints` writes the constraints of CI.
 `nox -s cupy` writes what the stand-in for CuPy takes.
+`nox -s gpu` runs the suite, tests and benchmarks of a GPU; without a GPU it says what it would run.
 `nox -s release` builds what would be published, installs it from a local index, and runs the tests of the sdist.
 `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
 """
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -21,6 +23,12 @@ CONSTRAINTS = ".github/constraints"
 TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
 TRITON = "triton==3.9.0"
 CUPY = "cupy-cuda12x==14.2.0"
+ON_A_GPU = (
+    ("posref", "check", "posref", "--backend", "torch", "--device", "cuda"),
+    ("posref", "check", "posref", "--backend", "cupy"),
+    ("pytest", "tests/gpu"),
+    ("python", "-m", "benchmarks", "gpu", "-o", "benchmarks/gpu.json"),  # the site shows this file
+)
 RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
     "diffusers": [TORCH, "diffusers==0.42.1"],
     "equinox": ["equinox==0.13.8"],
@@ -90,6 +98,20 @@ def cupy(session: nox.Session) -> None:
     """Write what CuPy's functions take, for the tests' stand-in: its wheel needs no GPU. With --check, only compare."""
     session.install(CUPY)
     session.run("python", "tests/gpu/signatures.py", *session.posargs)
+
+
+@nox.session
+def gpu(session: nox.Session) -> None:
+    """Run the suite on PyTorch and CuPy, the tests and the benchmarks of a GPU; without a GPU, say what would run."""
+    packages = (TORCH, CUPY, ".[test]")
+    if not shutil.which("nvidia-smi"):
+        session.log("There is no GPU here (no nvidia-smi). On a machine with one, this session would run:")
+        for command in (("pip", "install", *packages), *ON_A_GPU):
+            session.log(shlex.join(command))
+        return
+    session.install(*packages)
+    for command in ON_A_GPU:
+        session.run(*command)
 
 
 @nox.session

@@ -9,12 +9,13 @@ PACKAGES = ("numpy", "torch", "jax", "transformers", "timm", "diffusers", "x-tra
 
 
 def machine() -> dict[str, Any]:
-    """Return the processor, its cores, memory, load, and versions. The name of the machine is not in it."""
+    """Return the processor, its cores, the GPU, memory, load, and versions. The name of the machine is not in it."""
     import torch
 
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "memory GiB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.machine()}",

@@ -1,11 +1,12 @@
-"""The page of speed: the last table that `python -m benchmarks -o benchmarks/last.json` wrote."""
+"""The page of speed: the last tables that `python -m benchmarks -o benchmarks/last.json` and `nox -s gpu` wrote."""
 
 import json
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-LAST = Path(__file__).resolve().parents[2] / "benchmarks" / "last.json"
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+TABLES = ("last.json", "gpu.json")
 COLUMNS, RULE = "| work | beside | goal | time | CPU time | memory |", "|---|---|---|---|---|---|"
 HEAD = """\
 # Speed
@@ -19,13 +20,17 @@ of all threads. Memory is the ratio of the peaks in one call. A goal that was mi
 
 
 def page() -> str:
-    """Return the page."""
-    found = json.loads(LAST.read_text(encoding="utf-8"))
+    """Return the page, with the tables that were measured."""
+    return "\n".join([HEAD, *(line for name in TABLES if (FOLDER / name).exists() for line in _table(FOLDER / name))])
+
+
+def _table(file: Path) -> list[str]:
+    found = json.loads(file.read_text(encoding="utf-8"))
     machine = ", ".join(f"{name} {value}" for name, value in found["machine"].items() if value is not None)
-    lines = [HEAD, f"Measured with: {machine}.", ""]
+    lines = [f"Measured with: {machine}.", ""]
     for theme, members in groupby(found["lines"], key=lambda line: line["theme"]):
         lines += [f"## {theme.capitalize()}", "", COLUMNS, RULE, *(_row(line) for line in members), ""]
-    return "\n".join(lines)
+    return lines
 
 
 def _row(line: dict[str, Any]) -> str:
