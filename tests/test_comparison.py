@@ -8,7 +8,7 @@ from sampling import few
 
 from posref.cli import cli
 from posref.conformance.comparison.facts import facts
-from posref.conformance.comparison.table import COMPUTED, encodings, matching, rows, uses
+from posref.conformance.comparison.table import COMPUTED, encodings, matching, operations, rows, uses
 from posref.spec import REGISTRY
 
 STORED = json.loads(COMPUTED.read_text(encoding="utf-8"))
@@ -51,6 +51,9 @@ def test_encodings_of_offsets_are_relative() -> None:
 
 
 def test_list_finds_encodings_by_a_word() -> None:
+    listed = [line.split()[0] for line in CliRunner().invoke(cli, ["list"]).output.splitlines() if line[:1].strip()]
+    assert listed[1:] == list(operations())
+    assert listed[1:6] == ["rope", "rope_frequencies", "rope_table", "apply_rope", "learned"]
     shown = CliRunner().invoke(cli, ["list", "graphormer"])
     assert shown.exit_code == 0
     assert "graph_bias" in shown.output

@@ -34,6 +34,13 @@ def encodings() -> tuple[str, ...]:
 
 
 @cache
+def operations() -> tuple[str, ...]:
+    """Return all operations: each encoding, followed by the parts that it calls, then those of no encoding, used most first."""
+    listed = dict.fromkeys(name for op in encodings() for name in (op, *stages(op)) if name in REGISTRY)
+    return tuple(listed | dict.fromkeys(sorted(REGISTRY, key=lambda op: -uses()[op])))
+
+
+@cache
 def uses() -> Counter[str]:
     """Return how many model types of transformers have each operation."""
     types = model_table()

@@ -30,7 +30,7 @@ from trackers import references
 
 from posref import plots, rope, sinusoidal
 from posref.about import ABOUT
-from posref.conformance.comparison.table import encodings
+from posref.conformance.comparison.table import operations
 from posref.conformance.comparison.variants import PAGE, variants
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import stages
@@ -213,9 +213,8 @@ def _families() -> str:
 
 
 def _members(family: str) -> list[str]:
-    """Return a family's operations: encodings that most models use first, parts of others and tools last."""
-    order = (*encodings(), *(op for op in REGISTRY if op not in encodings()))
-    return [op for op in order if REGISTRY[op].family == family]
+    """Return a family's operations, as `posref list` orders them."""
+    return [op for op in operations() if REGISTRY[op].family == family]
 
 
 def _gallery() -> str:
@@ -267,7 +266,7 @@ def _guides(folder: Path) -> None:
 def _operations() -> str:
     """Return a list of all operations with links: what `posref list` prints, in a form that fits a phone."""
     lines = ["# Operations", "", "`posref list` prints this list. `posref show NAME` prints a specification.", ""]
-    for op, record in REGISTRY.items():
+    for op, record in ((op, REGISTRY[op]) for op in operations()):
         models = f" Models: {', '.join(record.models)}." if record.models else ""
         lines += [f"[`{op}`](../encodings/{op}.md) ({record.family})", f": {ABOUT[op].title}.{models}", ""]
     return "\n".join(lines)

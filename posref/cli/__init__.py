@@ -78,10 +78,10 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
     """
     List the operations, the cases of one, or the presets.
 
-    With WORD, list the encodings that have it in their name, idea, models or facts ("mask", "graph", "Swin"), those that
-    most models use first. Facts are computed: whether only offsets count, whether before differs from after, and so on.
-    Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes it, then context extensions
-    ("YaRN").
+    Encodings that most model types of transformers use come first, each with its parts. With WORD, list the encodings that
+    have it in their name, idea, models or facts ("mask", "graph", "Swin"). Facts are computed: whether only offsets count,
+    whether before differs from after, and so on. Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code
+    that computes it, then context extensions ("YaRN").
     """
     if word is not None or as_json:
         _list_encodings(word or "", family, as_json=as_json)
@@ -92,9 +92,11 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
     if op is not None:
         _list_cases(op, tier)
         return
+    from posref.conformance.comparison.table import operations
+
     table = _table("operation", "family", "source", "models")
-    for record in sorted(REGISTRY.values(), key=lambda r: FAMILIES.index(r.family)):
-        if family is None or record.family == family:
+    for record in map(REGISTRY.__getitem__, operations()):
+        if family in (None, record.family):
             table.add_row(record.name, record.family, record.source, ", ".join(record.models))
     _console().print(table)
 
