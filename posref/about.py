@@ -24,7 +24,7 @@ import posref  # noqa: F401  (registers the definitions)
 from posref.spec import FAMILIES as ORDER
 from posref.spec import REGISTRY, Encoding, OneOf
 
-__all__ = ["ABOUT", "FAMILIES", "About", "Word", "Words", "without_words"]
+__all__ = ["ABOUT", "FAMILIES", "About", "Word", "Words", "described", "without_words"]
 
 SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
 PARAMETER = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?:    .*)?(?:\n|\Z))*)", re.MULTILINE)
@@ -106,7 +106,7 @@ def _options(record: Encoding) -> list[str]:
 
 def _words(record: Encoding, option: str) -> dict[str, Word]:
     """Return the words of an option in the registry's order, or raise `ValueError` with the file and line of the definition."""
-    text, domain = _described(record).get(option, ""), record.domains[option]
+    text, domain = described(record).get(option, ""), record.domains[option]
     entries = ENTRY.findall(text)
     result = {name: _word(record, option, name, " ".join(said.split())) for name, said in entries}
     reference = USERS.search(" ".join(text.split()))
@@ -141,7 +141,7 @@ def _word(record: Encoding, option: str, name: str, text: str) -> Word:
     return Word(parts[1], tuple(users), tuple(record.read.get(user, "") for user in users))
 
 
-def _described(record: Encoding) -> dict[str, str]:
+def described(record: Encoding) -> dict[str, str]:
     """Return the description of every parameter, as the docstring has it."""
     section = SECTION.search(inspect.getdoc(record.function) or "")
     found = PARAMETER.findall(section[1]) if section else []

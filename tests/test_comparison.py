@@ -1,6 +1,7 @@
 """The table of encodings: its facts are what the definitions do, and known ones are as papers have them."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -18,10 +19,13 @@ KNOWN = {  # by papers and proofs: only offsets count, before differs from after
     "alibi": ("form=distance or form=causal", "form=causal or form=key", "no", "form=distance or form=causal"),
     "sinusoidal": ("no", "yes", "yes", ""),
     "fire": ("no", "yes", "yes", "no"),
-    "sandwich": ("yes", "no", "yes", "yes"),
+    "sandwich": ("yes", "no", "yes", "no"),  # cosines of few channels come back
+    "kerple": ("yes", "no", "form=weight", "yes"),
     "chunked_window": ("no", "", "yes", ""),
+    "shifted_window_mask": ("no", "", "", ""),
     "sliding_window": ("yes", "", "yes", ""),
 }
+TOKENS = re.compile(r"(?<!\S)~?(\*\w|[TQKIJBN])(?!\S)|=")
 RELATIVE = ("window_bias", "levit_bias", "continuous_position_bias", "residue_bins", "sandwich", "camera_transform")
 
 
@@ -48,6 +52,17 @@ def test_encodings_of_offsets_are_relative() -> None:
     assert [op for op in RELATIVE if STORED[op]["relative"] != "yes"] == []
     stated = {op for op, record in REGISTRY.items() if {"shift invariant", "relative"} & set(record.invariants)}
     assert [op for op in stated & set(STORED) if STORED[op]["relative"] == "no"] == []
+
+
+def test_the_table_tells_learned_numbers_and_where_a_table_ends() -> None:
+    assert {"window_bias", "levit_bias", "axial_learned"} <= {op for op in STORED if STORED[op]["past its table"] == "no"}
+    assert STORED["continuous_position_bias"]["past its table"] == "yes"
+    weights = {op: set(filter(None, known["weights"].split(", "))) for op, known in STORED.items()}
+    drawn = {("random_fourier", "matrix"), ("cumulative_rope", "start")}  # reals without an axis of tokens, and not learned
+    for op, names in weights.items():
+        arrays = REGISTRY[op].arrays
+        fixed = {name for name, axes in arrays.items() if axes.kind in ("real", "wide") and not TOKENS.search(axes.shape)}
+        assert fixed - names - {name for owner, name in drawn if owner == op} == set(), op
 
 
 def test_list_finds_encodings_by_a_word() -> None:

@@ -8,7 +8,7 @@ positions alone. A fact holds for every option ("yes"), for none ("no"), or for 
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.about import described
 from posref.spec import REGISTRY, Encoding, Flag, OneOf
 
 from ..calls import bind
@@ -27,11 +28,12 @@ Numbers = npt.NDArray[np.float64]
 Effect = Callable[[int, int], Numbers]
 
 PLACES = ("position", "integer")
-TOKENS = re.compile(r"~?(\*\w|[TQKIJB])")  # letters of axes that a model's weights do not have
 PAIRS = ((40, 33), (40, 39), (61, 40), (17, 5), (9, 0), (40, 1), (300, 7), (6, 4), (5, 6), (2, 8))  # of a query and a key
 SHIFTS = (1, 7, 64)
+SHORT = 16  # positions: a range of no more is tried whole
 OCTAVES = range(3, 20)
-PER_OCTAVE = 4
+PER_OCTAVE = 16
+DRAWS = 4  # of learned numbers: only what all of them show is a fact
 NEAR = 11  # octaves that a text may have, 2**14 tokens
 CLOSE = 1e-7  # of float64, angles of 2**15 included
 
@@ -58,6 +60,9 @@ def acts_on(record: Encoding) -> str:
         return "embeddings"
     if {"weights", "v"} <= set(record.arrays):
         return "values"
+    role = record.domains.get("role")
+    if isinstance(role, OneOf) and "output" in role.words:
+        return "queries, keys, values and the output"
     if record.returns == "integer":
         return "logits, by a table"
     if record.family == "extension" and "Q" not in result.split():
@@ -66,11 +71,9 @@ def acts_on(record: Encoding) -> str:
 
 
 def _learned(op: str) -> list[str]:
-    """Return the arguments that hold numbers of the model: reals without an axis of tokens."""
-    arrays = REGISTRY[op].arrays
-    reals = {name: axes.shape for name, axes in arrays.items() if axes.kind in ("real", "wide")}
-    own = {name: arrays[shape[1:]].shape if shape.startswith("=") else shape for name, shape in reals.items()}
-    return [name for name, shape in own.items() if not any(map(TOKENS.fullmatch, alternative(op, shape, usual_way(op))))]
+    """Return the arrays whose description says that they are learned."""
+    record = REGISTRY[op]
+    return [name for name, text in described(record).items() if name in record.arrays and "learned" in text.lower()]
 
 
 def _size(record: Encoding) -> str:
@@ -87,15 +90,15 @@ def _axes(op: str) -> str:
     for axes in record.arrays.values():
         letters = axes.shape.split("|")[0].split()
         if axes.kind in PLACES and letters:
-            if letters[0] in ("A", "len(dims)") or letters[-1] == "c":
+            if letters[0] == "A" or letters[0].startswith("len(") or letters[-1] == "c":
                 return "any"
-            if letters[0].startswith("len(") or letters[0] == "2" or letters[-1] == "4":
-                return {"2": "2", "4": "box"}.get(letters[0] if letters[0] == "2" else letters[-1], "3")
+            if letters[0] == "2" or letters[-1] == "4":
+                return "2" if letters[0] == "2" else "box"
     if {"matrices", "distances", "adjacency"} & set(record.arrays):
         return "pose" if "matrices" in record.arrays else "graph"
     names = {"height", "depth", "k_rows"} & set(record.domains)
     grid = names or any({"I J", "H W"} & {axes.shape[-3:], axes.shape[-5:-2]} for axes in record.arrays.values())
-    return "3" if "depth" in names else "2" if grid else "1"
+    return "2 or 3" if "depth" in names else "2" if grid else "1"
 
 
 # ---- what is computed --------------------------------------------------------------------------------------------------------
@@ -107,12 +110,13 @@ class Probe:
     option: str
     word: Any
     options: dict[str, Any]
+    draw: int = 0
 
     @cached_property
     def effect(self) -> tuple[Effect | None, int | None]:
         """The effect of two positions, if there are any, and the largest position that has one."""
         try:
-            effect, top = _effect(self.op, self.options)
+            effect, top = _effect(self.op, self.options, self.draw)
             if effect is not None:
                 effect(1, 0)
         except (ValueError, TypeError, KeyError, IndexError, NameError):  # words of options that exclude each other
@@ -152,12 +156,18 @@ def _of_options(probes: list[Probe], test: Callable[[Probe], bool | None]) -> st
     return "" if not results else "yes" if next(iter(next(iter(results.values())).values())) else "no"
 
 
+def _pairs(top: int | None) -> list[tuple[int, int]]:
+    """Return pairs of positions up to the largest, all of them if they are few."""
+    if top is not None and top < SHORT:
+        return [(a, b) for a in range(top + 1) for b in range(top + 1)]
+    return [(a, b) for a, b in PAIRS if top is None or max(a, b) <= top]
+
+
 def _relative(probe: Probe) -> bool | None:
     """Return whether nothing changes if all positions move."""
     effect, top = probe.effect
     assert effect is not None
-    moves = [(a, b, shift) for a, b in PAIRS for shift in SHIFTS if top is None or max(a, b) + shift <= top]
-    moves = moves or [(a, b, 1) for a in range(top or 0) for b in range(top or 0)]
+    moves = [(a, b, shift) for a, b in _pairs(top) for shift in SHIFTS if top is None or max(a, b) + shift <= top]
     return all(_same(effect(a + shift, b + shift), effect(a, b)) for a, b, shift in moves)
 
 
@@ -166,8 +176,7 @@ def _direction(probe: Probe) -> bool | None:
     effect, top = probe.effect
     if effect is None or acts_on(REGISTRY[probe.op]) in ("queries", "mask"):
         return None
-    pairs = [(a, b) for a, b in PAIRS if top is None or max(a, b) <= top] or [(1, 0), (2, 0)]
-    return not all(_same(effect(a, b), effect(b, a)) for a, b in pairs)
+    return not all(_same(effect(a, b), effect(b, a)) for a, b in _pairs(top))
 
 
 def _bounded(probe: Probe) -> bool | None:
@@ -180,15 +189,16 @@ def _bounded(probe: Probe) -> bool | None:
 
 def _decays(probe: Probe) -> bool | None:
     """Return whether the largest effect in an octave of distances falls from octave to octave, until nothing is left."""
-    record = REGISTRY[probe.op]
-    if (
-        not probe.octaves
-        or record.returns != "real"
-        or "v" in record.arrays
-        or acts_on(record) not in ("logits", "queries and keys")
-    ):
+    record, changed = REGISTRY[probe.op], acts_on(REGISTRY[probe.op])
+    meets = changed == "logits" or "keys" in changed
+    if not probe.octaves or record.returns != "real" or "v" in record.arrays or not meets:
         return None
-    size = (lambda octave: octave) if record.family == "bias" else np.abs
+    draws = range(1, DRAWS) if _learned(probe.op) else ()
+    return all(map(_falls, (probe, *(replace(probe, draw=draw) for draw in draws))))
+
+
+def _falls(probe: Probe) -> bool:
+    size = (lambda octave: octave) if REGISTRY[probe.op].family == "bias" else np.abs
     levels = [float(np.max(size(octave))) for octave in probe.octaves[:NEAR]]
     floor = 1e-9 * abs(levels[0])
     return all(after < before - floor or 0 <= before <= floor for before, after in pairwise(levels))
@@ -197,14 +207,17 @@ def _decays(probe: Probe) -> bool | None:
 def _past(probe: Probe) -> bool | None:
     """Return whether a position beyond the last row of its tables has a value, as every position has without a table."""
     arrays = {name: axes for name, axes in REGISTRY[probe.op].arrays.items() if axes.index}
-    params, inputs = _drawn(probe.op, probe.options) if arrays else ({}, {})
+    params, inputs = _drawn(probe.op, probe.options)
+    larger = params | {name: params[name] + 1 for name in ("height", "width") if name in params}  # with the same tables
+    calls = [(larger, inputs)] if larger != params else []
     for name, axes in arrays.items():
         high = limits(axes, _sizes(probe.op, params, inputs))[1]
-        places = np.full(inputs[name].shape, int(high or 0) + 1, dtype=np.int64)
-        try:
-            _run(probe.op, params, {**inputs, name: places})
-        except (ValueError, IndexError):
-            return False
+        calls.append((params, {**inputs, name: np.full(inputs[name].shape, int(high or 0) + 1, dtype=np.int64)}))
+    try:
+        for options, arguments in calls:
+            _run(probe.op, options, arguments)
+    except (ValueError, IndexError):
+        return False
     return True
 
 
@@ -219,20 +232,21 @@ def _same(one: Numbers, other: Numbers) -> bool:
 
 
 # ---- the effect of two positions ---------------------------------------------------------------------------------------------
-def _effect(op: str, options: dict[str, Any]) -> tuple[Effect | None, int | None]:
+def _effect(op: str, options: dict[str, Any], draw: int) -> tuple[Effect | None, int | None]:
     """Return the effect of two positions and the largest position that has one; no effect where there are no positions."""
     record = REGISTRY[op]
     names = [name for name, axes in record.arrays.items() if axes.kind in PLACES]
     if set(record.arrays) == {"mask"}:
         settings = {name: value for name, value in facts_of(op).with_option[""].items() if name in record.domains}
         return (lambda a, b: _logit_of_sums(_run(op, settings, {"mask": np.ones((1, 5, 5), dtype=bool)})[0][[a, b], [a, b]])), 4
-    params, inputs = _drawn(op, options)
+    params, inputs = _drawn(op, options, draw)
     top = None
     if names:
         highs = [limits(record.arrays[name], _sizes(op, params, inputs))[1] for name in names]
         top = min((int(high) for high in highs if high is not None), default=None)
     if len(names) == 2 and names[0].startswith("q_"):
-        return (lambda a, b: _run(op, params, inputs | _two(op, names, inputs, a, b)).ravel()), top
+        first = slice(1) if record.result[0].split()[-1] == "K" else slice(None)  # the key at b, not the one beside the query
+        return (lambda a, b: _run(op, params, inputs | _two(op, names, inputs, a, b))[..., first].ravel()), top
     if names == ["relative_positions"]:
         return (lambda a, b: _run(op, params, {names[0]: np.asarray(b - a)}).ravel()), top
     if "matrices" in inputs:
@@ -248,9 +262,9 @@ def _effect(op: str, options: dict[str, Any]) -> tuple[Effect | None, int | None
     return None, None
 
 
-def _drawn(op: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _drawn(op: str, options: Mapping[str, Any], draw: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options and arrays of a call with one query and two keys, or two tokens. Masks hide nothing."""
-    params, arrays = call(op, "comparison", options, R=(), T=2, Q=1, K=2, P=(2,), bits=24)
+    params, arrays = call(op, f"comparison{draw or ''}", options, R=(), T=2, Q=1, K=2, P=(2,), bits=24)
     masks = {name for name, axes in REGISTRY[op].arrays.items() if axes.kind == "mask"}
     return params, {name: np.ones_like(array) if name in masks else array for name, array in arrays.items()}
 

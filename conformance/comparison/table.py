@@ -42,7 +42,7 @@ def operations() -> tuple[str, ...]:
 
 @cache
 def uses() -> Counter[str]:
-    """Return how many model types of transformers have each operation."""
+    """Return how many model types have each operation."""
     types = model_table()
     rows = {name: types[str(row.get("like", name))].get("rows", ()) for name, row in types.items()}
     return Counter(op for each in rows.values() for op in {row["operation"] for row in each if row["operation"]})
@@ -75,7 +75,7 @@ def _row(op: str, known: Mapping[str, str]) -> Row:
         "family": record.family,
         **known,
         "source": record.source,
-        "since": f"20{date[1]}-{date[2]}" if date else "",
+        "paper": f"20{date[1]}-{date[2]}" if date else "",
         "model types": uses()[op],
         "models": list(record.models),
         "longer": record.longer,

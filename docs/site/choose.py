@@ -16,13 +16,13 @@ UNKNOWN = "as in timm's model"
 COLUMNS = {  # of the table: the fact, and its heading
     "acts on": "acts on", "relative": "only offsets count", "direction": "before differs from after", "bounded": "bounded",
     "decays": "falls with distance", "past its table": "any position", "axes": "axes", "weights": "learned numbers",
-    "since": "since", "model types": "model types",
+    "paper": "paper", "model types": "model types",
 }  # fmt: skip
 INTRODUCTION = """\
-Encodings that most model types of transformers use come first. Facts are computed: positions of drawn calls are moved,
-exchanged and scaled. A cell names the options for which a fact holds. It is empty where the question has no meaning, as for
-an encoding without positions, or where it is not computed. `posref list WORD` prints the rows that have a word, and
-`posref list WORD --json` prints them as data."""
+Encodings that most model types use come first: each `model_type` of a config.json counts once. Facts are computed: positions of
+drawn calls are moved, exchanged and scaled. A cell names the options for which a fact holds. It is empty where the question has
+no meaning, as for an encoding without positions, or where it is not computed. "Paper" is the month of the source. `posref list
+WORD` prints the rows that have a word, and `posref list WORD --json` prints them as data."""
 FILTER = """<form id="filter-box" autocomplete="off" hidden>
   <label for="filter-words">Show rows with these words: mask, graph, Swin, logits, 2021 ...</label>
   <input id="filter-words" type="search"> <output id="filter-count" for="filter-words" aria-live="polite"></output>
@@ -33,7 +33,7 @@ def page(families: str) -> str:
     """Return the page; `families` are links to the models' pages."""
     lines = ["---", "hide-toc: true", "---", "# Choose your encoding", "", "## By model", ""]
     lines += ["Parameters of released models, with five lines of code for each:", "", families, ""]
-    lines += [f"The encodings of [all {len(_types())} model types of transformers](models/types.md).", ""]
+    lines += [f"The encodings of [all {len(_types())} model types](models/types.md) of transformers and of serving stacks.", ""]
     lines += [NEEDS.read_text(encoding="utf-8"), *_table()]
     names = ", ".join(str(row["variant"]) for row in variants())
     lines += ["## Named variants", "", f"[One line of other encodings each](variants.md): {names}.", ""]
@@ -41,7 +41,7 @@ def page(families: str) -> str:
     lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in encodings() if REGISTRY[op].models]
-    lines += ["## What posref does not define", "", "Why not, and the model types of transformers that have it:", ""]
+    lines += ["## What posref does not define", "", "Why not, and the model types that have it:", ""]
     lines += [
         f"{name}\n: {_capital(why_not(name)['not defined'])}. In {', '.join(f'`{kind}`' for kind in kinds)}.\n"
         for name, kinds in missing().items()
@@ -66,7 +66,12 @@ def _capital(sentence: str) -> str:
 
 def types() -> str:
     """Return the page of model types, each with the encodings of its components."""
-    lines = ["# Model types", "", "The positional encodings of each `model_type` in a config.json, in transformers 5.23.0."]
+    lines = [
+        "# Model types",
+        "",
+        "The positional encodings of each `model_type` in a config.json, as transformers 5.23.0 reads it.",
+    ]
+    lines += ["A type that transformers lacks is read as its serving stack does: vLLM, SGLang, mlx-lm or mlx-vlm."]
     lines += ["`posref.from_config` reads their options too. posref does not define the encodings in italics.", ""]
     lines += ["A row for a `vision table` says how a learned table is resampled for images of another size.", ""]
     letter = ""

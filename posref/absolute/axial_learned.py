@@ -53,9 +53,9 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     positions : array, integer, shape ``(2, *P)``
         p and q, as `posref.positions.grid` gives them. The result is unspecified for a coordinate outside its table.
     first : array, real floating, shape ``(M, d)``
-        E, the rows for ``positions[0]``.
+        E, learned rows for ``positions[0]``.
     second : array, real floating, shape ``(N, e)``
-        F, the rows for ``positions[1]``. With "sum", e must equal d.
+        F, learned rows for ``positions[1]``. With "sum", e must equal d.
     combine : {"concat", "sum"}
         How the rows of the two tables make one.
 

@@ -46,9 +46,10 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     x : array, real floating, shape ``(*R, T, d)``
         Frames in order. Models set padding frames to 0 first.
     weight : array, real floating, shape ``(d, d / groups, K)``
-        W, in the layout of PyTorch's Conv1d, after weight normalisation (`weight_norm`; wav2vec 2.0 has ``axis=2``). K >= 1.
+        W, learned, in the layout of PyTorch's Conv1d, after weight normalisation (`weight_norm`; wav2vec 2.0 has ``axis=2``). K
+        >= 1.
     bias : array, real floating, shape ``(d,)``
-        b.
+        b, learned.
     groups : int
         G, a divisor of d. The models above have 16, and K = 128; data2vec has K = 19.
 

@@ -41,7 +41,7 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     positions : array, integer, shape ``(*P,)``
         m, in tokens. The result is unspecified below 0 and from :math:`n^2` on.
     table : array, real floating, shape ``(n, d)``
-        p, the trained rows, at least one.
+        p, the learned rows, at least one.
     alpha : float
         :math:`\alpha`, between 0 and 1 but not 1/2, because then :math:`q_{in+j}` would equal :math:`q_{jn+i}`.
 

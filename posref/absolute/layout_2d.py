@@ -65,13 +65,13 @@ def layout_2d(
         :math:`(x_0, y_0, x_1, y_1)`, in thousandths of the page's width and height. The result is unspecified for an edge
         outside its table.
     x_table : array, real floating, shape ``(L, d)``
-        X, a row for each horizontal coordinate. Released models have 1024.
+        X, learned: a row for each horizontal coordinate. Released models have 1024.
     y_table : array, real floating, shape ``(M, d)``
-        Y, a row for each vertical coordinate.
+        Y, learned: a row for each vertical coordinate.
     h_table : array, real floating, shape ``(U, e)``
-        H, a row for each height; e = d with "sum".
+        H, learned: a row for each height; e = d with "sum".
     w_table : array, real floating, shape ``(V, e)``
-        W, a row for each width.
+        W, learned: a row for each width.
     combine : {"concat", "sum"}
         How the six rows make one.
 

@@ -43,9 +43,9 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     x : array, real floating, shape ``(*R, I, J, d)``
         Patches in I rows and J columns, without class tokens.
     weight : array, real floating, shape ``(d, 1, K, K)``
-        W, in the layout of PyTorch's Conv2d with d groups. K is odd, and 3 in the models above.
+        W, learned, in the layout of PyTorch's Conv2d with d groups. K is odd, and 3 in the models above.
     bias : array, real floating, shape ``(d,)``
-        b.
+        b, learned.
     residual : bool
         True adds x (CPVT, Twins, DaViT). SegFormer does not, and applies GELU to the result.
 

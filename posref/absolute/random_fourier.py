@@ -57,7 +57,7 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
         The c coordinates of every point. A single number, such as a noise level, has c = 1.
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     matrix : array, at least float32, shape ``(c, m)``
-        B. A NumPy array, or an array of the same library as `x`.
+        B, drawn once. A NumPy array, or an array of the same library as `x`.
     layout : {"sin_cos", "cos_sin"}
         The order of the columns.
 

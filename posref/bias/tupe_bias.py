@@ -38,10 +38,10 @@ def tupe_bias(p_q: ArrayOf[T], p_k: ArrayOf[T], /, *, cls: bool) -> T:
     Parameters
     ----------
     p_q : array, real floating, shape ``(*R, H, T+1, D)``
-        The projected positions of queries, one row more than tokens. The authors project a table after a LayerNorm, by one
-        matrix with a bias, for all layers.
+        The projected positions of queries, one row more than tokens. The authors project a learned table after a LayerNorm, by
+        one matrix with a bias, for all layers.
     p_k : array, real floating, shape ``(*R, H, T+1, D)``
-        The projected positions of keys.
+        The projected positions of keys, from the same learned table.
     cls : bool
         Whether token 0 is a class token with numbers of its own. True in the authors' models.
 

@@ -78,10 +78,10 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
     """
     List the operations, the cases of one, or the presets.
 
-    Encodings that most model types of transformers use come first, each with its parts. With WORD, list the encodings that
-    have it in their name, idea, models or facts ("mask", "graph", "Swin"). Facts are computed: whether only offsets count,
-    whether before differs from after, and so on. Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code
-    that computes it, then context extensions ("YaRN").
+    Encodings that most model types use come first, each with its parts. With WORD, list the encodings that have it in their
+    name, idea, models or facts ("mask", "graph", "Swin"). Facts are computed: whether only offsets count, whether before
+    differs from after, and so on. Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes
+    it, then context extensions ("YaRN").
     """
     if word is not None or as_json:
         _list_encodings(word or "", family, as_json=as_json)

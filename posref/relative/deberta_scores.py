@@ -92,9 +92,9 @@ def deberta_scores(
           keras-hub.
         - ``"paper"``: The row of the key minus the query: equation (4).
     rel_k : array, real floating, optional, shape ``(H, 2S, D)``
-        K^r: the table, (2S, width), through the projection for keys, in the dtype of `q`. None means no c2p.
+        K^r: the learned table, (2S, width), through the projection for keys, in the dtype of `q`. None means no c2p.
     rel_q : array, real floating, optional, shape ``(H, 2S, D)``
-        Q^r: the table through the projection for queries. None means no p2c.
+        Q^r: the learned table through the projection for queries. None means no p2c.
 
     Returns
     -------

@@ -60,10 +60,10 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     skew : array, shape ``(D, D)`` or ``(*F, D, D)``
-        s. Only the strict upper triangle is used: see `cayley`. F has one axis for each axis of R, of the same size or 1. If
-        each head has its own matrix, pass (1, H, 1, D, D) with x of (B, H, T, D).
+        s, learned. Only the strict upper triangle is used: see `cayley`. F has one axis for each axis of R, of the same size or
+        1. If each head has its own matrix, pass (1, H, 1, D, D) with x of (B, H, T, D).
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        theta, in radians per unit of each axis: see `mixed_table`. d is at most D. F is as for `skew`.
+        theta, learned, in radians per unit of each axis: see `mixed_table`. d is at most D. F is as for `skew`.
     form : {"conjugate", "product"}
         Whether x returns from the learned axes. The two forms need different U: "product" with S gives the same logits as
         "conjugate" with -S.

@@ -64,8 +64,8 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     coefficients : array, shape ``(A, G, n)`` or ``(A, *F, G, n)``
-        c, the first column of C for each axis and each of G blocks of n channels, in radians per unit of the axis. n is at
-        least 3. Block g is channels gn to gn + n - 1. F has one axis for each axis of R, of the same size or 1. If each
+        c, learned: the first column of C for each axis and each of G blocks of n channels, in radians per unit of the axis. n
+        is at least 3. Block g is channels gn to gn + n - 1. F has one axis for each axis of R, of the same size or 1. If each
         head has its own coefficients, pass (A, 1, H, 1, G, n) with x of (B, H, T, D). The paper has one block.
     inverse : bool
         Multiply by the transpose, which is the inverse. Use it if your coefficients are the first row of C.

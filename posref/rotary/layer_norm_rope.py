@@ -71,7 +71,7 @@ def layer_norm_rope(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys as the projection gives them: one head in each row. An indexer has one key for all heads.
     weight : array, real floating, shape ``(D,)``
-        w, the same for all heads.
+        w, learned, the same for all heads.
     bias : array, real floating, shape ``(D,)``
         b. Pass zeros for a norm without a bias.
     cos, sin : arrays, shape ``(*P, d/2)``, d <= D

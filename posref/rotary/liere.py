@@ -52,9 +52,9 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
         Beyond angles of 2^48 results are no rotations: no digit of float64 is left.
     generators : array, shape ``(A, G, n, n)`` or ``(A, *F, G, n, n)``
-        g, in radians per unit of the axis. Only strict upper triangles are used: see `liere_rotations`. F has one axis for
-        each axis of R, of the same size or 1. If each head has its own generators, pass (A, 1, H, 1, G, n, n) with x of
-        (B, H, T, D), and (A, 1, 1, H, G, n, n) with x of (B, T, H, D).
+        g, learned, in radians per unit of the axis. Only strict upper triangles are used: see `liere_rotations`. F has one axis
+        for each axis of R, of the same size or 1. If each head has its own generators, pass (A, 1, H, 1, G, n, n) with x of (B,
+        H, T, D), and (A, 1, 1, H, G, n, n) with x of (B, T, H, D).
     inverse : bool
         Multiply by the transposes of R, which are the inverses. Use it if your code multiplies rows of channels by R from the
         right.

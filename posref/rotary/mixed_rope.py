@@ -53,9 +53,9 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         not rotated, like RoPE-ViT's class token.
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        theta, in radians per unit of the coordinate: see `mixed_table`. F has as many axes as R. An axis has size 1 if the
-        frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and
-        (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
+        theta, learned, in radians per unit of the coordinate: see `mixed_table`. F has as many axes as R. An axis has size 1 if
+        the frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and (A, 1, 1,
+        H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
         The channels u and v of pair i.
 

@@ -84,7 +84,7 @@ def norm_mrope(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys as the projection gives them: one head in each row.
     weight : array, real floating, shape ``(D,)``
-        w, the same for all heads. Queries and keys have weights of their own: make two calls.
+        w, learned, the same for all heads. Queries and keys have weights of their own: make two calls.
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each of the A axes, as in `mrope`: (A, T) for x of (B, H, T, D), and (A, T, 1) for x of (T, H, D).
         Integers must be below 2^53 in magnitude: float64 skips some of those beyond.

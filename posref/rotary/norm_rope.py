@@ -84,7 +84,7 @@ def norm_rope(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys as the projection gives them: one head in each row.
     weight : array, real floating, shape ``(D,)``
-        w, the same for all heads. Queries and keys have weights of their own: make two calls.
+        w, learned, the same for all heads. Queries and keys have weights of their own: make two calls.
     cos, sin : arrays, shape ``(*P, d/2)``, d <= D
         From `rope_table`, or from `axial_table` for M-RoPE. P broadcasts to the leading axes of x, as in `apply_rope`: (T,) or
         (B, 1, T) for x of (B, H, T, D), and (T, 1) for x of (T, H, D). d channels rotate.
