@@ -20,9 +20,9 @@ COLUMNS = {  # of the table: the fact, and its heading
 }  # fmt: skip
 INTRODUCTION = """\
 Encodings that most model types use come first: each `model_type` of a config.json counts once. Facts are computed: positions of
-drawn calls are moved, exchanged and scaled. A cell names the options for which a fact holds. It is empty where the question has
-no meaning, as for an encoding without positions, or where it is not computed. "Paper" is the month of the source. `posref list
-WORD` prints the rows that have a word, and `posref list WORD --json` prints them as data."""
+drawn calls, with all optional arrays, are moved, exchanged and scaled. A cell names the options for which a fact holds. It is
+empty where the question has no meaning, as for an encoding without positions, or where it is not computed. "Paper" is the month
+of the source. `posref list WORD` prints the rows that have a word, and `posref list WORD --json` prints them as data."""
 FILTER = """<form id="filter-box" autocomplete="off" hidden>
   <label for="filter-words">Show rows with these words: mask, graph, Swin, logits, 2021 ...</label>
   <input id="filter-words" type="search"> <output id="filter-count" for="filter-words" aria-live="polite"></output>
@@ -72,7 +72,7 @@ def types() -> str:
         "The positional encodings of each `model_type` in a config.json, as transformers 5.23.0 reads it.",
     ]
     lines += ["A type that transformers lacks is read as its serving stack does: vLLM, SGLang, mlx-lm or mlx-vlm."]
-    lines += ["`posref.from_config` reads their options too. posref does not define the encodings in italics.", ""]
+    lines += ["`posref.from_config` reads the options too. posref does not define the encodings in italics.", ""]
     lines += ["A row for a `vision table` says how a learned table is resampled for images of another size.", ""]
     letter = ""
     for name, found in _types().items():
