@@ -87,12 +87,18 @@ def types() -> str:
 def _table() -> list[str]:
     """Return the table of facts, which `posref list WORD` prints too."""
     lines = ["## All encodings", "", INTRODUCTION, ""]
-    lines += ["```{raw} html", FILTER, "```", "", ":::{div} facts", f"| encoding | {' | '.join(COLUMNS.values())} |"]
+    lines += ["```{raw} html", FILTER, _labels(), "```", "", ":::{div} facts", f"| encoding | {' | '.join(COLUMNS.values())} |"]
     lines += [f"|---{'|---' * len(COLUMNS)}|"]
     for row in rows():
         cells = (_cell(row[name]) for name in COLUMNS)
         lines.append(f"| [{row['title']}](encodings/{row['name']}.md) | {' | '.join(cells)} |")
     return [*lines, ":::", "", "```{raw} html", '<script src="_static/filter.js"></script>', "```", ""]
+
+
+def _labels() -> str:
+    """Return a style that writes a column's heading before each fact on a phone, where a row of the table is a block."""
+    rules = (f'.facts td:nth-child({n})::before {{ content: "{name}: "; }}' for n, name in enumerate(COLUMNS.values(), 2))
+    return f"<style>@media (max-width: 32rem) {{ {' '.join(rules)} }}</style>"
 
 
 def _cell(fact: object) -> str:
