@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,12 +20,14 @@ from ..suite.reader import INSTALLED, load_manifest
 from ..targets import limits
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
+from ..targets.program import Program, Session
 from . import scope_statement
 from .case_run import answered, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
 from .choice import Choice
 from .conclusion import summarise_and_diagnose
 from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
+from .halves import beside, halves
 from .learned_scope import CALLS, Progress, Trials
 from .scope_result import add_scopes, report_scope, stated_scope
 
@@ -57,6 +60,7 @@ def check(
     seed: int | None = None,
     experiments: int = CALLS,
     batch_invariant: bool = False,
+    jobs: int | None = 1,
 ) -> Report:
     """
     Return what an implementation does on the golden vectors.
@@ -107,6 +111,9 @@ def check(
     batch_invariant : bool
         Also compare rows among others with rows alone, in every bit. It changes no verdict: `batch` of the report has what was
         found.
+    jobs : int, optional
+        With 2, or None where there are two cores, a process beside this one asks half of many operations, of a target of its
+        own by the same name. A target on a `device` is loaded once.
 
     Raises
     ------
@@ -124,13 +131,14 @@ def check(
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
-        loaded = load(
-            target, command=command, outputs=outputs, suite=suite, timeout=timeout, memory=memory, backend=backend, dtype=dtype,
+        begin = partial(
+            load, command=command, outputs=outputs, suite=suite, timeout=timeout, memory=memory, backend=backend, dtype=dtype,
             claim=claim, trig=trig, device=device,
         )  # fmt: skip
+        loaded = begin(target)
         try:
             missing = tuple(name for name in names if not loaded.has(name))
-            cases = choice.cases([name for name in names if name not in missing])
+            offered = [name for name in names if name not in missing]
             if choice.suite != INSTALLED:
                 loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
             if choice.model is not None:
@@ -139,21 +147,77 @@ def check(
                 loaded.reproduce += "" if layout is None else f" --layout {layout}"
                 loaded.reproduce += "" if component is None else f" --component {shlex.quote(component)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            report = _check(loaded, choice, cases, missing, progress, seed, experiments, batch=batch_invariant)
+            asking = Asking(choice, seed, experiments, batch_invariant)
+            divided = isinstance(loaded, Program) and choice.model is None and case is None and device is None
+            here, there = halves(choice.sizes(offered), jobs) if divided else (offered, [])
+            if there:
+                same = partial(begin, target.again() if isinstance(target, Session) else target)
+                with beside(_there, same, asking, there, loaded.reproduce) as other:
+                    found = _here(loaded, asking, here, progress)
+                    found.add(other(stop=not found.complete), names)
+            else:
+                found = _here(loaded, asking, here, progress)
+            report = _report(loaded, asking, found, missing)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
     return report
 
 
-def _check(
-    target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], progress: Progress | None,
-    seed: int | None, experiments: int, *, batch: bool,
-) -> Report:  # fmt: skip
-    """Return the report on loaded cases."""
+@dataclass(frozen=True)
+class Asking:
+    """What is asked of a target besides its stored cases, and how those are chosen."""
+
+    choice: Choice
+    seed: int | None
+    experiments: int
+    batch: bool
+
+
+@dataclass
+class Found:
+    """What was found of some operations."""
+
+    operations: list[Operation]
+    complete: bool
+    fits: list[str]  # remarks on mistakes that fit better than the definition
+    fresh: int  # calls drawn afresh
+    alone: bool  # whether a scope comes from stored cases alone
+    batch: list[Mapping[str, Any]] | None
+    remarks: tuple[str, ...]  # of the target
+
+    def add(self, other: Found | None, names: Sequence[str]) -> None:
+        """Add what another process found of others, if it ended, in the order of all names."""
+        if other is None:
+            self.complete = False
+            return
+        self.operations = sorted([*self.operations, *other.operations], key=lambda one: names.index(one.op))
+        self.complete &= other.complete
+        self.fits += other.fits
+        self.fresh += other.fresh
+        self.alone |= other.alone
+        self.batch = None if self.batch is None or other.batch is None else [*self.batch, *other.batch]
+        self.remarks = tuple(dict.fromkeys((*self.remarks, *other.remarks)))
+
+
+def _there(begin: Callable[[], Target], asking: Asking, ops: Sequence[str], reproduce: str) -> Found:
+    """Return what a process beside that of the check finds of operations of a target that it begins."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        target = begin()
+        target.reproduce = reproduce
+        try:
+            return _here(target, asking, ops, None)
+        finally:
+            target.close()
+
+
+def _here(target: Target, asking: Asking, ops: Sequence[str], progress: Progress | None) -> Found:
+    """Return what is found of some operations of a target."""
+    choice, seed = asking.choice, asking.seed
     stated = stated_scope(target)
     by_op: dict[str, list[LoadedCase]] = {}
-    for case in cases:
+    for case in choice.cases(ops):
         by_op.setdefault(case.op, []).append(case)
     operations = [
         (Operation(name, width, class_of_claim(name, target.claims[width]), []), list[Answer]())
@@ -163,31 +227,30 @@ def _check(
     ]
     complete = _ask_cases(target, operations, by_op, progress)
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
-    trials = Trials(target, experiments if asks_all else 0, seed or 0, progress)
+    trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress)
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
-    notes = []
+    fresh = 0
     if seed is not None and complete and target.kind != "outputs" and asks_all:
-        judged = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
-        notes = [f"{judged} more calls, drawn afresh (repeat them with --seed {seed})"] if judged else []
-    if asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations):
-        notes.append("the scope comes from stored cases alone, without experiments")
+        fresh = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
+    alone = asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations)
     summarise_and_diagnose(operations, trials)
     _report_other_layers(operations, choice.model)
+    fits = []
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 
-        notes[:0] = [remark for o, answers in operations if (remark := better_fit(o, answers))]
+        fits = [remark for o, answers in operations if (remark := better_fit(o, answers))]
     if complete:
         report_failure_causes(operations, trials)
     report_scope(operations, stated)
     if complete:
         report_state(operations, target)
-    rows = _batch(trials.target, operations) if batch and complete else None
+    rows = _batch(trials.target, operations) if asking.batch and complete else None
     trials.close()
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
-    return _report(target, choice, [o for o, _ in operations], missing, notes, rows, complete=complete)
+    return Found([o for o, _ in operations], complete, fits, fresh, alone, rows, target.remarks())
 
 
 def _batch(target: Target, operations: list[tuple[Operation, list[Answer]]]) -> list[Mapping[str, Any]] | None:
@@ -258,12 +321,13 @@ def _report_other_layers(operations: list[tuple[Operation, list[Answer]]], model
         report_other_layers(operations, model)
 
 
-def _report(
-    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], told: list[str],
-    batch: list[Mapping[str, Any]] | None, *, complete: bool,
-) -> Report:  # fmt: skip
-    """Return the report of a target's operations."""
-    notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
+def _report(target: Target, asking: Asking, found: Found, missing: tuple[str, ...]) -> Report:
+    """Return the report of what was found of a target."""
+    choice, operations = asking.choice, found.operations
+    notes = [*found.remarks, *found.fits]
+    notes += [f"{found.fresh} more calls, drawn afresh (repeat them with --seed {asking.seed})"] if found.fresh else []
+    notes += ["the scope comes from stored cases alone, without experiments"] if found.alone else []
+    notes += [note for operation in operations for note in notes_on_unjudged(operation)]
     notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
@@ -273,7 +337,7 @@ def _report(
     }  # fmt: skip
     version = load_manifest(choice.suite)["suite"]
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
-    report = Report(about, sums, choice.tier, operations, missing, complete, choice.part, batch=batch)
+    report = Report(about, sums, choice.tier, operations, missing, found.complete, choice.part, batch=found.batch)
     return report if choice.model is None else _for_model(report, choice.model)
 
 

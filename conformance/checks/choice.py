@@ -84,6 +84,12 @@ class Choice:
             raise TargetError(msg)
         return model.operations
 
+    def sizes(self, ops: Sequence[str]) -> dict[str, int]:
+        """Return how many stored cases there are of some operations, of which no file is read."""
+        listed = load_manifest(self.suite)["groups"]
+        one = self.tier == "smoke"
+        return {op: 1 if one else sum(len(entry["cases"]) for entry in listed if entry["op"] == op) for op in ops}
+
     def cases(self, ops: Sequence[str]) -> list[LoadedCase]:
         """Return the cases of some operations, or raise if there is not the one asked for; other files are not read."""
         withdrawn = withdrawn_cases(self.suite)

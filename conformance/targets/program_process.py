@@ -34,6 +34,7 @@ OFFERED = "POSREF_MEMORY"  # in the environment of a program: the place of a fil
 CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
 _ADOPTING = False
+SPARED: set[int] = set()  # children of this process that no program started
 PATIENCE = 3.0  # seconds for the supervisor to end: longer than its own
 CHOICE = "POSREF_PROCESS"  # in the environment: "plain" chooses a process without limits on every system
 WAIT = 0.2  # seconds: on Windows nothing interrupts a longer wait
@@ -491,7 +492,7 @@ def _children() -> set[int]:
 def kill_left(mark: str, others: set[int]) -> None:
     """Kill what the supervisor could not: everything descends from it or is marked, unless the program killed it."""
     deadline = time.monotonic() + PATIENCE
-    while (left := {*marked(mark), *(adopted := _children() - others)}) and time.monotonic() < deadline:
+    while (left := {*marked(mark), *(adopted := _children() - others - SPARED)}) and time.monotonic() < deadline:
         for pid in left:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
