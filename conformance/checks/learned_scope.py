@@ -29,8 +29,8 @@ from ..vocabulary.traits import (
     are_lengths,
     defaults,
     last_cells,
-    main_array,
     numbers_or_none,
+    ranks_of,
     traits_of,
     vocabulary,
 )  # fmt: skip
@@ -47,13 +47,15 @@ ASKED = frozenset({  # axes of traits that calls are made of: of these experimen
 ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases without a cause
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
-        "taps": "taps", "N": "rows"}  # fmt: skip
+        "taps": "taps", "N": "rows", "query heads": "heads"}  # fmt: skip
 OF_SIZES = "positions 0, 1, 2, ... to the last that the sizes allow"
 LAST = ", queries the last of the keys"
 SHARE = "rotated share of the head"
+EQUAL = {"queries minus keys": "unequal_lengths", "rows of the grid minus columns of the grid": "not_square",
+         "height over width": "not_square", "k_rows over k_columns": "not_square"}  # fmt: skip
 NOT_OFFERED = {
     ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
-    ("coordinates", "unlike"): "unequal_coordinates", ("circle", "off"): "free_tables",
+    ("coordinates", "unlike"): "unequal_coordinates", ("marks", "some"): "marked", ("circle", "off"): "free_tables",
 }  # fmt: skip
 
 
@@ -273,12 +275,11 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
 
 def _ranks(trial: Experiment, cause: Cause) -> frozenset[int]:
     """Return the ranks that were answered, where a cause is a number of axes; none of another."""
-    main = main_array(trial.op)
     of_axes = {*cause.shows} <= {"leading axes", "way"} and all(rule.quantity == "leading axes" for rule in cause.rules)
-    if main is None or not of_axes or not any(cause.features):
+    if not of_axes or not any(cause.features):
         return frozenset()
     calls = [trial.asker.call(record) for record, numbers in trial.answers() if not cause.holds(record, numbers)]
-    return frozenset(call.inputs[main].ndim for call in calls if call is not None and main in call.inputs)
+    return frozenset[int]().union(*(ranks_of(trial.op, call) for call in calls if call is not None))
 
 
 def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
@@ -298,6 +299,8 @@ def _axis(trial: Experiment, cause: Cause) -> tuple[str, Any] | None:
         return rest, frozenset[Any]({True} if shows == [False] else ())
     if name == "form" and shows == ["fractional"]:
         return "numbers", frozenset({"integers", "whole floats"})
+    if name == "form" and lacks == [GRID]:
+        return "off_grid", frozenset()
     if name == "bands":
         return "bands", frozenset(lacks)
     axis = NOT_OFFERED.get((name, shows[0])) if len(shows) == 1 else None
@@ -332,9 +335,12 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
     """Return a limit on a number, as far as it was answered; of one token, query or key a word."""
     op = trial.op
     axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
-    if axis not in vocabulary(op) and not rule.quantity.startswith(("smallest ", "spread of ", SHARE)):
+    if axis not in vocabulary(op) and rule.quantity not in EQUAL and not rule.quantity.startswith(("smallest ", "spread of ", SHARE)):
         return None
     first = rule.numbers[0] if rule.numbers else 0.0
+    if rule.quantity in EQUAL and EQUAL[rule.quantity] in vocabulary(op) and not rule.holds({rule.quantity: 0}):
+        alike = {numbers.get(rule.quantity, 0) for _, numbers in trial.answers()} == {0}
+        return (EQUAL[rule.quantity], frozenset()) if alike else None
     match rule.kind:
         case "most" if rule.quantity == "smallest position":
             return ("negative", frozenset()) if first == -1 else None

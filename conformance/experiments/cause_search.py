@@ -33,6 +33,8 @@ PARTING = 24  # calls that are asked to tell rules apart
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
+SQUARES = (4, 9)  # of which two sizes may be at once
+BESIDE = 1.5  # times a number is another, near it
 VALUES = 12  # of a feature that is asked about as a word
 
 
@@ -373,8 +375,9 @@ class Experiment:
     def _bisect(self, found: Cause, name: str) -> None:
         """Call beside the number of the bad call, and between two neighbours if only one has the outcome."""
         ask = self._ask(found.kind)
-        for step in (-1, 1) if type(found.bad[name]) is int else ():
-            ask({**found.bad, name: found.bad[name] + step})
+        for number, step in ((number, step) for number in (found.bad[name], found.good[name]) for step in (-1, 1)):
+            if is_number(number):  # a limit between two values alone may be two values
+                ask({**found.bad, name: number + step if type(number) is int else number * BESIDE**step})
         whole = {value for value in (*found.shows[name], *found.lacks[name]) if type(value) is int}
         for ends in map(list, pairwise(sorted(whole))):
             outcomes = [ask({**found.bad, name: value}) for value in ends]
@@ -443,10 +446,12 @@ class Experiment:
         ]
 
     def _tied(self, found: Cause, numbers: Sequence[str]) -> list[Features]:
-        """Return records in which a number and another one move together from where the good call has them."""
+        """Return records in which a number and another one move together from where the good call has them, or to a square."""
         whole = [name for name in self.domains if name.startswith(NUMBERS[:2]) and type(found.good[name]) is int]
         moves = [(a, b, by) for a in numbers if a in whole for b in whole if a != b for by in (1, 5)]
-        return [{**found.good, a: found.good[a] + by, b: found.good[b] + by} for a, b, by in moves]
+        moved = [{**found.good, a: found.good[a] + by, b: found.good[b] + by} for a, b, by in moves]
+        alike = {(a, b) for a, b, _ in moves if found.good[a] == found.good[b]}
+        return moved + [{**found.good, a: n, b: n} for a, b in sorted(alike) for n in SQUARES]
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:

@@ -26,7 +26,17 @@ from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usua
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
 from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
-from ..vocabulary.traits import LETTERS, are_unit, are_whole, defaults, last_cells, letters, which_alternative
+from ..vocabulary.traits import (
+    LETTERS,
+    are_unit,
+    are_whole,
+    defaults,
+    is_grid,
+    last_cells,
+    letters,
+    marked,
+    which_alternative,
+)
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")
@@ -208,7 +218,7 @@ def _positions(op: str, call: Call, way: int) -> Features:
     if has_coordinates(op):
         found["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
         rows, axes = np.moveaxis(keys, 0, -1).reshape(-1, *keys.shape[-1:][: keys.ndim - 1], keys.shape[0]), keys.ndim - 2
-        if keys.ndim > 1 and len(keys) > 1 and found["coordinates"] == "unlike" and np.array_equal(rows[0].T, _cells(rows[0].T)):
+        if found["coordinates"] == "unlike" and is_grid(rows[0].T):
             found["form"] = GRID
     has_axes = axes > 0 and _may_share(op, name, way)
     found["rows"] = "of their own" if np.any(rows != rows[:1]) else "shared" if has_axes else "alike"
@@ -327,13 +337,6 @@ def _may_share(op: str, name: str, way: int | None = None) -> bool:
     return any(axis.startswith("~*") for axes in few for axis in axes)
 
 
-@cache
-def marked(op: str) -> str:
-    """Return the array whose integers may be -1, which marks what is not there; "" without one."""
-    arrays = REGISTRY[op].arrays
-    return next((name for name, axes in arrays.items() if axes.low == "-1" and not axes.earlier), "")
-
-
 def _with_marks(x: npt.NDArray[Any], marks: str) -> npt.NDArray[Any]:
     """Return integers with -1 in the middle, or as they are if they have none to have; ValueError where that cannot be."""
     found = x.copy()
@@ -349,25 +352,16 @@ def rows_of_grid(count: int) -> int:
     return next((n for n in range(math.isqrt(count), 0, -1) if count % n == 0), 1)
 
 
-def _cells(coordinates: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the coordinates of a grid, row by row, with as many columns as the last of some has values; zeros before these."""
-    count, columns = coordinates.shape[-1], int(coordinates[-1].max(initial=0)) + 1
-    found = np.zeros_like(coordinates)
-    found[-2], found[-1] = np.arange(count) // columns, np.arange(count) % columns
-    return found
-
-
 def _grid(p: npt.NDArray[Any], record: Features) -> npt.NDArray[Any]:
     """Return positions of a shape that are those of a grid, row by row; ValueError where there is none."""
     if p.ndim < 2 or len(p) < 2 or record.get("coordinates") == "alike" or not p.size:
         msg = "a single coordinate"
         raise ValueError(msg)
-    columns = p.shape[-1] // rows_of_grid(p.shape[-1])
-    ends = np.zeros((len(p), p.shape[-1]), p.dtype)
-    ends[-1, -1] = columns - 1
-    rows = np.arange(math.prod(p.shape[1:-1])).reshape(1, *p.shape[1:-1], 1)  # of their own: each begins elsewhere
-    cells = _cells(ends).reshape(len(p), *(1,) * (p.ndim - 2), p.shape[-1])
-    return np.asarray(cells + record.get("start", 0) + rows).astype(p.dtype)
+    rows, count = rows_of_grid(p.shape[-1]), p.shape[-1]
+    cells = np.zeros((len(p), count))
+    cells[-2:] = np.indices((rows, count // rows)).reshape(2, count)
+    starts = np.arange(math.prod(p.shape[1:-1])).reshape(1, *p.shape[1:-1], 1) + record.get("start", 0)
+    return np.asarray(cells.reshape(len(p), *(1,) * (p.ndim - 2), count) + starts).astype(p.dtype)
 
 
 def _sizes_in(op: str, record: Features) -> dict[str, Any]:

@@ -41,6 +41,11 @@ HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and wha
     "right_padding": ("padding on the right", "no padding on the right"),
     "below_padding": ("an id below the padding's", "no ids below the padding's"),
     "not_square": ("a grid that is not square", "square grids"),
+    "other_queries": ("queries that are not the last of the keys", "queries the last of the keys"),
+    "unequal_lengths": ("not as many queries as keys", "as many queries as keys"),
+    "heads_before_tokens": ("heads before tokens", "tokens before heads"),
+    "off_grid": ("coordinates that are not the cells of a grid, row by row", "the cells of a grid, row by row, alone"),
+    "marked": ("entries of -1", "no -1"),
 }
 RELATED = {  # traits of some options besides
     "unequal_old_size": ("a table that is not square", "a square table"),
@@ -55,6 +60,7 @@ LACKS = {axis: lacks for axis, (_, lacks) in {**HAVING, **RELATED}.items()}
 COORDINATES, TAPS = "*P c", " k"  # how the shape of points ends, and that of the weights of a convolution
 ONE = {"T": "token", "Q": "query", "K": "key"}
 GRIDS = (("H", "W"), ("I", "J"))  # the letters of the rows and columns of a grid
+SIDES = (("height", "width"), ("k_rows", "k_columns"))  # the options
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
 SHARES = {0.25: "a quarter", 0.375: "three eighths", 0.5: "half", 0.75: "three quarters"}  # of the head, that rotate
@@ -266,9 +272,7 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield "masks", _kind_of_mask(call.inputs.get(name))
         if name == "bands":
             yield "bands", _kind_of_bands(call.inputs[name])
-    ranked = _ranked_array(op)
-    if ranked is not None and ranked in call.inputs:
-        yield "rank", call.inputs[ranked].ndim
+    yield from (("rank", rank) for rank in ranks_of(op, call))
     if main is not None and _is_partial(op, main, call):
         yield "partial", True
         yield from (("rotated", share) for share in _share(op, main, call))
@@ -282,8 +286,15 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
         sizes = found.get(name, {})
         if any({a, b} <= sizes.keys() and sizes[a] != sizes[b] for a, b in GRIDS):
             yield "not_square", True
-    if _tokens_first(op, call):
-        yield "tokens_before_heads", True
+        if name == marked(op) and np.any(value < 0):
+            yield "marked", True
+    if any({a, b} <= call.params.keys() and call.params[a] != call.params[b] for a, b in SIDES):
+        yield "not_square", True
+    counts = _counts(op, call)
+    if counts.get("Q") != counts.get("K") and counts.keys() >= {"Q", "K"}:
+        yield "unequal_lengths", True
+    if main is not None and call.inputs[main].ndim > 2 and "tokens_before_heads" in vocabulary(op):
+        yield "tokens_before_heads" if _tokens_first(op, call) else "heads_before_tokens", True
     if {"cos", "sin"} <= call.inputs.keys() and not are_unit(call):
         yield "free_tables", True
     for name, value in call.inputs.items():
@@ -402,13 +413,47 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield "per_row" if np.any(rows != rows[:1]) else "shared_rows", True
         if has_coordinates(op) and np.any(p != p[:1]):
             yield "unequal_coordinates", True
+        if "off_grid" in vocabulary(op) and not is_grid(p):
+            yield "off_grid", True
         if REGISTRY[op].arrays[positions_of(op)[0]].shape.startswith("A"):
             yield "axes", p.shape[0]
+    if "other_queries" in vocabulary(op) and len(given) > 1 and not _are_last(*given):
+        yield "other_queries", True
     if given and (largest := max((float(np.max(p)) for p in given if p.size), default=None)) is not None:
         for name, usual in RELATIONS.items():
             value = call.params.get(name)
             if name in REGISTRY[op].domains and value is not None and value != usual(largest):
                 yield f"other_{name}", True
+
+
+def _are_last(q: npt.NDArray[Any], k: npt.NDArray[Any]) -> bool:
+    """Return whether queries stand where the last of the keys do."""
+    count = min(q.shape[-1], k.shape[-1])
+    return q.shape[-1] == count and bool(np.all(q == k[..., k.shape[-1] - count :]))
+
+
+def is_grid(p: npt.NDArray[Any]) -> bool:
+    """Return whether coordinates are in every row those of the cells of a grid, row by row, with zeros before these."""
+    if p.ndim < 2 or len(p) < 2 or not p.size:
+        return False
+    cells = np.arange(p.shape[-1])
+    columns = max(int(p[-1].max()), 0) + 1
+    rows, left = cells // columns, cells % columns
+    return not np.any(p[:-2]) and bool(np.all(p[-2] == rows) and np.all(p[-1] == left))
+
+
+@cache
+def marked(op: str) -> str:
+    """Return the array whose integers may be -1, which marks what is not there; "" without one."""
+    arrays = REGISTRY[op].arrays
+    return next((name for name, axes in arrays.items() if axes.low == "-1" and not axes.earlier), "")
+
+
+def ranks_of(op: str, call: Call) -> set[int]:
+    """Return the numbers of axes of the array that traits mention; of positions alone, those of each."""
+    ranked, places = _ranked_array(op), positions_of(op)
+    names = [ranked] if ranked not in places else [n for n in places if is_star(REGISTRY[op].arrays[n].shape.split()[0])]
+    return {call.inputs[name].ndim for name in names if name in call.inputs}
 
 
 @cache
@@ -456,6 +501,12 @@ def are_whole(op: str, call: Call) -> bool:
     )
 
 
+@cache
+def not_of_a_grid(op: str) -> bool:
+    """Return whether H counts heads, and no rows of a grid."""
+    return "W" not in _axes_of(op)
+
+
 def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
     """Yield the sizes of a call: positions by their order and the largest of them, tokens, head size, rows of tables."""
     implied = are_whole(op, call) if last_cells(op) else are_lengths(call)
@@ -473,6 +524,8 @@ def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
                 yield "rows", float(size[0])
             elif letter == "k":
                 yield "taps", float(size[0])
+            elif letter in ("H", "G*g") and "heads" not in REGISTRY[op].domains and not_of_a_grid(op):
+                yield "heads", float(size[0])
     if main is not None and call.inputs[main].ndim:
         yield "head_size", float(call.inputs[main].shape[-1])
 
@@ -535,7 +588,12 @@ def _having(op: str) -> list[str]:
         "free_tables": {"cos", "sin"} <= arrays.keys(),
         "right_padding": any(axes.kind == "mask" and axes.shape.split()[-1] == "T" for axes in arrays.values()),
         "below_padding": "padding_idx" in domains,
-        "not_square": any({*grid} <= {*_axes_of(op)} for grid in GRIDS),
+        "not_square": any({*grid} <= {*_axes_of(op)} for grid in GRIDS) or any({*pair} <= {*domains} for pair in SIDES),
+        "other_queries": {"q_positions", "k_positions"} <= {*places} and not has_coordinates(op) and not last_cells(op),
+        "unequal_lengths": {"Q", "K"} <= {*_axes_of(op)},
+        "heads_before_tokens": main is not None and not has_coordinates(op) and not {"positions", "cos"}.isdisjoint(arrays),
+        "off_grid": has_coordinates(op),
+        "marked": bool(marked(op)),
     }
     return [name for name in HAVING if able[name]]
 
@@ -605,6 +663,7 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     tables = [alternatives(axes.shape)[0] for axes in record.arrays.values() if axes.kind == "real"]
     found |= dict.fromkeys(("rows",) if any(len(way) == 2 and {"N", "left+right+1"} & {*way} for way in tables) else ())
     found |= dict.fromkeys(("taps",) if "k" in shapes else ())
+    found |= dict.fromkeys(("heads",) if "heads" not in found and {"H", "G*g"} & {*shapes} and not_of_a_grid(op) else ())
     coordinates = bool(lists) or any(
         axes.shape.startswith("A ") or axes.shape.endswith(COORDINATES) for axes in record.arrays.values()
     )
