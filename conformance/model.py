@@ -225,6 +225,7 @@ class Scope:
     drawn: int = 0  # calls that were asked besides the stored cases
     fresh: int = 0  # of these, calls inside it that were right, where stored cases are too few
     supports: dict[str, Any] = field(default_factory=dict)
+    tried: bool = True  # whether experiments asked why
     keys: str = ""  # of `supports` that would exclude what nothing explains
 
     @property
@@ -239,6 +240,8 @@ class Scope:
             if self.stated:
                 return f"refuses cases inside the scope that it states, {which} ({named})"
             remedy = f"answer them, or state {self.keys} in `supports`" if self.keys else "answer them"
+            if not self.tried:
+                return f"refuses cases that stored cases alone do not explain, {which} ({named}): not judged without experiments"
             return f"refuses cases that nothing explains, {which} ({named}): {remedy}"
         return self.narrow
 

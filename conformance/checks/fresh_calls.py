@@ -28,7 +28,7 @@ from posref.spec import REGISTRY, Axes, Integer, Real
 
 from ..calls import given_dtype, positions_of
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
-from ..experiments.cause_search import is_scaling
+from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.records import is_number, make, quantities, read, word_of
 from ..model import TABLE_FORMS, Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
@@ -105,7 +105,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         whole
         and not answered
         and (refused or op not in stated)
-        and all(_is_known(op, call, known) for call in trials.right.get(op, ()))
+        and not trials.right.get(op)  # none of these is stored
     ):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = (
@@ -120,9 +120,10 @@ def _with_numbers(
 ) -> Iterator[Drawn]:  # fmt: skip
     """Yield calls of cases with other numbers, which are none of those that are known."""
     stored = [{**defaults(case.op), **call.params} for case in cases[:1] for call in known]
+    keys = {call_key(case.op, call) for case in cases[:1] for call in known}
     for case in cases[:TRIED]:
         call = fresh(case, dtype, rng, stored)
-        if call is not None and not _is_known(case.op, call, known):
+        if call is not None and call_key(case.op, call) not in keys:
             yield case, call, NUMBERS
             for name, x in _in_any_order(case.op, call).items():
                 inputs = {**call.inputs, name: _with_two_exchanged(x)}
@@ -208,16 +209,6 @@ def _other(op: str, name: str, value: Any, rng: np.random.Generator) -> Any:
     if name.startswith("size ") or not isinstance(domain, Integer):
         return int(rng.choice(SIZES))
     return min(int(value) + domain.step * int(rng.integers(1, 32)), domain.high or math.inf)
-
-
-def _is_known(op: str, call: Call, known: Sequence[Call]) -> bool:
-    """Return whether a call is one of those that are known, option by option and number by number."""
-    options = {**defaults(op), **call.params}
-    return any(
-        one.inputs.keys() == call.inputs.keys() and {**defaults(op), **one.params} == options
-        and all(np.array_equal(one.inputs[name], x) for name, x in call.inputs.items())
-        for one in known
-    )  # fmt: skip
 
 
 def _is_stated(case: LoadedCase, call: Call, stated: Stated) -> bool:

@@ -133,6 +133,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         passed=bool(passing) or any(one.answered for one in drawn),
         stated=op in stated,
         fresh=len(fresh),
+        tried=trials.can_ask(),
     )
     if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in asked_cases(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, islice, pairwise
 from typing import Any
 
+import numpy as np
+
 from posref.scaling import Scaling
 
 from ..model import Call, LoadedCase
@@ -35,6 +37,7 @@ AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
 SQUARES = (4, 9)  # of which two sizes may be at once
 BESIDE = 1.5  # times a number is another, near it
+Key = tuple[Any, ...]  # of a call: equal for the same call
 VALUES = 12  # of a feature that is asked about as a word
 
 
@@ -547,7 +550,7 @@ class Experiment:
         self.anchors = {False: next((one for one in trials if self.asker.answer(one) in ANY_ANSWER), record)}
         self.answered = [self.anchors[False] or record, record]
 
-    def inside(self, count: int, may: Callable[[Features], bool], known: set[str]) -> list[tuple[LoadedCase, str]]:
+    def inside(self, count: int, may: Callable[[Features], bool], known: set[Key]) -> list[tuple[LoadedCase, str]]:
         """
         Return fresh calls around those that were answered, and what came of each: answered, or refused without a cause.
 
@@ -621,10 +624,11 @@ class Experiment:
         return all((outcome == kind) is bad for (_, kind, bad), outcome in zip(ends, outcomes, strict=True))
 
 
-def call_key(op: str, call: Call) -> str:
-    """Return the options and the numbers of a call as a key."""
+def call_key(op: str, call: Call) -> Key:
+    """Return the options and the numbers of a call as a key, whatever their dtypes."""
     options = {n: float(v) if is_number(v) else v for n, v in {**defaults(op), **call.params}.items()}
-    return repr((sorted(options.items()), sorted((name, x.shape, x.tolist()) for name, x in call.inputs.items())))
+    arrays = sorted(call.inputs.items())
+    return repr(sorted(options.items())), *((name, x.shape, (x.astype(np.float64) + 0.0).tobytes()) for name, x in arrays)
 
 
 def differing(record: Features, other: Features) -> list[str]:
