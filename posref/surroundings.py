@@ -12,9 +12,14 @@ this happens after an error alone: a call that meets none pays nothing.
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
+from inspect import signature
+from types import ModuleType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+FOREIGN = (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, RuntimeError, NotImplementedError)
+LONGEST = 500  # characters of another library's sentence
+UNMIXED = ("torch.DTensor", "torch.FakeTensor")  # they are computed with others of their kind alone
 NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings of JAX, the context manager of each, and the values that raise no error
     "jax_numpy_dtype_promotion": ("numpy_dtype_promotion", "standard"),
     "jax_numpy_rank_promotion": ("numpy_rank_promotion", "allow"),
@@ -23,6 +28,10 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings of JAX, the context manager 
     "jax_transfer_guard_host_to_device": ("transfer_guard_host_to_device", "allow", "log", None),
 }
 
+COMPUTED = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 ALSO_CALLED = {  # other libraries' names of options
     "base": ("theta", "rope_theta", "freq_base"),
     "dim": ("d_model", "embed_dim", "head_dim", "hidden_size"),
@@ -40,7 +49,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
     """
     Return a definition that gives the same values under all library settings, and refuses odd arrays in a sentence.
 
-    `names` are those of its array arguments, in their order.
+    `names` are those of its array arguments.
     """
 
     @wraps(function)
@@ -48,10 +57,12 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
         try:
             return function(*arrays, **options)
         except Exception as error:
-            named = {**dict(zip(names, arrays, strict=False)), **{name: options[name] for name in names if name in options}}
-            if not str(error).startswith(f"{function.__name__}: "):
-                check_names(function, options, error)
-                check_plain(function.__name__, named, error)
+            check_names(function, options, error)
+            described = signature(function).parameters
+            given = {**dict(zip(described, arrays, strict=False)), **options}
+            left_out = [name for name in given if given[name] is None and described[name].default is None]
+            named = {name: given[name] for name in names if name in given and name not in left_out}
+            explain(function.__name__, named, error)
             settings = neutral((*named.values(), options.get("xp")), error)
             if not settings:
                 raise
@@ -66,7 +77,6 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
 def check_names(function: Callable[..., Any], options: Iterable[str], error: Exception) -> None:
     """Raise, from Python's error, if `function` lacks an option of this name; suggest the nearest name."""
     from difflib import get_close_matches
-    from inspect import signature
 
     named = list(signature(function).parameters)
     for name in options:
@@ -90,8 +100,6 @@ class Record(type):
 
     @property
     def __signature__(cls) -> Any:
-        from inspect import signature
-
         whole = signature(cls.__init__)  # type: ignore[misc]  # of the class, not of an instance
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
@@ -111,26 +119,73 @@ def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManag
     return [getattr(jax, manager)(value) for manager, value, *_ in changed]
 
 
-def check_plain(function: str, arrays: dict[str, Any], error: Exception) -> None:
-    """Raise, from an error that a library or Python raised, if an array is of a kind that no definition takes, or is none."""
+def explain(function: str, arrays: dict[str, Any], error: BaseException) -> None:
+    """Raise, from an error that does not say so, which array is of a kind that is not taken, or that libraries differ."""
+    if error.__cause__ and not str(error).startswith(f"{function}: "):  # it was explained with the arguments of another
+        error = error.__cause__
+    said = str(error)
+    of_libraries = "library" in said  # it may blame a dtype that is of the other library
+    if of_libraries or not said.startswith(f"{function}: "):
+        for argument, array in arrays.items():
+            check_plain(function, argument, array, error)
+    if is_sentence(said) and not of_libraries:
+        return
+    places = {argument: place(array) for argument, array in arrays.items()}
+    if len(set(places.values())) > 1:
+        got = ", ".join(f"{argument} of {where}" for argument, where in places.items())
+        *others, last = places
+        need = "arrays of one library and on one device (convert them with its asarray, or move them)"
+        msg = f"{function}: {', '.join(others)} and {last} must be {need}; got {got}."
+        raise TypeError(msg) from error
+    if not is_sentence(said) and type(error) in FOREIGN:
+        got = ", ".join(f"{argument} of {array.dtype}, {tuple(array.shape)}" for argument, array in arrays.items())
+        reason = said[:LONGEST] or type(error).__name__
+        msg = f"{function}: the library of the arrays cannot compute with {got or 'these options'}: {reason}"
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
+
+
+def is_sentence(said: str) -> bool:
+    """Return whether an error's text begins with the name of a definition, or of a record of options."""
+    from posref import scaling, spec
+
+    name = said.partition(":")[0]
+    definitions = (*spec.REGISTRY.registered.values(), *spec.PARTS.registered.values())
+    return hasattr(scaling, name) or any(name == definition.function.__name__ for definition in definitions)
+
+
+def check_plain(function: str, argument: str, array: Any, error: BaseException) -> None:
+    """Raise if an array is of a kind that no definition takes, cannot be read, or is none."""
     from array_api_compat import is_array_api_obj
 
-    for argument, array in arrays.items():
-        if oddity(array):
-            raise TypeError(not_plain(function, argument, array)) from error
-        kind = type(array)
-        if kind.__qualname__ in str(error) and not is_array_api_obj(array):
-            need = "an array (convert numbers and lists with the library's asarray)"
-            msg = f"{function}: {argument} must be {need}; got {kind.__module__}.{kind.__qualname__}."
-            raise TypeError(msg) from error
-        if (isinstance(error, IndexError) or "dimension" in str(error)) and not getattr(array, "ndim", 1):
-            msg = f"{function}: {argument} must have the axes that help(posref.{function}) says; got shape ()."
-            raise ValueError(msg) from error
+    kind = type(array)
+    try:
+        odd, none = oddity(array), isinstance(array, type | ModuleType) or not is_array_api_obj(array)
+        scalar = not none and not array.ndim
+    except Exception as unread:
+        msg = f"{function}: {argument} must be an array that can be read; got {kind.__module__}.{kind.__qualname__}: {unread}"
+        raise TypeError(msg) from error
+    if odd:
+        raise TypeError(not_plain(function, argument, array)) from error
+    if none:
+        need = "an array (convert numbers and lists with the library's asarray)"
+        msg = f"{function}: {argument} must be {need}; got {kind.__module__}.{kind.__qualname__}."
+        raise TypeError(msg) from error
+    if scalar and (isinstance(error, IndexError) or "dimension" in str(error) or "1D" in str(error)):
+        msg = f"{function}: {argument} must have the axes that help(posref.{function}) says; got shape ()."
+        raise ValueError(msg) from error
+
+
+def place(array: Any) -> str:
+    """Return the library of an array, of PyTorch's also the kind that does not mix with plain tensors, and the device."""
+    bases = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(array).__mro__}
+    if "torch.Tensor" in bases:
+        return f"{next((name for name in UNMIXED if name in bases), 'torch.Tensor')} on {array.device}"
+    return "numpy" if "numpy.ndarray" in bases else type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
 
 
 def not_plain(function: str, argument: str, array: Any) -> str:
     """Return the sentence that refuses an array with special memory."""
-    return f"{function}: {argument} must be a plain array of numbers; got {oddity(array)}."
+    return f"{function}: {argument} must be a plain array of numbers; got {oddity(array) or array.dtype}."
 
 
 def oddity(array: Any) -> str:
@@ -146,18 +201,20 @@ def oddity(array: Any) -> str:
         return f"{dtype}, with which NumPy does not compute. Convert it with astype(numpy.float32)"
     if kind.__module__ == "numpy" and getattr(dtype, "kind", "f") not in "biufc":
         return f"{dtype}, which are no numbers. Convert it with astype(numpy.float32)"
-    if kind.__module__.partition(".")[0] != "torch" or dtype is None:
-        return ""
-    if array.is_nested:
-        return "a nested tensor. Convert it with torch.nested.to_padded_tensor"
-    if array.is_quantized:
-        return "a quantized tensor. Convert it with dequantize()"
-    if str(array.layout) != "torch.strided":
-        return f"a tensor of layout {array.layout}. Convert it with to_dense()"
-    if array.is_neg() or array.is_conj():
-        return "a view with a sign that is not applied yet. Apply it with resolve_neg() or resolve_conj()"
-    if "float8" in str(dtype) or "float4" in str(dtype):
-        return f"{dtype}, with which PyTorch does not compute. Convert it with to(torch.float32)"
+    library = place(array).partition(" ")[0]
+    if library.startswith("torch"):
+        if array.is_nested:
+            return "a nested tensor. Convert it with torch.nested.to_padded_tensor"
+        if array.is_quantized:
+            return "a quantized tensor. Convert it with dequantize()"
+        if str(array.layout) != "torch.strided":
+            return f"a tensor of layout {array.layout}. Convert it with to_dense()"
+        if array.is_neg() or array.is_conj():
+            return "a view with a sign that is not applied yet. Apply it with resolve_neg() or resolve_conj()"
+    if library.startswith(("torch", "jax")) and dtype is not None and str(dtype).removeprefix("torch.") not in COMPUTED:
+        return f"{dtype}, with which {library.partition('.')[0]} does not compute. Convert it to float32"
+    if library != "numpy" and getattr(getattr(array, "__array_namespace__", int)(), "__name__", "") == "numpy":
+        return f"{kind.__module__}.{kind.__qualname__}, which is of NumPy by name alone. numpy.asarray gives its numbers"
     return ""
 
 

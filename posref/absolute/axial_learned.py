@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.learned import learned
 from posref.core.arrays import cast, library, whole, wide
-from posref.core.checks import check_word
+from posref.core.checks import check_numbers, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import ArrayOf, T
 
@@ -91,6 +91,7 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     name = "axial_learned"
     check_word(name, "combine", combine, COMBINE)
     xp = library(name, positions=positions, first=first, second=second)
+    check_numbers(name, first=first, second=second)
     if positions.ndim < 1 or positions.shape[0] != 2 or not xp.isdtype(positions.dtype, "integral"):
         got = f"{positions.dtype} of shape {tuple(positions.shape)}"
         msg = f"{name}: positions must be integers of shape (2, ...), two coordinates; got {got}."

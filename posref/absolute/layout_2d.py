@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.learned import learned
 from posref.core.arrays import cast, library, whole, wide
-from posref.core.checks import check_flag, check_word
+from posref.core.checks import check_flag, check_numbers, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, T
 
@@ -110,6 +110,7 @@ def layout_2d(
     check_word(name, "combine", combine, COMBINE)
     clip_sizes = check_flag(name, "clip_sizes", clip_sizes)
     xp = library(name, boxes=boxes, x_table=x_table, y_table=y_table, h_table=h_table, w_table=w_table)
+    check_numbers(name, x_table=x_table, y_table=y_table, h_table=h_table, w_table=w_table)
     places = whole(name, "boxes", boxes)
     if boxes.ndim < 1 or boxes.shape[-1] != 4:
         msg = f"{name}: boxes must have a last axis of 4, (x0, y0, x1, y1); got shape {tuple(boxes.shape)}."

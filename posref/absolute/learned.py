@@ -1,7 +1,7 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
 from posref.core.arrays import library, rows, whole
-from posref.core.checks import check_flag, check_integer
+from posref.core.checks import check_flag, check_integer, check_numbers
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 
@@ -79,6 +79,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     if not xp.isdtype(positions.dtype, "integral"):
         msg = f"learned: positions must be integers (each selects a row of the table); got {positions.dtype}."
         raise ValueError(msg)
+    check_numbers("learned", table=table)
     if table.ndim != 2:
         msg = f"learned: table must be 2-D, (rows, width); got shape {tuple(table.shape)}."
         raise ValueError(msg)

@@ -1,7 +1,7 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
 from posref.bias.t5_buckets import check_buckets, t5_buckets
-from posref.core.arrays import Array, distances, library, namespace, rows
+from posref.core.arrays import Array, distances, library, namespace, rows, whole
 from posref.core.checks import check_real, check_tokens
 from posref.core.strips import in_strips
 from posref.spec import Axes, Flag, Integer, encoding, part
@@ -103,7 +103,7 @@ def t5_bias(
         msg = f"t5_bias: table must have {least}; got shape {tuple(table.shape)}."
         raise ValueError(msg)
     check_buckets("t5_bias", bidirectional, table.shape[0], max_distance)
-    relative = -distances(q_positions, k_positions)
+    relative = -distances(whole("t5_bias", "q_positions", q_positions), whole("t5_bias", "k_positions", k_positions))
     buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
     return t5_rows(table, buckets)
 

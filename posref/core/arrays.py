@@ -129,6 +129,10 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
     xp = namespace(x)
     if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
+    if is_of(xp, "torch") and hasattr(values, "ndim") and type(values).__module__ != "numpy":
+        import numpy as np
+
+        values = np.asarray(values)  # PyTorch would read its bytes as `dtype`
     return spread(xp.asarray(values, dtype=dtype, **placement(x, xp)), x)
 
 
@@ -271,7 +275,8 @@ def check_dtype(function: str, dtype: DType, xp: Namespace) -> None:
         except (TypeError, AttributeError):
             fits = False
     if not fits:
-        msg = f"{function}: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        own = xp.__name__.removeprefix("array_api_compat.").partition(".")[0]
+        msg = f"{function}: dtype must be a real floating data type of the arrays' library, {own}; got {dtype!r}."
         raise ValueError(msg)
 
 

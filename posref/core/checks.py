@@ -4,6 +4,7 @@ Checks of arguments. Each error is one sentence: function, argument, requirement
 Checks of options return the option, with NumPy scalars converted to Python numbers.
 """
 
+import sys
 from typing import Any
 
 from posref.core.arrays import Array, are_numpy, check_signs, library, namespace
@@ -40,16 +41,24 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
 def check_frequencies(
     function: str, argument: str, frequencies: Array, reason: str = "angles at position 1000 are off by up to 2"
 ) -> None:  # fmt: skip
-    """Raise if frequencies, or other factors, are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
-    if are_numpy(type(frequencies)):  # Dynamo cannot read the dtype of a NumPy array
-        narrow = frequencies.itemsize < 4
+    """Raise if frequencies, or other factors, are not real, or narrow, like a buffer after ``model.to(bfloat16)``."""
+    if are_numpy(type(frequencies)):
+        narrow, real = frequencies.itemsize < 4, _is_compiling() or frequencies.dtype.kind in "iuf"
     else:
         xp = namespace(frequencies, function=function, names=(argument,))
         real = xp.isdtype(frequencies.dtype, "real floating")
         narrow = xp.finfo(frequencies.dtype).bits < 32 if real else xp.isdtype(frequencies.dtype, "bool")
+    if not real:
+        check_numbers(function, **{argument: frequencies})
     if narrow:
         msg = f"{function}: {argument} must be at least float32 (in bfloat16, {reason}); got {frequencies.dtype}."
         raise ValueError(msg)
+
+
+def _is_compiling() -> bool:
+    """Return whether PyTorch compiles: Dynamo cannot read the dtype of a NumPy array."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def check_real(function: str, **arrays: Array) -> None:
@@ -64,6 +73,13 @@ def check_real(function: str, **arrays: Array) -> None:
             msg = f"{function}: {argument} must be real floating; got {x.dtype}. {remedy}."
             raise ValueError(msg)
         if getattr(x, "is_sparse", False):  # products with it may be sparse, and other numbers
+            raise TypeError(not_plain(function, argument, x))
+
+
+def check_numbers(function: str, *, kinds: tuple[str, ...] = ("bool", "integral", "real floating"), **arrays: Array) -> None:
+    """Raise if an array does not hold real numbers, or others of the `kinds` named."""
+    for argument, x in arrays.items():
+        if not namespace(x, function=function, names=(argument,)).isdtype(x.dtype, kinds):
             raise TypeError(not_plain(function, argument, x))
 
 

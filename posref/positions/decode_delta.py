@@ -1,6 +1,7 @@
 """What to add to the number of cached tokens after a multimodal prompt. Source: transformers, mrope_position_deltas."""
 
 from posref.core.arrays import beside, cast, library, whole
+from posref.core.checks import check_numbers
 from posref.positions.value_checks import counted
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -74,6 +75,7 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
         shapes = f"{tuple(mask.shape)} for positions {tuple(positions.shape)}"
         msg = f"decode_delta: mask must have the shape of positions without their first axis; got {shapes}."
         raise ValueError(msg)
+    check_numbers("decode_delta", kinds=("integral", "real floating"), positions=positions)
     ones = counted("decode_delta", mask, xp, check=False)
     own = whole("decode_delta", "positions", positions) if xp.isdtype(positions.dtype, "integral") else positions
     if not own.shape[0]:

@@ -1,6 +1,7 @@
 """The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
 
 from posref.core.arrays import DType, cast, result_dtype
+from posref.core.checks import check_numbers
 from posref.core.matrices import cayley_transform, matrix_dtype, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -60,6 +61,7 @@ def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     >>> cayley(np.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[0.0, -1.0], [1.0, 0.0]]
     """
+    check_numbers("cayley", skew=skew)
     if skew.ndim < 2 or skew.shape[-1] != skew.shape[-2]:
         msg = f"cayley: skew must be square matrices, (..., n, n); got shape {tuple(skew.shape)}."
         raise ValueError(msg)

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.arrays import cast, library, wide
-from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_real, check_word
+from posref.core.checks import check_coordinates, check_frequencies, check_numbers, check_positions, check_real, check_word
 from posref.core.products import matmul
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
@@ -99,6 +99,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     check_word(name, "form", form, FORMS)
     xp = library(name, x=x, positions=positions, skew=skew)
     check_real(name, x=x)
+    check_numbers(name, skew=skew)
     check_positions(name, "positions", positions)
     check_frequencies(name, "frequencies", frequencies)
     rows, width = tuple(x.shape[:-1]), x.shape[-1]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.core.arrays import Array, beside, cast, constants, library, wide
-from posref.core.checks import check_coordinates, check_flag, check_positions, check_real
+from posref.core.checks import check_coordinates, check_flag, check_numbers, check_positions, check_real
 from posref.core.matrices import matrix_dtype
 from posref.core.products import matmul
 from posref.rotary.apply_rope import apply_rope
@@ -96,6 +96,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     name = "circulant_string"
     xp = library(name, x=x, positions=positions, coefficients=coefficients)
     check_real(name, x=x)
+    check_numbers(name, coefficients=coefficients)
     check_positions(name, "positions", positions)
     rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))

@@ -1,7 +1,7 @@
 """LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
 from posref.core.arrays import cast, library, wide
-from posref.core.checks import check_coordinates, check_positions, check_real
+from posref.core.checks import check_coordinates, check_numbers, check_positions, check_real
 from posref.core.products import matmul
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
@@ -80,6 +80,7 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
     xp = library(name, x=x, positions=positions, generators=generators)
     check_real(name, x=x)
     check_positions(name, "positions", positions)
+    check_numbers(name, generators=generators)
     rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))
     if not fits or g[-3] * g[-1] > width:

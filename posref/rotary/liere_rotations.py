@@ -1,7 +1,7 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
 from posref.core.arrays import DType, cast, common_shape, library, result_dtype
-from posref.core.checks import check_positions
+from posref.core.checks import check_numbers, check_positions
 from posref.core.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -86,6 +86,7 @@ def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: 
     """
     name = "liere_rotations"
     check_positions(name, "positions", positions)
+    check_numbers(name, generators=generators)
     p, g = tuple(positions.shape), tuple(generators.shape)
     if not p or len(g) < 4 or p[0] != g[0] or not p[0] or g[-1] != g[-2]:
         msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), with A at least 1; got {g} and {p}."

@@ -1,7 +1,7 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.core.arrays import cast, library
-from posref.core.checks import check_integer, check_word
+from posref.core.arrays import are_numpy, cast, library
+from posref.core.checks import check_integer, check_numbers, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
 from posref.types import ArrayOf, Layout, T
@@ -83,6 +83,8 @@ def permute_qk_weights(
     heads = check_integer(name, "heads", heads, 1)
     check_word(name, "source", source, WORDS)
     check_word(name, "target", target, WORDS)
+    if not (are_numpy(type(weight)) and weight.dtype.type.__module__ == "ml_dtypes"):  # no function of NumPy tells its kind
+        check_numbers(name, kinds=("bool", "numeric"), weight=weight)
     if weight.ndim < 1 or weight.shape[0] % heads:
         msg = f"{name}: the first axis of weight must be a multiple of heads, {heads}; got shape {tuple(weight.shape)}."
         raise ValueError(msg)
