@@ -49,7 +49,7 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "sglang_triton": [TORCH, "transformers==5.23.0", TRITON, ["sglang==0.5.23"]],
     "timm": [TORCH, ["timm==1.0.31"]],
     "torchtune": [TORCH, "torchtune==0.6.1", ["torchao==0.9.0"]],
-    "transformers": [TORCH, "transformers==5.23.0"],
+    "transformers": [TORCH, "transformers==5.24.0"],
     "vllm": [TORCH, "transformers==5.23.0", ["vllm==0.33.0"]],
     "vllm_triton": [TORCH, TRITON, ["vllm==0.33.0"]],
     "x_transformers": [TORCH, "x-transformers==2.31.10"],
