@@ -274,6 +274,7 @@ def test_the_box_ranks_the_right_entry_among_the_first_three() -> None:
         ("PositionalEncoding fails", ["position", "embed", "fail"]),
         ("RoPE, rotary_emb: padding", ["rop", "rop", "embed", "pad"]),
         ("batches of batched batch", ["batch", "batch", "batch"]),
+        ("LlamaDynamicNTKScaling", ["llama", "dynamic", "ntk", "scal"]),
         ("", []),
     ],
 )

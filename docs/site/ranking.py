@@ -9,7 +9,7 @@ from pathlib import Path
 from symptoms import Symptom, symptoms
 
 TITLES = Path(__file__).with_name("threads.json")  # titles of cited threads, as far as they are known
-JOINT = r"(?<=[a-z]{3})(?=[A-Z][a-z])"  # PositionalEncoding is two words, RoPE is one word
+JOINT = r"(?<=[a-z]{3})(?=[A-Z]{2}|[A-Z][a-z])|(?<=[A-Z]{3})(?=[A-Z][a-z])"  # DynamicNTKScaling is three words, RoPE is one
 ENDING = r"(?<=[a-z]{3})(?:ations?|ings?|ions?|edly|ed|es|s|e|al|ally|able|ly|ments?|ers?|y)$"
 DOUBLE = r"([b-df-hj-np-rtv-z])\1$"  # padd of padding, embedd of embedding
 SAME = {"rotary": "rop", "hf": "huggingfac", "pos": "position", "pe": "position", "posit": "position", "dimens": "dim"}
