@@ -32,13 +32,14 @@ def apply_rope(x: Any, cos: Any, sin: Any, *, layout: str, inverse: bool = False
     skipped = d - 2 * pairs if lanes == "trailing" else 0
 
     def vector(*where: int) -> list[Any]:
-        out = [at(x, (*where, lane)) for lane in range(d)]
+        row = [at(x, (*where, lane)) for lane in range(d)]
+        out = [*row]
         for i in range(pairs):
             read, write = pair(layout, i, 2 * pairs)
             c, s = at(cos, (*where, i)), at(sin, (*where, i))
             if inverse:
                 read, write, s = write, read, -s
-            a, b = (at(x, (*where, skipped + lane)) for lane in read)
+            a, b = (row[skipped + lane] for lane in read)
             out[skipped + write[0]] = a * c - b * s
             out[skipped + write[1]] = b * c + a * s
         return out

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from .lists import at, build, shape
+from .lists import at, build_both, shape
 
 
 def axial_table(
@@ -20,14 +20,11 @@ def axial_table(
     """Return cos and sin, each of shape (*positions.shape[1:], len(inv_freq))."""
     axis = axis_map(sections, arrangement)
 
-    def table(wave: Any) -> Any:
-        def element(*index: int) -> Any:
-            *where, i = index
-            return wave(at(positions[axis[i]], where) * inv_freq[i]) * mpf(attention_factor)
+    def waves(*index: int) -> list[Any]:
+        *where, i = index
+        return [wave * mpf(attention_factor) for wave in mp.cos_sin(at(positions[axis[i]], where) * inv_freq[i])]
 
-        return build((*shape(positions)[1:], len(inv_freq)), element)
-
-    return table(mp.cos), table(mp.sin)
+    return build_both((*shape(positions)[1:], len(inv_freq)), waves)
 
 
 def axis_map(sections: Any, arrangement: str) -> list[int]:

@@ -11,11 +11,11 @@ from mpmath import mp
 
 from .apply_rope import apply_rope
 from .cumulative_angles import cumulative_angles
-from .lists import at, build, shape
+from .lists import at, build_both, shape
 
 
 def cumulative_rope(x: Any, increments: Any, start: Any, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:
     """Return `x` (*R, T, D) with its pairs rotated."""
     angles = cumulative_angles(increments, start)
-    cos, sin = (build(shape(angles), lambda *index, f=f: f(at(angles, index))) for f in (mp.cos, mp.sin))
+    cos, sin = build_both(shape(angles), lambda *index: mp.cos_sin(at(angles, index)))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

@@ -30,6 +30,16 @@ def build(sizes: Sequence[int], element: Callable[..., Any], *index: int) -> Any
     return [build(sizes, element, *index, i) for i in range(sizes[len(index)])]
 
 
+def build_both(sizes: Sequence[int], elements: Callable[..., Sequence[Any]]) -> tuple[Any, Any]:
+    """Return two nested lists of shape `sizes`, of the first and of the second of ``elements(*index)``."""
+    both = build(sizes, elements)
+
+    def part(which: int, nested: Any, depth: int) -> Any:
+        return [part(which, row, depth - 1) for row in nested] if depth else nested[which]
+
+    return part(0, both, len(sizes)), part(1, both, len(sizes))
+
+
 def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Return the common shape of `shapes`, aligned from the right."""
     common: list[int] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from .lists import at, broadcast, build, shape
+from .lists import at, broadcast, build_both, shape
 
 
 def mixed_table(positions: Any, frequencies: Any) -> tuple[Any, Any]:
@@ -18,13 +18,10 @@ def mixed_table(positions: Any, frequencies: Any) -> tuple[Any, Any]:
     *head, pairs = shape(frequencies[0])
     rows = broadcast(shape(positions[0]), head)
 
-    def table(wave: Any) -> Any:
-        def element(*index: int) -> Any:
-            total = mpf(0)
-            for place, theta in zip(positions, frequencies, strict=True):
-                total += at(place, index[:-1]) * at(theta, index)
-            return wave(total)
+    def waves(*index: int) -> Any:
+        total = mpf(0)
+        for place, theta in zip(positions, frequencies, strict=True):
+            total += at(place, index[:-1]) * at(theta, index)
+        return mp.cos_sin(total)
 
-        return build((*rows, pairs), element)
-
-    return table(mp.cos), table(mp.sin)
+    return build_both((*rows, pairs), waves)

@@ -8,17 +8,14 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from .lists import at, build, shape
+from .lists import at, build_both, shape
 
 
 def rope_table(positions: Any, inv_freq: Any, *, attention_factor: Any = 1.0) -> tuple[Any, Any]:
     """Return cos and sin, each of shape (*positions.shape, len(inv_freq))."""
 
-    def table(wave: Any) -> Any:
-        def element(*index: int) -> Any:
-            *where, i = index
-            return wave(at(positions, where) * inv_freq[i]) * mpf(attention_factor)
+    def waves(*index: int) -> list[Any]:
+        *where, i = index
+        return [wave * mpf(attention_factor) for wave in mp.cos_sin(at(positions, where) * inv_freq[i])]
 
-        return build((*shape(positions), len(inv_freq)), element)
-
-    return table(mp.cos), table(mp.sin)
+    return build_both((*shape(positions), len(inv_freq)), waves)

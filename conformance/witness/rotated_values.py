@@ -56,7 +56,7 @@ def rotated_values(
             out[a] = out[b] = mp.mpf(0)
             for n in range(columns):
                 far = place(k_positions, where, key_heads, n) - place(q_positions, where, lead[-1] if lead else 1, m)
-                c, s = (wave(far * inv_freq[i]) * at(weights, (*index, n)) * factor**2 for wave in (mp.cos, mp.sin))
+                c, s = (wave * at(weights, (*index, n)) * factor**2 for wave in mp.cos_sin(far * inv_freq[i]))
                 x, y = value(where, n, a), value(where, n, b)
                 out[a], out[b] = out[a] + x * c - y * s, out[b] + y * c + x * s
         return out

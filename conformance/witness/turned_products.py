@@ -43,7 +43,7 @@ def turned_products(
 
     @cache
     def turn(apart: Any) -> list[tuple[Any, Any]]:
-        return [(mp.cos(apart * theta), mp.sin(apart * theta)) for theta in inv_freq]
+        return [mp.cos_sin(apart * theta) for theta in inv_freq]
 
     def element(*index: int) -> Any:
         *lead, i, j = index
