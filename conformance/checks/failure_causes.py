@@ -74,12 +74,23 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
-    if not causes:
+    if not causes or not _most(trial, every, causes):
         return ""
     if not trial.steady(causes):
         return UNSTEADY
     said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def _most(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> bool:
+    """Return whether some causes hold for more than half of the wrong cases: else they do not say where it is wrong."""
+    wrong = {id(cause) for cause in causes if cause.kind == WRONG}
+    failing = [one for one in every if one.verdict == "fail"]
+    if len(wrong) < len(causes) or not failing:
+        return True
+    cases = described(trial, failing)
+    having = [one for one in failing if any(cause.holds(*call) for cause in causes for call in cases[one.id])]
+    return 2 * len(having) > len(failing)
 
 
 def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:

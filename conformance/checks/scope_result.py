@@ -56,7 +56,6 @@ class Objection(NamedTuple):
         return bool(self.text)
 
 
-SHARE = 4  # of so many fresh calls one may be refused without a cause
 LEAST_JUDGED = 8  # cases and fresh calls that a narrow implementation must answer rightly
 NONE, NARROW = Objection("", ""), "too narrow"
 
@@ -209,7 +208,11 @@ def _lies_in(stated: Mapping[str, Any], trial: Experiment, record: Features, cal
 
 
 def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
-    """Return what is wrong in fresh calls inside of a scope: one has wrong values or raises, or many are refused."""
+    """
+    Return what is wrong in fresh calls inside of a scope: one has wrong values or raises, or some are refused without a cause.
+
+    Of a single call no cause is told, so that it may have one. Of as many as one is told of nothing explains what is refused.
+    """
     for one in drawn:
         if one.verdict not in ("pass", "unsupported", *UNJUDGED):
             text = f"it is wrong inside its scope, at {call_in_words(one.case)}: {one.case.comment}"
@@ -219,7 +222,7 @@ def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
         return Objection(
             "selective", f"it refuses a fresh call inside the scope that it states, {call_in_words(refused[0].case)}"
         )
-    if SHARE * len(refused) > scope.fresh:
+    if len(refused) >= FEWEST:
         text = f"it refuses {len(refused)} of {len(drawn)} fresh calls inside it, which nothing explains"
         return Objection(NARROW, f"its scope is too narrow: {text}")
     return NONE

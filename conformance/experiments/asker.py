@@ -11,7 +11,7 @@ from .. import judge
 from ..calls import class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
-from ..proof.evaluation import askable, result_placeholders
+from ..proof.evaluation import is_askable, result_placeholders
 from ..proof.live_truth import Sample
 from ..targets.base import Target
 from ..targets.invocation import text_of
@@ -69,7 +69,7 @@ class Asker:
 
     def filled(self, call: Call) -> Call | None:
         """Return a call with results of the shapes that are expected; None where there are none in this dtype."""
-        if returns_reals(self.op) and self.dtype not in askable(self.op, call.inputs, {}):
+        if returns_reals(self.op) and not is_askable(self.op, call.inputs, {}, self.dtype):
             return None
         try:
             expected = result_placeholders(self.op, call.inputs, call.params)

@@ -75,11 +75,12 @@ class Cause:
 
     def _shows(self, name: str, value: Any) -> bool:
         """Return whether the outcome comes with a value; of one that was not asked, whether it does with all of its kind."""
-        if repr(value) in map(repr, self.shows[name]):
+        text = repr(value)
+        if any(text == repr(other) for other in self.shows[name]):
             return True
-        kinds = [{kind_of(other) for other in values} for values in (self.shows[name], self.lacks.get(name, ()))]
-        if repr(value) in map(repr, self.lacks.get(name, ())):
+        if any(text == repr(other) for other in self.lacks.get(name, ())):
             return False
+        kinds = [{kind_of(other) for other in values} for values in (self.shows[name], self.lacks.get(name, ()))]
         if is_number(value) and len(self.lacks.get(name, ())) == 1 and len(self.shows[name]) > 1:
             return True  # one number alone is taken
         types = is_scaling(value) and kinds[1] == {"NoneType"}  # each type that was asked shows it

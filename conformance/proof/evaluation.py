@@ -160,15 +160,17 @@ def sensitivity(
 
 def askable(op: str, inputs: Arrays, expected: Arrays, form: str = "") -> list[str]:
     """Return the dtypes that hold every real input exactly and every output within their range."""
-    kept = []
-    for dtype in OF_DTYPE:
-        holds = all(representable(v, given_dtype(op, n, dtype, form)) for n, v in inputs.items() if v.dtype.kind == "f")
-        values = [v for v in expected.values() if v.dtype.kind == "f"]
-        if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
-            values += [v for n, v in inputs.items() if n in positions_of(op)]
-        if holds and all(np.all(np.abs(v) <= LARGEST[dtype]) for v in values):
-            kept.append(dtype)
-    return kept
+    return [dtype for dtype in OF_DTYPE if is_askable(op, inputs, expected, dtype, form)]
+
+
+def is_askable(op: str, inputs: Arrays, expected: Arrays, dtype: str, form: str = "") -> bool:
+    """Return whether a dtype holds every real input exactly and every output within its range."""
+    if not all(representable(v, given_dtype(op, n, dtype, form)) for n, v in inputs.items() if v.dtype.kind == "f"):
+        return False
+    values = [v for v in expected.values() if v.dtype.kind == "f"]
+    if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
+        values += [v for n, v in inputs.items() if n in positions_of(op)]
+    return all(bool(np.all(np.abs(v) <= LARGEST[dtype])) for v in values)
 
 
 def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
