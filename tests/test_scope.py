@@ -257,7 +257,7 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
     ("op", "refuses", "words"),
     [
         ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 3 and more)"),
-        ("random_fourier", lambda c: c.x.shape[-1] != 1, "c below 2"),
+        ("random_fourier", lambda c: c.x.shape[-1] != 1, "c of 1 alone"),
         ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
         ("conv_positions", lambda c: c.weight.shape[-1] % 2, "taps a multiple of 2"),
         ("timestep", lambda c: c.dim % 2, "dim a multiple of 2"),
@@ -768,7 +768,7 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
     report = check(refusing(refuses, op="alibi_slopes"), op="alibi_slopes", seed=1)
     assert report.operations[0].standing == "too narrow"
     assert "heads 8 (refused: 7 and less, 12 and more)" in report.scopes[0].line
-    assert "max_bias 8, 16 alone" in report.scopes[0].line
+    assert "max_bias 8, 16, of the values that were asked" in report.scopes[0].line
     eight = {"alibi_slopes": {"heads": {"min": 8, "max": 8}, "max_bias": [8, 16]}}
     [stated] = check(refusing(refuses, op="alibi_slopes", supports=eight), op="alibi_slopes", seed=1).operations
     assert stated.standing == "in scope"

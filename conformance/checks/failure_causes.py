@@ -84,6 +84,8 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
 
 def _most(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> bool:
     """Return whether some causes hold for more than half of the wrong cases: else they do not say where it is wrong."""
+    if any("bits" in cause.shows for cause in causes if cause.kind == WRONG):
+        return False  # they say where it can be seen
     wrong = {id(cause) for cause in causes if cause.kind == WRONG}
     failing = [one for one in every if one.verdict == "fail"]
     if len(wrong) < len(causes) or not failing:

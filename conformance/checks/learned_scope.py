@@ -86,13 +86,13 @@ class Trials:
 
     def inside(
         self, op: str, every: Sequence[Asked], may: Callable[[Experiment, Features], bool], *, stated: bool,
-        numbers: Collection[float],
+        numbers: Collection[float], lacking: Collection[str],
     ) -> list[Asked]:  # fmt: skip
         """
         Return fresh calls that an operation answers, or refuses without a cause, where stored cases are too few.
 
         A call to begin with, which `may` be asked, is looked for in every dtype. What is refused is learned, unless the scope
-        is `stated`, with its `numbers`.
+        is `stated`, with its `numbers`, and the arrays `lacking` in it.
         """
         stored = [record for one in every for record in records_of(one)]
         for dtype in dict.fromkeys(one.dtype for one in every):
@@ -101,7 +101,7 @@ class Trials:
             allowed = partial(may, trial)
             if trial.anchor(right=False) is None:
                 asker.budget += SOUGHT
-                good = seek(trial, stored, numbers, allowed)
+                good = seek(trial, stored, numbers, allowed, lacking)
                 asker.budget += asker.calls - before - SOUGHT
                 if good is None:
                     continue
@@ -249,7 +249,8 @@ def _of_positions(op: str, causes: Sequence[Cause], *, last: bool) -> list[tuple
     text = (OF_SIZES if last_cells(op) else "positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
     text += LAST if last else ""
     several = [cause for cause in own if _is_told(cause, level, last=last)]
-    return [(replace(on_axis("positions", Bound(high=float(level))), text=text), several)]
+    one = replace(on_axis("positions", Bound(high=float(level))), text=text, lacks=("other_queries",) if last else ())
+    return [(one, several)]
 
 
 def _is_told(cause: Cause, level: int, *, last: bool) -> bool:
@@ -267,10 +268,30 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
     if axis:
         return on_axis(axis, allowed)
     text = what_is_left(trial.op, cause)
-    ranks = _ranks(trial, cause)
-    return (
-        replace(on_axis("rank", ranks), text=text) if ranks else Restriction(cause.features, None, lambda _: False, text=text)
-    )
+    ranks, few, lacks = _ranks(trial, cause), _few(trial.op, cause), _traits(trial, cause)
+    found = on_axis("rank", ranks) if ranks else on_axis(*few) if few else Restriction(cause.features, None, lambda _: False)
+    return replace(found, text=text, lacks=lacks)
+
+
+def _few(op: str, cause: Cause) -> tuple[str, frozenset[Any]] | None:
+    """Return an option with the numbers that were taken, where no rule holds: of others nothing is known."""
+    [name, *others] = cause.shows or [""]
+    taken = [n for n in cause.lacks.get(name, ()) if is_number(n)]
+    axis = name.removeprefix("option ")
+    if others or cause.rules or not cause.rough or not taken or len(taken) < len(cause.lacks[name]) or axis == name:
+        return None
+    return (axis, frozenset(taken)) if axis in vocabulary(op) else None
+
+
+def _traits(trial: Experiment, cause: Cause) -> tuple[str, ...]:
+    """Return the traits that a cause leaves out, where it leaves out rows of positions, or one order of the axes."""
+    if [*cause.shows] == ["rows"] and not cause.rules and cause.lacks.get("rows") == ["alike"]:
+        return ("per_row", "shared_rows")
+    if "way" not in cause.shows or cause.rules:
+        return ()
+    calls = [trial.asker.call(record) for record, numbers in trial.answers() if not cause.holds(record, numbers)]
+    words = [traits_of(trial.asker.case(call), trial.asker.dtype).words for call in calls if call is not None]
+    return ("heads_before_tokens",) if words and all("tokens_before_heads" in one for one in words) else ()
 
 
 def _ranks(trial: Experiment, cause: Cause) -> frozenset[int]:

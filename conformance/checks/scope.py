@@ -77,6 +77,7 @@ class Restriction:
     outside: tuple[Asked, ...] = ()  # none yet while it may be told
     text: str = ""  # where no axis says it
     covers: frozenset[str] = frozenset()  # of one that was found by experiment, the cases that it excludes
+    lacks: tuple[str, ...] = ()  # traits that it leaves out besides what its axis says
     fresh: tuple[int, int] = (0, 0)  # fresh calls that came out as it predicts, and all that were asked
 
     def leaves_out(self, one: Asked) -> bool:
@@ -248,7 +249,10 @@ def tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
     if not having or not all(having):
         return []
     return [
-        Restriction((TOKENS_FIRST,), None, lambda traits: TOKENS_FIRST not in traits.words, text="tokens before heads alone")
+        Restriction(
+            (TOKENS_FIRST,), None, lambda traits: TOKENS_FIRST not in traits.words, text="tokens before heads alone",
+            lacks=("heads_before_tokens",),
+        )  # fmt: skip
     ]
 
 

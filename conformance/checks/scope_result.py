@@ -199,7 +199,9 @@ def _drawn(op: str, every: Sequence[Asked], trials: Trials, stated: Mapping[str,
         call = trial.asker.call(record)
         return call is not None and (stated is None or _lies_in(stated, trial, record, call))
 
-    return trials.inside(op, every, may, stated=stated is not None, numbers=[n for n in numbers if is_number(n)])
+    lacking = [axis for axis, allowed in (stated or {}).items() if allowed == frozenset()]
+    whole = [n for n in numbers if is_number(n)]
+    return trials.inside(op, every, may, stated=stated is not None, numbers=whole, lacking=lacking)
 
 
 def _lies_in(stated: Mapping[str, Any], trial: Experiment, record: Features, call: Call) -> bool:

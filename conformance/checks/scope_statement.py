@@ -18,8 +18,8 @@ from ..suite.reader import load_manifest, parse
 from ..suite.safe_files import SUITE_DOCUMENT
 from ..targets.base import checked_supports
 from ..vocabulary.traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, last_cells, numbers_or_none, vocabulary
-from .learned_scope import LAST, OF_SIZES
-from .scope import TOKENS_FIRST, Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
+from .learned_scope import OF_SIZES
+from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_on
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
@@ -187,8 +187,7 @@ def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[As
     """Return restrictions as an implementation states them, and of options those words alone that were answered."""
     found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
     for restriction in restrictions:
-        if restriction.axis == (TOKENS_FIRST,):
-            found["heads_before_tokens"] = False
+        found |= {trait: False for trait in restriction.lacks if trait in vocabulary(op)}
         if restriction.allowed is None or (restriction.allowed == frozenset() and "." in restriction.axis[0]):
             continue  # no axis says it
         if len(restriction.axis) > 1:
@@ -196,9 +195,8 @@ def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[As
             found.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)
             continue
         [axis] = restriction.axis
-        found[axis] = _stated(op, axis, restriction.allowed)
-        if restriction.text.endswith(LAST):
-            found["other_queries"] = False
+        if not (isinstance(restriction.allowed, Bound) and isinstance(found.get(axis), list)):  # a list says more than its ends
+            found[axis] = _stated(op, axis, restriction.allowed)
     return found
 
 

@@ -44,10 +44,16 @@ Move = tuple[float, Features]  # how unlikely a change is, and the features that
 
 
 def seek(
-    trial: Experiment, stored: Sequence[Features], numbers: Collection[float], may: Callable[[Features], bool]
-) -> Features | None:
-    """Return a call that is answered, of those that `may` be asked; `numbers` are those of a stated scope. None without one."""
-    base = _offered(trial, _released(trial), may)
+    trial: Experiment, stored: Sequence[Features], numbers: Collection[float], may: Callable[[Features], bool],
+    lacking_arrays: Collection[str] = (),
+) -> Features | None:  # fmt: skip
+    """
+    Return a call that is answered, of those that `may` be asked; None without one.
+
+    `numbers` are those of a stated scope, which has none of the optional arrays `lacking_arrays`.
+    """
+    base = _released(trial)
+    base = _offered(trial, base | {f"array {n}": False for n in lacking_arrays if f"array {n}" in base}, may)
     known = _moves(trial, base, stored, numbers)
     asked = tried = 0
     lacking = set[str]()  # options and arrays that the implementation does not have

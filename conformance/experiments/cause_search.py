@@ -454,8 +454,9 @@ class Experiment:
         whole = [name for name in self.domains if name.startswith(NUMBERS[:2]) and type(found.good[name]) is int]
         moves = [(a, b, by) for a in numbers if a in whole for b in whole if a != b for by in (1, 5)]
         moved = [{**found.good, a: found.good[a] + by, b: found.good[b] + by} for a, b, by in moves]
-        alike = {(a, b) for a, b, _ in moves if found.good[a] == found.good[b]}
-        return moved + [{**found.good, a: n, b: n} for a, b in sorted(alike) for n in SQUARES]
+        pairs = sorted({(a, b) for a, b, _ in moves})
+        ends = [(end, a, b) for end in (found.good, found.bad) for a, b in pairs if end[a] == end[b]]
+        return [{**end, a: n, b: n} for end, a, b in ends for n in SQUARES] + moved
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:
