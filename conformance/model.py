@@ -241,7 +241,8 @@ class Scope:
                 return f"refuses cases inside the scope that it states, {which} ({named})"
             remedy = f"answer them, or state {self.keys} in `supports`" if self.keys else "answer them"
             if not self.tried:
-                return f"refuses cases that stored cases alone do not explain, {which} ({named}): not judged without experiments"
+                text = f"refuses cases that stored cases alone do not explain, {which} ({named})"
+                return f"{text}: not judged without experiments"
             return f"refuses cases that nothing explains, {which} ({named}): {remedy}"
         return self.narrow
 

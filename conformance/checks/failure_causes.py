@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..diagnosis.explanation import UNEXPLAINED
+from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import essential, is_vague, says_nothing, sentence, words
@@ -39,7 +40,7 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
         found = operation.diagnosis or {}
         if found and not (found.get("trait") or str(found["text"]).startswith(SILENT)):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
-        if (operation.worst_ratio or NEAR) < NEAR:
+        if (operation.worst_ratio or NEAR) < NEAR or NARROW_VALUES in str(found.get("text")):
             kinds = [verdict for verdict in kinds if verdict != "fail"]
         if kinds:
             text = _causes(operation, answers, kinds, trials)

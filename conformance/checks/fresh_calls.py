@@ -102,10 +102,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
         return answered + refused
     if (
-        whole
-        and not answered
-        and (refused or op not in stated)
-        and not trials.right.get(op)  # none of these is stored
+        whole and not answered and (refused or op not in stated) and not trials.right.get(op)  # none of these is stored
     ):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = (

@@ -356,7 +356,8 @@ def _limit(trial: Experiment, rule: Rule) -> tuple[str, Any] | None:
     """Return a limit on a number, as far as it was answered; of one token, query or key a word."""
     op = trial.op
     axis = AXES.get(rule.quantity, rule.quantity if rule.quantity in REGISTRY[op].domains else "")
-    if axis not in vocabulary(op) and rule.quantity not in EQUAL and not rule.quantity.startswith(("smallest ", "spread of ", SHARE)):
+    others = (*EQUAL, "smallest ", "spread of ", SHARE)
+    if axis not in vocabulary(op) and not rule.quantity.startswith(others):
         return None
     first = rule.numbers[0] if rule.numbers else 0.0
     if rule.quantity in EQUAL and EQUAL[rule.quantity] in vocabulary(op) and not rule.holds({rule.quantity: 0}):

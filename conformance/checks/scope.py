@@ -250,9 +250,12 @@ def tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
         return []
     return [
         Restriction(
-            (TOKENS_FIRST,), None, lambda traits: TOKENS_FIRST not in traits.words, text="tokens before heads alone",
+            (TOKENS_FIRST,),
+            None,
+            lambda traits: TOKENS_FIRST not in traits.words,
+            text="tokens before heads alone",
             lacks=("heads_before_tokens",),
-        )  # fmt: skip
+        )
     ]
 
 

@@ -10,6 +10,7 @@ operation that it changes, or in ``evidence/shared``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
@@ -70,6 +71,7 @@ WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
+DIGITS = 5  # in which two numbers that were fitted are told apart
 EXACT = 2**24  # positions up to which float32 holds all integers
 NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
@@ -489,7 +491,8 @@ def _without_name(
     if found and (not left or max(len(group.cases) for group in found) >= half):  # else they may fit by chance
         return _of_groups(questions, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
-    place, common = places.place(questions), places.common(questions)
+    common = places.common(questions)
+    place = "" if places.NARROW_VALUES in common else places.place(questions)
     if not (place or common):
         kept = [group for group in found if not group.where]
     if kept:
@@ -577,7 +580,10 @@ def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
     failing, passing = _cases(left)
     others = [q.case for q in questions if q.size and q.case not in failing]
     told = features.shared(failing, passing, sure=bool(place))
-    return (told if told == features.shared(failing, others, sure=bool(place)) else "") + place + places.common(left)
+    common = places.common(left)
+    if places.NARROW_VALUES in common:
+        return common  # what a dtype holds is right in some places and not in others
+    return (told if told == features.shared(failing, others, sure=bool(place)) else "") + place + common
 
 
 def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:
@@ -592,9 +598,14 @@ def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[Loaded
 def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
     """Return ties in words, each of one mistake or of several at once."""
     said = [", and ".join(f"{d.text} ({d.name})" if d.name else d.text for d in together) for together in explanations]
-    said = list(dict.fromkeys(said))
+    said = [*{_in_few_digits(text): text for text in reversed(said)}.values()][::-1]
     more = len(said) - SHOWN
     return " or: ".join(said[:SHOWN]) + (f" (or {more} more)" if more > 0 else "")
+
+
+def _in_few_digits(text: str) -> str:
+    """Return a text with its fractions in so few digits that two fits of one number are the same."""
+    return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.{DIGITS}g}", text)
 
 
 def _matches(explanations: Sequence[Sequence[Deviation]], lead: str = "Matches", *, first: str = "") -> str:

@@ -41,6 +41,7 @@ SHOWING = 3  # outputs, the largest, whose places are tried on others
 LARGE = 2**22  # values of an output that are looked at one by one
 Array = npt.NDArray[Any]
 Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
+NARROW_VALUES = "The wrong values are numbers that"  # a narrow dtype holds
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _of_fewer_bits(values: Array, rights: Array, dtype: str) -> str:
         return ""
     for narrow in NARROWER:
         if np.all(_rounded(values, narrow) == values) and np.mean(_rounded(rights, narrow) == rights) < HELD:
-            return f" The wrong values are numbers that {narrow} holds."
+            return f" {NARROW_VALUES} {narrow} holds."
     return ""
 
 

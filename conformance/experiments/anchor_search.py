@@ -162,7 +162,8 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
             for k, size in enumerate(dict.fromkeys((*whole, *COUNTS[:TIED]))):
                 found += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
     squares = [{f"size {n}": side**2 for n in "TQK" if f"size {n}" in base} for side in SIDES]
-    found += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares) if GRID in trial.domains.get("form", ())]
+    squares = squares if GRID in trial.domains.get("form", ()) else []
+    found += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares)]
     given = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
     alike = Counter(map(key_of, given))
     of_key = {key_of(one): one for one in given}

@@ -403,6 +403,7 @@ class Experiment:
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
         names, direct = self._moving(found, numbers), {word_of(self.op, name.split(" ", 1)[-1]) for name in numbers}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
+        seen = set[str]()  # the numbers of the calls with the outcome
 
         def rules() -> list[Rule]:
             samples = []
@@ -418,6 +419,7 @@ class Experiment:
                     continue
                 if not (bad and self.explained(record, (found.kind,))):
                     samples.append((self.numbers(record), bad))
+                    seen.update([repr([record[name] for name in numbers])] if bad else ())
             return fitting(samples, names, direct, exceptions)
 
         left, trials = rules(), self._near(found, numbers, fixed)
@@ -430,7 +432,8 @@ class Experiment:
             asked += 1
             if self._ask(found.kind)(record) not in (NO_CALL, SPENT):
                 left = rules()
-        return left[0] if left else None
+        left = [rule for rule in left if len(seen) > 1 or not exact or rule.kind != "equal" or rule.quantity in direct]
+        return left[0] if left else None  # what follows from numbers that were seen once is no rule of them
 
     def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
         """Return the quantities that change with some numbers, those of fewest parts first."""

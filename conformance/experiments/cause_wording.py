@@ -21,7 +21,8 @@ FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", 
 LIES = {"last": "the last of the keys", "first": "from the first key on", "beyond": "beyond the keys"}
 TEXTS = {
     ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "positions without axes for rows",
-    ("rows", "shared"): "the same positions in rows of their own", ("marks", "none"): "no -1", ("marks", "some"): "entries of -1",
+    ("rows", "shared"): "the same positions in rows of their own",
+    ("marks", "none"): "no -1", ("marks", "some"): "entries of -1",
     ("memory", ""): "contiguous inputs", ("memory", "non-contiguous"): "an input that is not contiguous",
     ("circle", "off"): "tables that are no cosines and sines", ("circle", "on"): "tables of cosines and sines",
     ("bands", "other"): "bands that are not powers of two", ("bands", "powers of two"): "bands that are powers of two",

@@ -144,8 +144,10 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
         limits = [limit for limit in scope["limits"] if not (shared and limit["axis"] == "gradient")]
         if limits or scope["wrong"]:
             told = "; ".join(limit.get("line", f"{limit['text']} [{limit['cases']}]") for limit in limits)
-            count = str(scope.get("line", f"{scope['answered']} of {scope['asked']}")).partition(":")[0].replace(" and ", " cases and ")  # fresh calls, if there are any
-            lines.append(f"scope of {scope['op']}: {count}{'' if ' cases' in count else ' cases'}" + (f": {told}" if told else ""))
+            line = str(scope.get("line", f"{scope['answered']} of {scope['asked']}"))
+            count, _, calls = line.partition(":")[0].partition(" and ")  # fresh calls, if there are any
+            count = f"{count} cases" + (f" and {calls}" if calls else "")
+            lines.append(f"scope of {scope['op']}: {count}" + (f": {told}" if told else ""))
     return lines
 
 
