@@ -205,7 +205,7 @@ class Replacement:
             merge = getattr(self.model.config, "spatial_merge_size", 1)
             at = get_vision_position_ids(torch.tensor([[1, *CELLS]]), merge).T
         else:
-            at = torch.stack(torch.meshgrid(*(torch.arange(math.isqrt(count)),) * 2, indexing="ij")).reshape(2, -1)
+            at = cells_of(*(math.isqrt(count),) * 2)
         return torch.cat([torch.zeros_like(at[:1]), at])
 
     def norm(self, module: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -266,13 +266,17 @@ class Replacement:
         twice = run_with(run, own[0], 2 * kept)
         own[0].copy_(kept)
         there = theirs.any(-1)
-        if entry.options is None or not there.any() or not torch.allclose(twice - without, 2 * (y - without), rtol=1e-9, atol=1e-9):
+        if (
+            entry.options is None
+            or not there.any()
+            or not torch.allclose(twice - without, 2 * (y - without), rtol=1e-9, atol=1e-9)
+        ):
             return None
         table, count = kept.reshape(-1, kept.shape[-1]), int(there.sum())
         if fit is None or fit.options is None or count == len(table) - entry.options["offset"]:
             rows = posref.learned(torch.arange(count), table, **entry.options)
         else:
-            rows = self.resampled(table, count, fit)
+            rows = self.resampled(table, count, part, fit)
             if rows is None:
                 return None
             self.used.add((f"{part} table", None, "table"))
@@ -280,16 +284,23 @@ class Replacement:
         theirs[there] = rows.roll(1, 0) if self.wrong == "table" else rows
         return without + theirs.reshape(y.shape)
 
-    def resampled(self, table: torch.Tensor, count: int, fit: Entry) -> torch.Tensor | None:
+    def resampled(self, table: torch.Tensor, count: int, part: str, fit: Entry) -> torch.Tensor | None:
         """Return the rows of a table of a square of patches, fitted to the image."""
-        prefix = (fit.options or {})["prefix"]
-        sizes = [size for size in (CELLS, FITTED) if math.prod(size) == count - prefix]
-        old = math.isqrt(len(table) - prefix)
-        if not sizes or old**2 != len(table) - prefix:
+        options = fit.options or {}
+        prefix, last = options["prefix"], self.facts.part(part).get("num_detection_tokens", 0)  # YOLOS keeps those of detection
+        own, lacks = len(table) - prefix - last, prefix if "does not have" in str(self.facts.entry(part, 0)) else 0
+        sizes = [size for size in (CELLS, FITTED) if math.prod(size) == count + lacks - last - prefix]
+        old = math.isqrt(own)
+        if not sizes or old**2 != own:
             return None
-        rows: torch.Tensor = posref.resample(table, sizes[0], old_size=(old, old), **(fit.options or {}))
-        _, down, across = self.cells(count) if sizes[0] == CELLS else (0, 0, torch.arange(count - prefix))
-        return torch.cat([rows[:prefix], rows[prefix:][down * CELLS[1] + across]])
+        rows, columns = sizes[0]
+        new = (max(sizes[0]),) * 2 if "square" in fit.conventions.get("size", "") else sizes[0]
+        fitted = posref.resample(table[: prefix + own], new, old_size=(old, old), **options)
+        merged = sizes[0] == CELLS and any(
+            e and e.operation == "axial_rope" for es in self.facts.components.values() for e in es
+        )
+        down, across = self.cells(rows * columns)[1:] if merged else cells_of(rows, columns)
+        return torch.cat([fitted[lacks:prefix], fitted[prefix:][down * new[1] + across], table[len(table) - last :]])
 
     def first(self, part: str, entry: Entry) -> int:
         """Return the first position of sinusoids, by their convention."""
@@ -438,9 +449,7 @@ class Replacement:
             elif isinstance(result, torch.Tensor) and result.ndim in (2, 3) and TABLE.search(name.rpartition(".")[2]):
                 new = self.table(module, result) if result.is_floating_point() else None
             elif isinstance(result, torch.Tensor) and any(TABLE.search(own) for own in children(module)):
-                self.stack.pop()
                 new = self.fitted(module, lambda: module.forward(*args, **options), result)
-                self.stack.append(module)
             self.stack.pop()
             return new
 
@@ -499,6 +508,11 @@ class Replacement:
         return found
 
 
+def cells_of(rows: int, columns: int) -> torch.Tensor:
+    """Return the row and column of each cell."""
+    return torch.stack(torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")).reshape(2, -1)
+
+
 def children(module: torch.nn.Module) -> Iterator[str]:
     """Yield the names of a module's own parameters and of the tables in it."""
     yield from module._parameters
@@ -536,9 +550,9 @@ def inputs_of(model: Any, facts: FileFacts) -> Iterator[dict[str, Any]]:
         at = torch.arange(TOKENS)
         axes = torch.stack([at, 7 + 2 * at, 3 + 5 * at % TOKENS, at])
         options["position_ids"] = axes[: len(rotations[0].options["sections"]), None]
-    yield options
     if "pixel_values" in names:
         yield from ({**options, **image} for image in signals(model.config, "pixel_values", fits))
+    yield options
     yield {
         **options,
         "bbox": (torch.arange(TOKENS * 4) % 23 + torch.tensor([0, 0, 30, 30]).repeat(TOKENS)).reshape(1, TOKENS, 4),
