@@ -70,6 +70,7 @@ ALONE = {
     "t5gemma2_text": "T5Gemma2SelfAttention",
     "timesfm2_5": "TimesFm2_5Attention",
 }
+WIDE = {"molmo2_text": ("qk_norm_type", "olmo")}  # a key, and its value for norms over all heads together
 SCORES = "shaw_scores"
 Row = dict[str, Any]
 
@@ -102,6 +103,12 @@ def row_of(model_type: str) -> Row | None:
     off = [key for key, row in rows.items() if row is None and key is not None]
     if rows[None] is None and not on:
         return None
+    if model_type in WIDE and rows[None] is not None:
+        name, value = WIDE[model_type]
+        if _run(model_type, {name: value}) != {**rows[None], "over": "heads"}:
+            msg = f"its norms are not over all heads if {name} is {value}"
+            raise ValueError(msg)
+        return {**rows[None], "wide": [name, value, getattr(CONFIG_MAPPING[model_type](), name)]}
     key, row = next((one for one in on if any(other[0] == one[0][0] for other in off)), (None, rows[None]))
     return row if row is None or key is None else {**row, "when": [*key, getattr(CONFIG_MAPPING[model_type](), key[0])]}
 

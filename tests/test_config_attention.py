@@ -67,6 +67,8 @@ def test_softcaps_are_those_that_the_code_applies() -> None:
         ({"model_type": "bert", "is_decoder": True}, "text", "causal"),
         ({"model_type": "gpt2"}, "text", "causal"),
         ({"model_type": "xlm", "causal": True}, "text", "causal"),
+        ({"model_type": "xlnet", "attn_type": "uni"}, "text", "causal"),
+        ({"model_type": "pop2piano", "is_decoder": True}, "encoder", "causal"),
         ({"model_type": "opt", "is_causal": False}, "text", "both"),
         ({"model_type": "t5"}, "encoder", "both"),
         ({"model_type": "t5"}, "decoder", "causal"),

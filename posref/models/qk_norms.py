@@ -8,7 +8,7 @@ A row has
 - ``kind``, "rms", "layer", or "unit" (of ZAYA, by reading); ``weight``, false for a norm without one; ``weight_offset``, 1 if
   weights are stored less 1;
 - ``eps``, a number, or a key of the file with its default; ``when``, a key, the value for which the model has norms, and its
-  default.
+  default; ``wide``, a key, the value for which the norms are over all heads together, and its default.
 """
 
 from collections.abc import Mapping
@@ -32,6 +32,8 @@ def norms_of(config: Mapping[str, Any], model: str, rotations: list[Entry | None
     switch, value, default = row.get("when", ("", None, None))
     if not row or config.get(switch, default) != value:
         return []
+    wide, value, default = row.get("wide", ("", None, ""))
+    row = {**row, "over": "heads"} if config.get(wide, default) == value else row
     eps = row["eps"]
     if isinstance(eps, list):
         eps = number("eps", (eps[0],), config, {eps[0]: eps[1]}, low=0, strict=True)
