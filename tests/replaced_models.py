@@ -29,7 +29,7 @@ import transformers
 from loaded_models import LARGEST, limited, small_config
 from torch.overrides import TorchFunctionMode
 from transformers import CONFIG_MAPPING
-from transformers.vision_utils import get_vision_position_ids
+from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
 
 import posref
 from posref.conformance.loaded.attention_calls import mask_of, sinks_of
@@ -51,6 +51,7 @@ ROTATIONS = ("rope", "mrope", "axial_rope")
 COLUMNS = ("columns, then rows", "columns, then rows, both from 1")
 CELLS = (4, 12)  # rows and columns of an image that comes as a sequence; else it has 7 x 7
 FITTED = (5, 9)  # those of an image to which a table of 7 x 7 is fitted
+ROW_BY_ROW = ("hunyuan_vl_vision",)  # its patches do not come in blocks that are merged
 COUNTS = (TOKENS, DECODED, 48, 49)
 IN_ATTENTION = ("mask", "scale", "softcap", "sinks")
 
@@ -204,6 +205,10 @@ class Replacement:
         if count == CELLS[0] * CELLS[1]:
             merge = getattr(self.model.config, "spatial_merge_size", 1)
             at = get_vision_position_ids(torch.tensor([[1, *CELLS]]), merge).T
+            if hasattr(self.model.config, "fullatt_block_indexes"):  # patches come window by window
+                sizes = (getattr(self.model.config, key) for key in ("window_size", "patch_size"))
+                index, _ = get_vision_window_index(torch.tensor([[1, *CELLS]]), merge, *sizes)
+                at = at.reshape(2, -1, merge**2)[:, index].reshape(2, -1)
         else:
             at = cells_of(*(math.isqrt(count),) * 2)
         return torch.cat([torch.zeros_like(at[:1]), at])
@@ -296,9 +301,7 @@ class Replacement:
         rows, columns = sizes[0]
         new = (max(sizes[0]),) * 2 if "square" in fit.conventions.get("size", "") else sizes[0]
         fitted = posref.resample(table[: prefix + own], new, old_size=(old, old), **options)
-        merged = sizes[0] == CELLS and any(
-            e and e.operation == "axial_rope" for es in self.facts.components.values() for e in es
-        )
+        merged = sizes[0] == CELLS and self.model.config.model_type not in ROW_BY_ROW
         down, across = self.cells(rows * columns)[1:] if merged else cells_of(rows, columns)
         return torch.cat([fitted[lacks:prefix], fitted[prefix:][down * new[1] + across], table[len(table) - last :]])
 
