@@ -169,7 +169,10 @@ def test_a_shell_completes_commands() -> None:
     assert "complete" in in_a_shell("", _POSREF_COMPLETE="bash_source").stdout
     done = in_a_shell("", _POSREF_COMPLETE="bash_complete", COMP_WORDS="posref che", COMP_CWORD="1")
     assert done.stdout == "plain,check\n"
-    assert in_a_shell("", _POSREF_COMPLETE="nothing").returncode == 2
+    for wrong in ("nothing", "bash_", "_source", "bash_source_", "tcsh_source", "bash", "zsh_complete"):
+        done = in_a_shell("", _POSREF_COMPLETE=wrong)
+        assert done.returncode == 2
+        assert "must be bash_source, zsh_source or fish_source" in done.stderr
 
 
 TORCH = """import torch

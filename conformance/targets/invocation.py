@@ -155,7 +155,7 @@ def in_one_line(error: BaseException) -> str:
 
 def kind_of(value: Any) -> str:
     """Return the name of a value's class, even if the class overrides `__class__`."""
-    return str(NAME.__get__(type(value)))
+    return str(NAME.__get__(type(value))[:TEXT])
 
 
 def text_of(error: BaseException) -> str:

@@ -376,7 +376,12 @@ def _run() -> int:
         if os.environ.get(COMPLETE):
             from click.shell_completion import shell_complete  # a command need not load it
 
-            failed = shell_complete(cli, {}, "posref", COMPLETE, os.environ[COMPLETE])
+            try:
+                failed = shell_complete(cli, {}, "posref", COMPLETE, os.environ[COMPLETE])
+            except (KeyError, ValueError):  # a shell that completes a word says also which
+                failed = 1
+            if failed:
+                say(f"{COMPLETE} must be bash_source, zsh_source or fish_source; got {os.environ[COMPLETE]!r}")
             return _finished(startup.COULD_NOT_RUN if failed else 0)
         with cli.make_context("posref", sys.argv[1:]) as context:
             cli.invoke(context)

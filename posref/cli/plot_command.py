@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import click
 import posref
 from posref.conformance.commands.console import FILE, FILE_OR_FOLDER, FiniteRange, console, errors, needs, operation
 from posref.conformance.errors import TargetError
-from posref.conformance.suite.safe_files import expect_writable, whole_file
+from posref.conformance.suite.safe_files import expect_writable, whole_directory, whole_file
 
 ENDINGS = (".svg", ".png", ".pdf")
 DATA = (".npz", ".json")
@@ -103,33 +104,48 @@ def _draw(
     path = out or Path(f"{'-'.join(dict.fromkeys(name for name, _, _ in panels))}-{chosen}.svg")
     _check_endings(path, data)
     expect_writable(path, data)
-    try:
-        charts = [
-            plots.chart(op, chosen, tokens=tokens, title="" if name == op else name, **options) for name, op, options in panels
-        ]
-    except ValueError as error:
-        raise TargetError(str(error).replace("chart:", "plot:", 1)) from error
+    charts = _charts(panels, chosen, tokens)
     plots.save(charts, path, dark=dark)
     if data is not None:
         _write(data, [(name, chart) for (name, _, _), chart in zip(panels, charts, strict=True)])
-    console().print(f"wrote {path}: {chosen}. {charts[0].seen}", highlight=False, markup=False)
+    _say(path, chosen, charts)
+
+
+def _charts(panels: list[tuple[str, str, dict[str, Any]]], kind: str, tokens: int) -> list[Any]:
+    """Return what is drawn of each operation."""
+    from posref import plots
+
+    try:
+        return [
+            plots.chart(op, kind, tokens=tokens, title="" if name == op else name, **options) for name, op, options in panels
+        ]
+    except ValueError as error:
+        raise TargetError(str(error).replace("chart:", "plot:", 1)) from error
+
+
+def _say(path: Path, kind: str, charts: list[Any]) -> None:
+    console().print(f"wrote {path}: {kind}. {charts[0].seen}", highlight=False, markup=False)
 
 
 def _every(
     panels: list[tuple[str, str, dict[str, Any]]], out: Path | None, data: Path | None, tokens: int, *, dark: bool
 ) -> None:
-    """Draw every kind that all operations have, into a folder."""
+    """Draw every kind that all operations have, into a folder: all, or none where the folder is new."""
     from posref import plots
 
     if data is not None:
         msg = "plot: --save-data takes one kind; got --kind all."
         raise TargetError(msg)
     folder = out or Path("-".join(dict.fromkeys(name for name, _, _ in panels)))
-    folder.mkdir(parents=True, exist_ok=True)
     of_each = [[kind.name for kind in plots.kinds_of(op)] for _, op, _ in panels]
-    for kind in of_each[0]:
-        if all(kind in of_one for of_one in of_each):
-            _draw(panels, kind, folder / f"{kind}.svg", None, tokens, dark=dark)
+    shared = [kind for kind in of_each[0] if all(kind in of_one for of_one in of_each)]
+    charts = {kind: _charts(panels, kind, tokens) for kind in shared}
+    holds = folder.exists() and any(folder.iterdir())
+    with nullcontext(folder) if holds else whole_directory(folder) as place:
+        for kind in shared:
+            plots.save(charts[kind], place / f"{kind}.svg", dark=dark)
+    for kind in shared:
+        _say(folder / f"{kind}.svg", kind, charts[kind])
 
 
 def _check_endings(path: Path, data: Path | None) -> None:
