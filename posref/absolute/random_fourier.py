@@ -49,7 +49,7 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
     .. math:: [\sin(2 \pi \, x B), \; \cos(2 \pi \, x B)]
 
     where x is a point and B a matrix. Its entries are drawn once from a normal distribution and saved with the weights. The
-    larger their standard mistake, the finer the details that the features can distinguish.
+    larger their standard deviation, the finer the details that the features can distinguish.
 
     Parameters
     ----------

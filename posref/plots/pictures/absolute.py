@@ -96,7 +96,7 @@ def fourier(asked: Asked) -> Chart:
 def _gauss(chart: Map) -> bool:
     rows, columns = np.indices(chart.values.shape) - SIDE // 2
     ideal = np.exp(-(rows**2 + columns**2) * (2 * np.pi) ** 2 * 0.02**2 / 2)
-    return bool(np.abs(chart.values - ideal).max() < 5 / np.sqrt(2 * 2048))  # five standard mistakes of the mean of 2048
+    return bool(np.abs(chart.values - ideal).max() < 5 / np.sqrt(2 * 2048))  # five standard errors of the mean of 2048
 
 
 @picture(_gauss)
