@@ -102,8 +102,12 @@ def _labels() -> str:
 
 
 def _cell(fact: object) -> str:
-    """Return a fact in a cell: options as code."""
-    return " or ".join(f"`{part}`" if "=" in part else part for part in str(fact).split(" or "))
+    """Return a fact in a cell: of "form=distance or form=causal", the option's name once."""
+    words: dict[str, list[str]] = {}
+    for part in str(fact).split(" or "):
+        option, _, word = part.rpartition("=")
+        words.setdefault(option, []).append(word)
+    return "; ".join((f"{option}: " if option else "") + " or ".join(found) for option, found in words.items())
 
 
 def missing() -> dict[str, list[str]]:

@@ -29,8 +29,9 @@ return [...document.querySelectorAll("article *")]
 """  # what reaches beyond the window, and no box that scrolls by itself holds it
 LISTS = ("deviations", "diagnosis", "findings/", "guides/operations", "scoreboard")  # pages that are lists of names
 CUT = """
-return [...document.querySelectorAll("article pre")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent);
-"""  # code whose lines end outside its box
+const boxes = [...document.querySelectorAll("article pre, article .table-wrapper")];
+return boxes.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent);
+"""  # code and tables that end outside their box
 
 EDGE = """
 const shown = [...document.querySelectorAll("article *, .toc-drawer:not(.no-toc)")];
