@@ -33,8 +33,8 @@ def _slows(chart: Map) -> bool:
 def affine_waves(asked: Asked) -> Chart:
     """Each channel is one wave of time, with a frequency and a phase of its own."""
     times = np.linspace(0, 12, 240)
-    found = call(asked, {"wave": "sin"}, x=times, weight=np.asarray([0.5, 1.5, 4.0]), bias=np.asarray([0.0, 1.0, 2.0]))[0]
-    return lines(asked, "time", "value", {f"channel {n}": (times, found[:, n]) for n in range(3)})
+    result = call(asked, {"wave": "sin"}, x=times, weight=np.asarray([0.5, 1.5, 4.0]), bias=np.asarray([0.0, 1.0, 2.0]))[0]
+    return lines(asked, "time", "value", {f"channel {n}": (times, result[:, n]) for n in range(3)})
 
 
 def _rows_of_table(chart: Map) -> bool:
@@ -46,9 +46,9 @@ def _rows_of_table(chart: Map) -> bool:
 def learned(asked: Asked) -> Chart:
     """Left a table of 14 rows, right what two packed texts of 10 and 14 tokens get: each text begins again at row 0."""
     rows = sines(np.arange(14), 8, 30.0)
-    found = call(asked, {}, positions=np.r_[0:10, 0:14], table=rows)[0]
+    result = call(asked, {}, positions=np.r_[0:10, 0:14], table=rows)[0]
     both = np.full((25, 17), np.nan)
-    both[11:, :8], both[:10, 9:], both[11:, 9:] = rows, found[:10], found[10:]
+    both[11:, :8], both[:10, 9:], both[11:, 9:] = rows, result[:10], result[10:]
     return heat(asked, "channel (left the table, right the result)", "row", both, "value", columns=(8, 8), rows=(10, 14))
 
 
@@ -62,8 +62,8 @@ def axial_learned(asked: Asked) -> Chart:
     """The first half of the channels depends on the row of a cell only, the second half on its column only."""
     rows, columns = np.divmod(np.arange(36), 6)
     first, second = sines(np.arange(6), 8, 10.0), sines(np.arange(6) + 3, 8, 10.0)
-    found = call(asked, {"combine": "concat"}, positions=np.stack([rows, columns]), first=first, second=second)[0]
-    return heat(asked, "channel", "cell of a 6 x 6 grid, row by row", found, "value")
+    result = call(asked, {"combine": "concat"}, positions=np.stack([rows, columns]), first=first, second=second)[0]
+    return heat(asked, "channel", "cell of a 6 x 6 grid, row by row", result, "value")
 
 
 @picture(lambda chart: all(np.flatnonzero(row).size == min(8, t + 4, 36 - t) for t, row in enumerate(chart.values)))
@@ -72,8 +72,8 @@ def conv_positions(asked: Asked) -> Chart:
     tokens, width = 32, 8
     weight = np.tile(np.linspace(1.0, 2.0, width), (1, 1, 1))
     x = np.concatenate([np.eye(tokens), np.zeros((1, tokens))])[..., None]  # each token alone, and none
-    found = call(asked, {"groups": 1}, x=x, weight=weight, bias=np.zeros(1))[0][..., 0]
-    seen = (found[:-1] - found[-1]).T
+    result = call(asked, {"groups": 1}, x=x, weight=weight, bias=np.zeros(1))[0][..., 0]
+    seen = (result[:-1] - result[-1]).T
     return heat(asked, "input token that is 1, all others 0", "result at token", seen, "result", square=True)
 
 
@@ -87,10 +87,10 @@ def fourier(asked: Asked) -> Chart:
     """Each band has twice the frequency of the band before: coarse place on the left, fine place on the right."""
     x = (np.arange(128) + 0.5) / 128
     bands = 2 * np.pi * 2.0 ** np.arange(5)
-    found = call(
+    result = call(
         asked, {"unit": "radians", "arrangement": "wave band coordinate", "include": "none"}, x=x[:, None], bands=bands
     )[0]
-    return heat(asked, "channel: sines of 5 bands, then cosines", "coordinate (1/128 of the range)", found, "value")
+    return heat(asked, "channel: sines of 5 bands, then cosines", "coordinate (1/128 of the range)", result, "value")
 
 
 def _gauss(chart: Map) -> bool:
@@ -104,8 +104,8 @@ def random_fourier(asked: Asked) -> Chart:
     """Inner products with the middle cell fall like a Gaussian of the distance, equally in all directions."""
     rows, columns = np.divmod(np.arange(SIDE * SIDE), SIDE)
     matrix = np.random.default_rng(0).standard_normal((2, 2048)) * 0.02
-    found = call(asked, {"layout": "sin_cos"}, x=np.stack([rows, columns], axis=-1) * 1.0, matrix=matrix)[0]
-    products = inner_products(found, middle=SIDE // 2 * SIDE + SIDE // 2).reshape(SIDE, SIDE) / 2048
+    result = call(asked, {"layout": "sin_cos"}, x=np.stack([rows, columns], axis=-1) * 1.0, matrix=matrix)[0]
+    products = inner_products(result, middle=SIDE // 2 * SIDE + SIDE // 2).reshape(SIDE, SIDE) / 2048
     return heat(asked, "column", "row", products, "inner product / that with itself", square=True)
 
 
@@ -120,8 +120,8 @@ def _two_of_eight(chart: Map) -> bool:
 @picture(_two_of_eight)
 def hierarchical_learned(asked: Asked) -> Chart:
     """8 trained rows serve 64 positions: each mixes the row of its block (stairs) with the row of its place in it (teeth)."""
-    found = call(asked, {"alpha": 0.4}, positions=np.arange(64), table=np.eye(8))[0]
-    return heat(asked, "position (tokens)", "trained row", found.T, "weight of the row")
+    result = call(asked, {"alpha": 0.4}, positions=np.arange(64), table=np.eye(8))[0]
+    return heat(asked, "position (tokens)", "trained row", result.T, "weight of the row")
 
 
 def _boxes(chart: Map) -> bool:
@@ -142,8 +142,8 @@ def layout_2d(asked: Asked) -> Chart:
     ])  # fmt: skip
     rows = sines(np.arange(16), 6, 10.0)
     tables = dict.fromkeys(("x_table", "y_table", "h_table", "w_table"), rows)
-    found = call(asked, {"combine": "concat", "clip_sizes": False}, boxes=boxes, **tables)[0]
-    change = np.abs(found - found[:1])
+    result = call(asked, {"combine": "concat", "clip_sizes": False}, boxes=boxes, **tables)[0]
+    change = np.abs(result - result[:1])
     return heat(asked, "channels of x0, y0, x1, y1, height, width (6 each)", "box: 8 right, 8 down, 8 larger", change, "change")
 
 
@@ -159,8 +159,8 @@ def peg(asked: Asked) -> Chart:
     x = np.zeros((13, 13, 1))
     x[0, 0], x[8, 8] = 1.0, 1.0
     weight = np.arange(1.0, 10.0).reshape(1, 1, 3, 3)
-    found = call(asked, {"residual": False}, x=x, weight=weight, bias=np.zeros(1))[0]
-    return heat(asked, "column", "row", found[..., 0], "result", square=True)
+    result = call(asked, {"residual": False}, x=x, weight=weight, bias=np.zeros(1))[0]
+    return heat(asked, "column", "row", result[..., 0], "result", square=True)
 
 
 def _returns(chart: Map) -> bool:
@@ -181,9 +181,9 @@ def random_walk_diagonals(asked: Asked) -> Chart:
     )
     for a, b in edges:
         adjacency[a, b] = adjacency[b, a] = 1.0
-    found = call(asked, {"steps": 12}, adjacency=adjacency)[0]
+    result = call(asked, {"steps": 12}, adjacency=adjacency)[0]
     blank = np.full((1, 12), np.nan)
-    apart = np.concatenate([found[:6], blank, found[6:11], blank, found[11:]])
+    apart = np.concatenate([result[:6], blank, result[6:11], blank, result[11:]])
     label = "node (path, ring of 5, ring of 6)"
     chart = heat(asked, "steps of the walk", label, apart, "probability of return", rows=(6, 5, 6))
     return replace(chart, first=(1.0, 0.0))
@@ -201,9 +201,16 @@ def resample(asked: Asked) -> Chart:
     old = np.exp(-8 * ((rows - 0.3) ** 2 + (columns - 0.35) ** 2)) + 0.7 * np.exp(
         -20 * ((rows - 0.8) ** 2 + (columns - 0.75) ** 2)
     )
-    given = {"size": (24, 24), "old_size": (8, 8), "prefix": 0, "method": "linear", "align_corners": False, "antialias": False}
-    found = call(asked, given, table=old.reshape(64, 1))[0]
-    both = beside(old.repeat(3, axis=0).repeat(3, axis=1), found.reshape(24, 24))
+    options = {
+        "size": (24, 24),
+        "old_size": (8, 8),
+        "prefix": 0,
+        "method": "linear",
+        "align_corners": False,
+        "antialias": False,
+    }
+    result = call(asked, options, table=old.reshape(64, 1))[0]
+    both = beside(old.repeat(3, axis=0).repeat(3, axis=1), result.reshape(24, 24))
     label = "column (left before, right after; 1/24 of the width)"
     return heat(asked, label, "row (1/24 of the height)", both, "one channel", square=True, columns=(24, 24))
 
@@ -224,8 +231,8 @@ def sine_2d(asked: Asked) -> Chart:
     """Products with the middle of the valid cells fall along rows and columns; all padded cells are alike."""
     mask = np.ones((SIDE, SIDE), dtype=bool)
     mask[:, 18:] = False
-    found = call(asked, {"dim": 64, "normalize": True, "centered": False}, mask=mask)[0].reshape(SIDE * SIDE, -1)
-    products = inner_products(found, middle=12 * SIDE + 9).reshape(SIDE, SIDE)
+    result = call(asked, {"dim": 64, "normalize": True, "centered": False}, mask=mask)[0].reshape(SIDE * SIDE, -1)
+    products = inner_products(result, middle=12 * SIDE + 9).reshape(SIDE, SIDE)
     return heat(asked, "column (18 valid, then padding)", "row", products, "inner product", square=True)
 
 
@@ -245,16 +252,16 @@ def _shifts(chart: Map) -> bool:
 @picture(_shifts)
 def sinusoidal_shift(asked: Asked) -> Chart:
     """One matrix moves every position by 3 tokens: 2 x 2 rotations on the diagonal, and nothing elsewhere."""
-    found = call(asked, {"dim": 16, "layout": "interleaved", "base": 10.0}, offsets=np.asarray(3.0))[0]
-    return heat(asked, "channel of position p", "channel of position p + 3", found, "factor", square=True)
+    result = call(asked, {"dim": 16, "layout": "interleaved", "base": 10.0}, offsets=np.asarray(3.0))[0]
+    return heat(asked, "channel of position p", "channel of position p + 3", result, "factor", square=True)
 
 
 @picture(lambda chart: same(chart.values[0], np.r_[np.zeros(32), np.ones(32)]) and chart.values.shape == (200, 64))
 def timestep(asked: Asked) -> Chart:
     """Sines fill the first half of the channels and cosines the second; a step of 1000 still differs from 995."""
     steps = np.arange(200.0) * 5
-    found = call(asked, {"dim": 64, "flip": False, "freq_shift": 1, "scale": 1.0}, timesteps=steps)[0]
-    return heat(asked, "channel", "timestep / 5", found, "value")
+    result = call(asked, {"dim": 64, "flip": False, "freq_shift": 1, "scale": 1.0}, timesteps=steps)[0]
+    return heat(asked, "channel", "timestep / 5", result, "value")
 
 
 def _normed(chart: Lines) -> bool:
@@ -267,7 +274,7 @@ def weight_norm(asked: Asked) -> Chart:
     """Whatever the norm of each slice of v was, the result has the norm g: its points lie on the diagonal."""
     v = np.random.default_rng(1).standard_normal((4, 3, 16)) * np.geomspace(0.3, 1.2, 16)
     gains = 0.4 + 4.0 * np.random.default_rng(2).permutation(16) / 15
-    found = call(asked, {"axis": 2}, v=v, g=gains.reshape(1, 1, 16))[0]
-    norms: Any = [np.sqrt((x**2).sum(axis=(0, 1))) for x in (v, found)]
+    result = call(asked, {"axis": 2}, v=v, g=gains.reshape(1, 1, 16))[0]
+    norms: Any = [np.sqrt((x**2).sum(axis=(0, 1))) for x in (v, result)]
     series = {"v": (gains, norms[0]), "the result": (gains, norms[1])}
     return lines(asked, "g", "norm of a slice", series, points=True)

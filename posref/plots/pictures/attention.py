@@ -27,8 +27,8 @@ def _weights(chart: Lines) -> bool:
 def attention(asked: Asked) -> Chart:
     """The weights of a query's keys add up to 1. The mask leaves no weight for keys after the query."""
     rows = 1.2 * sines(np.arange(TOKENS), 32)
-    found = call(asked, {}, q=rows, k=rows, v=np.eye(TOKENS), mask=np.tri(TOKENS, dtype=bool))[0]
-    series = {f"query {query}": (np.arange(TOKENS), found[query]) for query in (8, 24, 40)}
+    result = call(asked, {}, q=rows, k=rows, v=np.eye(TOKENS), mask=np.tri(TOKENS, dtype=bool))[0]
+    series = {f"query {query}": (np.arange(TOKENS), result[query]) for query in (8, 24, 40)}
     return lines(asked, "key (the values are one-hot)", "weight", series)
 
 
@@ -54,16 +54,16 @@ SLOTS = (16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, -1)  # page 2, then page 0, th
 
 def _written(chart: Map) -> bool:
     values = chart.values
-    found = all((values[slot] == token + 1).all() for token, slot in enumerate(SLOTS) if slot >= 0)
-    return found and bool((values[sorted(set(range(32)) - set(SLOTS))] == 0).all())
+    placed = all((values[slot] == token + 1).all() for token, slot in enumerate(SLOTS) if slot >= 0)
+    return placed and bool((values[sorted(set(range(32)) - set(SLOTS))] == 0).all())
 
 
 @picture(_written)
 def write_cache(asked: Asked) -> Chart:
     """Tokens 1 to 11 are written into page 2 and then page 0, of 8 slots each; all other slots keep their zeros."""
     rows = np.broadcast_to(np.arange(1.0, 13.0)[:, None, None], (12, 1, 8))
-    found = call(asked, {}, cache=np.zeros((4, 8, 1, 8)), rows=rows, slots=np.asarray(SLOTS))[0]
-    return heat(asked, "channel", "slot (pages of 8)", found.reshape(32, 8), "token")
+    result = call(asked, {}, cache=np.zeros((4, 8, 1, 8)), rows=rows, slots=np.asarray(SLOTS))[0]
+    return heat(asked, "channel", "slot (pages of 8)", result.reshape(32, 8), "token")
 
 
 def _narrow(chart: Lines) -> bool:
@@ -112,9 +112,9 @@ def path_logits(asked: Asked) -> Chart:
     angle, last = 0.1, TOKENS - 1
     directions = np.asarray([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])[np.arange(TOKENS) % 2]
     key = np.broadcast_to([1.0, 0.0], (TOKENS, 2))
-    found = call(asked, {"scale": 1.0}, q=key[:1], k=key, w=directions, betas=np.full(TOKENS, 2.0))[0]
+    result = call(asked, {"scale": 1.0}, q=key[:1], k=key, w=directions, betas=np.full(TOKENS, 2.0))[0]
     distance = np.arange(0, TOKENS, 2)
     return lines(asked, "query - key (tokens)", "logit", {
-        "reflections": (distance, found[0, last - distance]),
+        "reflections": (distance, result[0, last - distance]),
         "a rotation": (distance, np.cos(distance * angle)),
     })  # fmt: skip

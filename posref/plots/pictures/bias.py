@@ -71,8 +71,8 @@ def cope(asked: Asked) -> Chart:
     gates[list(GATES)] = 9.0
     mask = np.tri(TOKENS, dtype=bool)
     logits = np.broadcast_to(gates, (TOKENS, TOKENS))
-    found = call(asked, {}, q=np.ones((TOKENS, 1)), logits=logits, table=np.arange(8.0)[:, None], mask=mask)[0]
-    shown = np.where(mask, found, math.nan)
+    result = call(asked, {}, q=np.ones((TOKENS, 1)), logits=logits, table=np.arange(8.0)[:, None], mask=mask)[0]
+    shown = np.where(mask, result, math.nan)
     return heat(asked, "key", "query", shown, "contextual position", square=True)
 
 
@@ -89,8 +89,8 @@ def dynamic_position_bias(asked: Asked) -> Chart:
     keys = np.arange(-24, 25)
     net = {"w_in": np.asarray([1.0, -1.0]), "b_in": np.zeros(2), "w_hidden": np.zeros((0, 2, 2)), "b_hidden": np.zeros((0, 2))}
     heads = {"w_out": np.asarray([[-0.1, -0.1], [-0.2, 0.0]]), "b_out": np.zeros(2)}
-    found = call(asked, {"distance": "linear"}, q_positions=np.asarray([0]), k_positions=-keys, **net, **heads)[0]
-    series = {name: (keys, found[h, 0]) for h, name in enumerate(("both sides", "keys before the query"))}
+    result = call(asked, {"distance": "linear"}, q_positions=np.asarray([0]), k_positions=-keys, **net, **heads)[0]
+    series = {name: (keys, result[h, 0]) for h, name in enumerate(("both sides", "keys before the query"))}
     return lines(asked, "query - key (tokens)", "bias (logits)", series)
 
 
@@ -107,8 +107,8 @@ def fire(asked: Asked) -> Chart:
     series = {}
     for query in (64, 128, 256):
         keys = np.arange(query, -1, -1)
-        found = call(asked, {"eps": 1e-30}, q_positions=np.asarray([query]), k_positions=keys, **net, **rest)[0][0, 0]
-        series[f"query {query}"] = (query - keys, found)
+        result = call(asked, {"eps": 1e-30}, q_positions=np.asarray([query]), k_positions=keys, **net, **rest)[0][0, 0]
+        series[f"query {query}"] = (query - keys, result)
     return lines(asked, "query - key (tokens)", "bias (logits, made up)", series)
 
 
@@ -122,15 +122,15 @@ def forgetting_bias(asked: Asked) -> Chart:
     """A token with a nearly closed gate (12 and 30 here) makes all later queries forget what came before it."""
     gates = np.full(TOKENS, -0.02)
     gates[[12, 30]] = -3.0
-    found = call(asked, {"queries": TOKENS}, log_gates=gates[None, :])[0][0]
-    shown = np.where(np.tri(TOKENS, dtype=bool), found, math.nan)
+    result = call(asked, {"queries": TOKENS}, log_gates=gates[None, :])[0][0]
+    shown = np.where(np.tri(TOKENS, dtype=bool), result, math.nan)
     return heat(asked, "key", "query", shown, "bias (logits)", square=True)
 
 
 def _by_length(chart: Map) -> bool:
-    found = chart.values
-    ring = [{float(found[i, (i + n) % 12]) for i in range(12)} for n in range(12)]
-    return all(len(numbers) == 1 for numbers in ring) and len({*np.unique(found)}) == 7 and bool((found == found.T).all())
+    values = chart.values
+    ring = [{float(values[i, (i + n) % 12]) for i in range(12)} for n in range(12)]
+    return all(len(numbers) == 1 for numbers in ring) and len({*np.unique(values)}) == 7 and bool((values == values.T).all())
 
 
 @picture(_by_length)
@@ -138,15 +138,15 @@ def graph_bias(asked: Asked) -> Chart:
     """On a ring of 12 nodes the bias falls with the length of the shortest path, whichever way it leads."""
     apart = np.abs(np.arange(12)[:, None] - np.arange(12))
     table = np.r_[0.0, 2.0 ** -np.arange(7.0)][:, None]
-    given = {"distances": np.minimum(apart, 12 - apart), "table": table}
-    found = call(asked, {}, **given, edges=np.zeros((12, 12, 1, 1)), weights=np.ones((1, 1, 1)))[0]
-    return heat(asked, "node", "node", found[0], "bias (logits)", square=True)
+    arrays = {"distances": np.minimum(apart, 12 - apart), "table": table}
+    result = call(asked, {}, **arrays, edges=np.zeros((12, 12, 1, 1)), weights=np.ones((1, 1, 1)))[0]
+    return heat(asked, "node", "node", result[0], "bias (logits)", square=True)
 
 
 def _rings(chart: Map) -> bool:
-    found, middle = chart.values, chart.values.shape[0] // 2
-    ray = found[middle, middle:]
-    mirrored = (found == found[::-1]).all() and (found == found[:, ::-1]).all() and (found == found.T).all()
+    values, middle = chart.values, chart.values.shape[0] // 2
+    ray = values[middle, middle:]
+    mirrored = (values == values[::-1]).all() and (values == values[:, ::-1]).all() and (values == values.T).all()
     runs = np.diff(np.flatnonzero(np.diff(ray)))
     return bool(mirrored and (np.diff(ray) >= 0).all() and (np.diff(runs) >= 0).all() and runs[0] == 1 and runs[-1] > 2)
 
@@ -156,13 +156,13 @@ def irpe_buckets(asked: Asked) -> Chart:
     """Cells at like distances from the middle share a bucket: rings, one cell wide near the middle and wider far from it."""
     side = np.arange(-24, 25)
     keys = np.stack([axis.reshape(-1) for axis in np.meshgrid(side, side, indexing="ij")])
-    given = {"method": "euclidean", "alpha": 4.0, "beta": 8.0, "gamma": 32.0}
-    found = call(asked, given, q_positions=np.zeros((2, 1), dtype=np.int64), k_positions=keys)[0]
+    options = {"method": "euclidean", "alpha": 4.0, "beta": 8.0, "gamma": 32.0}
+    result = call(asked, options, q_positions=np.zeros((2, 1), dtype=np.int64), k_positions=keys)[0]
     return heat(
         asked,
         "column (key - query)",
         "row (key - query)",
-        found.reshape(len(side), -1),
+        result.reshape(len(side), -1),
         "bucket",
         square=True,
         first=(-24, -24),
@@ -181,8 +181,8 @@ def kerple(asked: Asked) -> Chart:
     series: dict[str, Any] = {}
     for form, r1, r2 in (("log", (1.0, 2.0), (1.0, 1.0)), ("power", (0.02, 0.05), (1.0, 1.0))):
         learned = {"r1": np.asarray(r1), "r2": np.asarray(r2)}
-        found = call(asked, {"form": form}, q_positions=places[-1:], k_positions=places, **learned)[0]
-        series |= {f"{form}, r1 = {r1[n]:g}": (places, found[n, 0, ::-1]) for n in range(2)}
+        result = call(asked, {"form": form}, q_positions=places[-1:], k_positions=places, **learned)[0]
+        series |= {f"{form}, r1 = {r1[n]:g}": (places, result[n, 0, ::-1]) for n in range(2)}
     return lines(asked, "query - key (tokens)", "bias (logits)", series)
 
 
@@ -198,9 +198,9 @@ def residue_bins(asked: Asked) -> Chart:
     """Offsets up to 8 have bins of their own and farther ones share the ends; pairs of two chains have the last bin."""
     residues = np.r_[0:24, 0:24]
     same_chain = np.kron(np.eye(2), np.ones((24, 24))) == 1
-    given = {"left": 8, "right": 8, "order": "query_minus_key", "outside": "last"}
-    found = call(asked, given, q_residues=residues, k_residues=residues, same=same_chain)[0]
-    return heat(asked, "residue (two chains of 24)", "residue", found, "bin", square=True)
+    options = {"left": 8, "right": 8, "order": "query_minus_key", "outside": "last"}
+    result = call(asked, options, q_residues=residues, k_residues=residues, same=same_chain)[0]
+    return heat(asked, "residue (two chains of 24)", "residue", result, "bin", square=True)
 
 
 def _logarithmic(chart: Lines) -> bool:
@@ -213,8 +213,8 @@ def _logarithmic(chart: Lines) -> bool:
 def sandwich(asked: Asked) -> Chart:
     """Over the logarithm of the distance the bias falls about along a straight line, with ripples; later heads fall less."""
     far = np.unique(np.geomspace(1, 4096, 160).round())
-    found = call(asked, {"heads": 4, "dim": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
-    series = {f"head {n}": (far, found[n, 0]) for n in range(found.shape[0])}
+    result = call(asked, {"heads": 4, "dim": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
+    series = {f"head {n}": (far, result[n, 0]) for n in range(result.shape[0])}
     return lines(asked, "query - key (tokens)", "bias (logits)", series, log_x=True)
 
 
@@ -241,9 +241,9 @@ def t5_bias(asked: Asked) -> Chart:
     places = np.arange(max(asked.tokens, 192))
     row = np.arange(32)
     rows = np.stack([-0.15 * row, -0.05 * row, 0.5 * np.cos(row / 4), -1 + 0.04 * row], axis=-1)
-    given = {"bidirectional": False, "max_distance": 128}
-    found = call(asked, given, q_positions=places[-1:], k_positions=places, table=rows)[0]
-    series = {f"head {n}": (places, found[n, 0, ::-1]) for n in range(4)}
+    options = {"bidirectional": False, "max_distance": 128}
+    result = call(asked, options, q_positions=places[-1:], k_positions=places, table=rows)[0]
+    series = {f"head {n}": (places, result[n, 0, ::-1]) for n in range(4)}
     return lines(asked, "query - key (tokens)", "bias (logits, made up)", series)
 
 
@@ -258,9 +258,9 @@ def window_bias(asked: Asked) -> Chart:
     """In a window of 4 x 4 cells, pairs with the same offset in rows and columns share one learned number."""
     rows, columns = np.indices((7, 7)) - 3
     table = -np.hypot(rows, columns).reshape(49, 1)
-    given = {"height": 4, "width": 4, "depth": 1, "order": "query_minus_key", "class_token": False}
-    found = call(asked, given, table=table)[0][0]
-    return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)
+    options = {"height": 4, "width": 4, "depth": 1, "order": "query_minus_key", "class_token": False}
+    result = call(asked, options, table=table)[0][0]
+    return heat(asked, "key cell, row by row", "query cell, row by row", result, "bias (logits)", square=True)
 
 
 def _nearer_together(chart: Lines) -> bool:
@@ -290,8 +290,8 @@ def _saturates(chart: Map) -> bool:
 def continuous_position_bias(asked: Asked) -> Chart:
     """A network of the offset gives the query in the middle a bias for every key, within 0 to 16: here more above and left."""
     net = {"w1": np.asarray([[3.0, 0.0], [-3.0, 0.0], [0.0, 3.0]]), "b1": np.zeros(3), "w2": np.asarray([[1.0, -1.0, 1.0]])}
-    found = call(asked, {"height": 9, "width": 9, "form": "swin"}, **net)[0][0]
-    return heat(asked, "column of the key", "row of the key", found[40].reshape(9, 9), "bias (logits)", square=True)
+    result = call(asked, {"height": 9, "width": 9, "form": "swin"}, **net)[0][0]
+    return heat(asked, "column of the key", "row of the key", result[40].reshape(9, 9), "bias (logits)", square=True)
 
 
 def _both_sides_alike(chart: Map) -> bool:
@@ -304,8 +304,8 @@ def levit_bias(asked: Asked) -> Chart:
     """The query in the middle of a grid of 5 x 5 has the same bias for keys as far above as below, left as right."""
     rows, columns = np.divmod(np.arange(25), 5)
     table = -np.hypot(rows, 2.0 * columns)[None, :]
-    found = call(asked, {"height": 5, "width": 5, "stride": 1}, table=table)[0][0]
-    return heat(asked, "column of the key", "row of the key", found[12].reshape(5, 5), "bias (logits)", square=True)
+    result = call(asked, {"height": 5, "width": 5, "stride": 1}, table=table)[0][0]
+    return heat(asked, "column of the key", "row of the key", result[12].reshape(5, 5), "bias (logits)", square=True)
 
 
 def _each_row_forgets(chart: Map) -> bool:
@@ -318,8 +318,8 @@ def row_forgetting_bias(asked: Asked) -> Chart:
     """Each query has gates of its own: here it forgets what came before the middle of its text."""
     gates = np.full((TOKENS, TOKENS), -0.02)
     gates[np.arange(TOKENS), np.arange(TOKENS) // 2] = -3.0
-    found = call(asked, {"counted": "query"}, log_gates=gates[None])[0][0]
-    shown = np.where(np.tri(TOKENS, dtype=bool), found, math.nan)
+    result = call(asked, {"counted": "query"}, log_gates=gates[None])[0][0]
+    shown = np.where(np.tri(TOKENS, dtype=bool), result, math.nan)
     return heat(asked, "key", "query", shown, "bias (logits)", square=True)
 
 
@@ -336,5 +336,5 @@ def tupe_bias(asked: Asked) -> Chart:
     queries, keys = waves.copy(), waves.copy()
     queries[:2] = keys[:2] = 0.0
     queries[:2, 0], keys[:2, 0] = (-8.0, 8.0), 1.0
-    found = call(asked, {"cls": True}, p_q=queries[None], p_k=keys[None])[0][0]
-    return heat(asked, "key", "query", found, "bias (logits)", square=True)
+    result = call(asked, {"cls": True}, p_q=queries[None], p_k=keys[None])[0][0]
+    return heat(asked, "key", "query", result, "bias (logits)", square=True)

@@ -35,8 +35,8 @@ def attention_temperature(asked: Asked) -> Chart:
     places = np.arange(0, 8192 * 8, 64)
     series = {}
     for form in ("steps", "smooth"):
-        found = call(asked, {"form": form, "beta": 0.1, "original_length": 8192, "offset": 1}, positions=places)[0]
-        series[form] = (places, found)
+        result = call(asked, {"form": form, "beta": 0.1, "original_length": 8192, "offset": 1}, positions=places)[0]
+        series[form] = (places, result)
     return lines(asked, "position (tokens)", "factor of the query", series)
 
 
@@ -69,8 +69,8 @@ def _regions() -> Numbers:
 def shifted_window_mask(asked: Asked) -> Chart:
     """Cells see their own window; in the last window, what the shift brought there from the other side is kept apart."""
     places = np.arange(64)
-    found = call(asked, {"size": 64, "window": 16, "shift": 8}, q_positions=places, k_positions=places)[0]
-    return heat(asked, "key (after the shift)", "query (after the shift)", found, "1 where it may attend", square=True)
+    result = call(asked, {"size": 64, "window": 16, "shift": 8}, q_positions=places, k_positions=places)[0]
+    return heat(asked, "key (after the shift)", "query (after the shift)", result, "1 where it may attend", square=True)
 
 
 def _dual(chart: Map) -> bool:
@@ -152,9 +152,9 @@ def leaky_rerope(asked: Asked) -> Chart:
 def _products(asked: Asked, options: dict[str, Any], queries: Any, keys: Any) -> Numbers:
     """Return the products of queries and keys that are all ones, by the product at distance 0."""
     ones = np.ones((max(len(queries), len(keys)), 64))
-    given = {"layout": "half", "base": 10000.0, **options}
+    chosen = {"layout": "half", "base": 10000.0, **options}
     arrays: dict[str, Any] = {"q": ones[: len(queries)], "k": ones[: len(keys)]}
-    return call(asked, given, **arrays, q_positions=queries, k_positions=keys)[0] / 64
+    return call(asked, chosen, **arrays, q_positions=queries, k_positions=keys)[0] / 64
 
 
 def _rotated(distances: Any) -> Numbers:
@@ -176,9 +176,9 @@ def _within(chart: Lines) -> bool:
 def dual_chunk(asked: Asked) -> Chart:
     """The products of one query with keys far behind repeat in every chunk of 96: no distance is above 128."""
     keys = np.arange(4 * 96 + 80)
-    found = _products(asked, {"chunk_size": 128, "window": 32}, keys[-1:], keys)[0]
+    result = _products(asked, {"chunk_size": 128, "window": 32}, keys[-1:], keys)[0]
     marks = {f"chunk {n}": 96.0 * n for n in range(1, 5)}
-    series = {"dual chunk attention": (keys, found), "RoPE": (keys, _rotated(keys[-1] - keys))}
+    series = {"dual chunk attention": (keys, result), "RoPE": (keys, _rotated(keys[-1] - keys))}
     label = "position of the key (tokens; the query is the last)"
     return lines(asked, label, "product / that at distance 0", series, marks=marks)
 
@@ -193,9 +193,9 @@ def _sinks(chart: Lines) -> bool:
 def streaming_llm(asked: Asked) -> Chart:
     """The first token, a sink, keeps the product of a key just before the window, however long the text has become."""
     queries = np.arange(513)
-    given = {"num_sinks": 4, "window": 64, "counting": "with_query"}
-    found = _products(asked, given, queries, queries[:1])[:, 0]
-    series = {"sink, placed as in the cache": (queries, found), "RoPE": (queries, _rotated(queries))}
+    options = {"num_sinks": 4, "window": 64, "counting": "with_query"}
+    result = _products(asked, options, queries, queries[:1])[:, 0]
+    series = {"sink, placed as in the cache": (queries, result), "RoPE": (queries, _rotated(queries))}
     return lines(asked, "position of the query (tokens)", "product / that at distance 0", series)
 
 
@@ -208,8 +208,8 @@ def _log_lines(chart: Lines) -> bool:
 def learned_logn_scale(asked: Asked) -> Chart:
     """Each head multiplies its queries by a line in the logarithm of the position: on this axis, straight lines."""
     places = np.arange(64) * 64
-    found = call(asked, {}, positions=places, scale=np.asarray([0.05, 0.1, 0.2]), bias=np.asarray([1.0, 0.8, 0.4]))[0]
-    series = {f"head {n}": (places + 1, found[n]) for n in range(3)}
+    result = call(asked, {}, positions=places, scale=np.asarray([0.05, 0.1, 0.2]), bias=np.asarray([1.0, 0.8, 0.4]))[0]
+    series = {f"head {n}": (places + 1, result[n]) for n in range(3)}
     return lines(asked, "position + 1 (tokens)", "factor of the query", series, log_x=True)
 
 
@@ -224,6 +224,6 @@ def logn_scale(asked: Asked) -> Chart:
     places = np.unique(np.geomspace(2, 2**16, 200).astype(np.int64)) - 1
     series = {}
     for name, floor in (("at least 1", True), ("without this limit", False)):
-        found = call(asked, {"original_length": 1024, "offset": 1, "at_least_one": floor}, positions=places)[0]
-        series[name] = (places + 1, found)
+        result = call(asked, {"original_length": 1024, "offset": 1, "at_least_one": floor}, positions=places)[0]
+        series[name] = (places + 1, result)
     return lines(asked, "position + 1 (tokens)", "factor of the query", series, marks={"1024 tokens": 1024.0}, log_x=True)

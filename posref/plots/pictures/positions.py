@@ -50,17 +50,17 @@ def decode_delta(asked: Asked) -> Chart:
     """After an image of s x s cells the next tokens stand s x s - s positions earlier than the cache is long."""
     sides = np.arange(1, 17)
     images = [multimodal([("text", 3), ("image", side, side), ("text", 2)], after="max") for side in sides]
-    found = [call(asked, {}, positions=p, mask=np.ones(p.shape[1]) > 0)[0] for p in images]
+    deltas = [call(asked, {}, positions=p, mask=np.ones(p.shape[1]) > 0)[0] for p in images]
     text = [call(asked, {}, positions=np.arange(p.shape[1])[None], mask=np.ones(p.shape[1]) > 0)[0] for p in images]
-    return lines(asked, "side of the image (cells)", "what is added", {"square images": (sides, found), "text": (sides, text)})
+    return lines(asked, "side of the image (cells)", "what is added", {"square images": (sides, deltas), "text": (sides, text)})
 
 
 @picture(_siblings)
 def draft_tree(asked: Asked) -> Chart:
     """In a tree with two children a node, siblings share a position, which grows by one with each generation."""
     nodes = np.arange(31)
-    (found,) = call(asked, {}, verified=np.asarray(12), parents=(nodes - 1) // 2)
-    return lines(asked, "node", "position (tokens)", {"tree": (nodes, found), "a chain": (nodes, 12 + nodes)}, points=True)
+    (result,) = call(asked, {}, verified=np.asarray(12), parents=(nodes - 1) // 2)
+    return lines(asked, "node", "position (tokens)", {"tree": (nodes, result), "a chain": (nodes, 12 + nodes)}, points=True)
 
 
 @picture(_steps, "ids")

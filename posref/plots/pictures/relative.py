@@ -26,8 +26,8 @@ def _near_are_exact(chart: Lines) -> bool:
 def deberta_rows(asked: Asked) -> Chart:
     """Near offsets have rows of their own; far offsets share rows, ever more of them, on both sides."""
     apart = np.arange(-80, 81)
-    found = call(asked, {"num_buckets": 16, "max_distance": 64}, relative_positions=apart)[0]
-    return lines(asked, "query - key (tokens)", "row of the table", {"row": (apart, found)}, steps=True)
+    result = call(asked, {"num_buckets": 16, "max_distance": 64}, relative_positions=apart)[0]
+    return lines(asked, "query - key (tokens)", "row of the table", {"row": (apart, result)}, steps=True)
 
 
 def _two_terms(chart: Map) -> bool:
@@ -45,21 +45,21 @@ def deberta_scores(asked: Asked) -> Chart:
     query = np.stack([rows - size, 0 * rows], axis=-1)[None]
     key = np.stack([0 * rows, 4 * np.cos(rows / 3)], axis=-1)[None]
     places = np.arange(TOKENS)
-    given = {"num_buckets": size, "max_distance": 32, "p2c": "code"}
-    found = [
-        call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, rel_k=rel_k, rel_q=rel_q)[0][0] - 2
+    options = {"num_buckets": size, "max_distance": 32, "p2c": "code"}
+    result = [
+        call(asked, options, q=ones, k=ones, q_positions=places, k_positions=places, rel_k=rel_k, rel_q=rel_q)[0][0] - 2
         for rel_k, rel_q in ((query, zeros), (zeros, key), (query, key))
     ]
     label = "key (query's term, key's term, both)"
-    return heat(asked, label, "query", beside(*found), "score less q k", columns=(TOKENS,) * 3)
+    return heat(asked, label, "query", beside(*result), "score less q k", columns=(TOKENS,) * 3)
 
 
 @picture(lambda chart: chart.values.shape == (16, 32) and set(np.diff(chart.values, axis=0).ravel()) == {2.0})
 def decomposed_rows(asked: Asked) -> Chart:
     """16 queries along an axis meet 32 keys: a query moves by two keys, and each scaled offset has its own row of the table."""
-    given = {"q_size": 16, "k_size": 32}
-    found = call(asked, given, q_positions=np.arange(16), k_positions=np.arange(32))[0]
-    return heat(asked, "key", "query", found, "row of the table")
+    options = {"q_size": 16, "k_size": 32}
+    result = call(asked, options, q_positions=np.arange(16), k_positions=np.arange(32))[0]
+    return heat(asked, "key", "query", result, "row of the table")
 
 
 def _crossed(chart: Map) -> Any:
@@ -72,9 +72,9 @@ def decomposed_bias(asked: Asked) -> Chart:
     """The bias of the query at row 4, column 9 is a term of each key's row offset plus a term of its column offset."""
     side = 14
     far = np.abs(np.arange(2 * side - 1) - (side - 1.0))[:, None]
-    given = {"k_rows": side, "k_columns": side}
-    found = call(asked, given, q=np.ones((side, side, 1)), table_h=-far, table_w=-0.5 * far)[0]
-    return heat(asked, "column of the key", "row of the key", found[4, 9], "bias (logits)", square=True)
+    options = {"k_rows": side, "k_columns": side}
+    result = call(asked, options, q=np.ones((side, side, 1)), table_h=-far, table_w=-0.5 * far)[0]
+    return heat(asked, "column of the key", "row of the key", result[4, 9], "bias (logits)", square=True)
 
 
 def _moved(chart: Map) -> bool:
@@ -96,10 +96,10 @@ def relative_shift(asked: Asked) -> Chart:
 def shaw_scores(asked: Asked) -> Chart:
     """Each offset has its own vector up to the clip, 12 to the left and 6 to the right; all beyond it share the last."""
     places = np.arange(TOKENS)
-    given = {"left": 12, "right": 6, "order": "key_minus_query"}
+    options = {"left": 12, "right": 6, "order": "key_minus_query"}
     ones, zeros, rows = np.ones((TOKENS, 1)), np.zeros((TOKENS, 1)), np.arange(19.0)[:, None]
-    found = call(asked, given, q=ones, k=zeros, key_table=rows, q_positions=places, k_positions=places)[0]
-    return heat(asked, "key", "query", found, "row of the table", square=True)
+    result = call(asked, options, q=ones, k=zeros, key_table=rows, q_positions=places, k_positions=places)[0]
+    return heat(asked, "key", "query", result, "row of the table", square=True)
 
 
 def _shares(chart: Lines) -> bool:
@@ -116,9 +116,9 @@ def shaw_values(asked: Asked) -> Chart:
     weights = np.exp(-np.abs(APART) / 8)
     weights /= weights.sum(axis=1, keepdims=True)
     arrays = {"weights": weights, "v": np.zeros((TOKENS, 17)), "value_table": np.eye(17)}
-    given = {"left": 8, "right": 8, "order": "key_minus_query"}
-    found = call(asked, given, **arrays, q_positions=places, k_positions=places)[0]
-    series = {f"query {query}": (np.arange(-8, 9), found[query]) for query in (2, 24, 45)}
+    options = {"left": 8, "right": 8, "order": "key_minus_query"}
+    result = call(asked, options, **arrays, q_positions=places, k_positions=places)[0]
+    series = {f"query {query}": (np.arange(-8, 9), result[query]) for query in (2, 24, 45)}
     return lines(asked, "key - query, clipped to -8 and 8", "weight of the row", series)
 
 
@@ -137,5 +137,5 @@ def transformer_xl_scores(asked: Asked) -> Chart:
     weight = np.concatenate([np.zeros((width // 2, 1, width)), np.eye(width)[width // 2 :, None, :]])
     biases = {"bias_u": np.full((1, width), 8.0), "bias_v": np.ones((1, width))}
     arrays = {"q": np.zeros((1, TOKENS, width)), "k": k, "r_weight": weight, **biases}
-    found = call(asked, {"layout": "sin_cos"}, q_positions=places, k_positions=places, **arrays)[0][0]
-    return heat(asked, "key", "query", found, "score", square=True)
+    result = call(asked, {"layout": "sin_cos"}, q_positions=places, k_positions=places, **arrays)[0][0]
+    return heat(asked, "key", "query", result, "score", square=True)

@@ -66,8 +66,8 @@ def apply_rope(asked: Asked) -> Chart:
     places = np.linspace(0, 5, 51)
     angles = places[:, None] * np.asarray([1.0, 0.4, 0.16])
     x = np.tile(np.asarray([1.0, 0.75, 0.5, 0.0, 0.0, 0.0]), (51, 1))
-    found = call(asked, {"layout": "half"}, x=x, cos=np.cos(angles), sin=np.sin(angles))[0]
-    series = {f"pair {n}": (found[:, n], found[:, n + 3]) for n in range(3)}
+    result = call(asked, {"layout": "half"}, x=x, cos=np.cos(angles), sin=np.sin(angles))[0]
+    series = {f"pair {n}": (result[:, n], result[:, n + 3]) for n in range(3)}
     return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
@@ -76,8 +76,8 @@ def rope_frequencies(asked: Asked) -> Chart:
     """Each pair rotates more slowly than the pair before by the same factor, so each base is a straight line here."""
     series = {}
     for base in (100.0, 10000.0, 500000.0):
-        found = call(asked, {"dim": 128, "base": base})[0]
-        series[f"base {base:g}"] = (np.arange(64), found)
+        result = call(asked, {"dim": 128, "base": base})[0]
+        series[f"base {base:g}"] = (np.arange(64), result)
     return lines(asked, "channel pair", "frequency (radians per token)", series, log_y=True)
 
 
@@ -135,8 +135,8 @@ def _by_axis(chart: Map) -> bool:
 def axial_table(asked: Asked) -> Chart:
     """The cosines of the first section follow a cell's row only, those of the second its column only."""
     places = np.stack(np.divmod(np.arange(36), 6)).astype(np.float64)
-    given = {"sections": (8, 8), "arrangement": "chunked"}
-    cos = call(asked, given, positions=places, inv_freq=np.tile(10.0 ** -(np.arange(8) / 8), 2))[0]
+    options = {"sections": (8, 8), "arrangement": "chunked"}
+    cos = call(asked, options, positions=places, inv_freq=np.tile(10.0 ** -(np.arange(8) / 8), 2))[0]
     return heat(asked, "channel pair", "cell of a 6 x 6 grid, row by row", cos, "cosine")
 
 
@@ -162,8 +162,8 @@ def cayley(asked: Asked) -> Chart:
     entries = np.linspace(0.0, 6.0, 49)
     skew = np.zeros((98, 98))
     skew[range(0, 98, 2), range(1, 98, 2)] = entries
-    found = call(asked, {}, skew=skew)[0]
-    angles = np.arctan2(found[range(1, 98, 2), range(0, 98, 2)], found[range(0, 98, 2), range(0, 98, 2)])
+    result = call(asked, {}, skew=skew)[0]
+    angles = np.arctan2(result[range(1, 98, 2), range(0, 98, 2)], result[range(0, 98, 2), range(0, 98, 2)])
     series = {"Cayley transform of S": (entries, angles), "exponential of 2S": (entries, 2 * entries)}
     return lines(asked, "entry s of the matrix S", "angle (radians)", series)
 
@@ -196,14 +196,14 @@ def mixed_rope(asked: Asked) -> Chart:
     """Products with the middle cell fall in all directions, since pairs also rotate along slanted axes."""
     angles, sizes = np.arange(32) * 2.4, 10.0 ** -(np.arange(32) / 32)
     frequencies = 0.8 * sizes * np.stack([np.cos(angles), np.sin(angles)])
-    found = call(asked, {"layout": "half"}, x=np.ones((SIDE * SIDE, 64)), positions=GRID, frequencies=frequencies)[0]
-    products = inner_products(found, middle=12 * SIDE + 12).reshape(SIDE, SIDE)
+    result = call(asked, {"layout": "half"}, x=np.ones((SIDE * SIDE, 64)), positions=GRID, frequencies=frequencies)[0]
+    products = inner_products(result, middle=12 * SIDE + 12).reshape(SIDE, SIDE)
     return heat(asked, "column", "row", products, "inner product", square=True)
 
 
-def _products(found: Numbers) -> Numbers:
+def _products(rotated: Numbers) -> Numbers:
     """Return the logits between all cells of a grid of 6 x 6."""
-    return found @ found.T
+    return rotated @ rotated.T
 
 
 CELLS = np.stack(np.divmod(np.arange(36), 6)).astype(np.float64)
@@ -211,15 +211,15 @@ CELLS = np.stack(np.divmod(np.arange(36), 6)).astype(np.float64)
 
 def _by_offset(chart: Map) -> bool:
     """Return whether pairs of cells with the same offset in rows and columns have the same logit."""
-    found: dict[tuple[float, ...], list[float]] = {}
+    by_offset: dict[tuple[float, ...], list[float]] = {}
     for a in range(36):
         for b in range(36):
-            found.setdefault(tuple(CELLS[:, b] - CELLS[:, a]), []).append(float(chart.values[a, b]))
-    return all(same(values, values[0], 64) for values in found.values())
+            by_offset.setdefault(tuple(CELLS[:, b] - CELLS[:, a]), []).append(float(chart.values[a, b]))
+    return all(same(values, values[0], 64) for values in by_offset.values())
 
 
-def _cells(asked: Asked, found: Numbers) -> Map:
-    return heat(asked, "key cell, row by row", "query cell, row by row", _products(found), "logit", square=True)
+def _cells(asked: Asked, rotated: Numbers) -> Map:
+    return heat(asked, "key cell, row by row", "query cell, row by row", _products(rotated), "logit", square=True)
 
 
 QUERIES = ((2, 2), (2, 6), (6, 3))  # rows and columns of three query cells
@@ -228,17 +228,17 @@ QUERIES = ((2, 2), (2, 6), (6, 3))  # rows and columns of three query cells
 def _moves(chart: Map) -> bool:
     """Return whether three panels of 9 x 9 keys show one pattern, which moves with the query."""
     panels = [chart.values[:, 10 * n : 10 * n + 9] for n in range(len(QUERIES))]
-    found: dict[tuple[int, int], list[float]] = {}
+    by_place: dict[tuple[int, int], list[float]] = {}
     for panel, (row, column) in zip(panels, QUERIES, strict=True):
         for cell, value in np.ndenumerate(panel):
-            found.setdefault((cell[0] - row, cell[1] - column), []).append(float(value))
+            by_place.setdefault((cell[0] - row, cell[1] - column), []).append(float(value))
     highest = [divmod(int(panel.argmax()), 9) for panel in panels]
-    return all(same(values, values[0], 64) for values in found.values()) and highest == list(QUERIES)
+    return all(same(values, values[0], 64) for values in by_place.values()) and highest == list(QUERIES)
 
 
-def _three_queries(asked: Asked, found: Numbers) -> Map:
+def _three_queries(asked: Asked, rotated: Numbers) -> Map:
     """Return the logits of all cells of a 9 x 9 grid with three of them."""
-    logits = _products(found)
+    logits = _products(rotated)
     panels = beside(*(logits[9 * row + column].reshape(9, 9) for row, column in QUERIES))
     label = f"column of the key (queries at {', '.join(map(str, QUERIES))})"
     return heat(asked, label, "row of the key", panels, "logit", square=True, columns=(9, 9, 9))
@@ -253,8 +253,8 @@ def cayley_string(asked: Asked) -> Chart:
     x = np.tile(_random(1, 8, seed=3), (81, 1))
     half = np.tril(_random(8, 8, seed=1), -1) / 3
     frequencies = np.asarray([[1.0, 0.3, 0.0, 0.5], [0.0, 0.3, 0.8, -0.5]])
-    found = call(asked, {"form": "conjugate"}, x=x, positions=NINE_BY_NINE, skew=half - half.T, frequencies=frequencies)[0]
-    return _three_queries(asked, found)
+    result = call(asked, {"form": "conjugate"}, x=x, positions=NINE_BY_NINE, skew=half - half.T, frequencies=frequencies)[0]
+    return _three_queries(asked, result)
 
 
 @picture(_moves)
@@ -286,8 +286,8 @@ def _rotations(chart: Map) -> bool:
 def liere_rotations(asked: Asked) -> Chart:
     """The rotation at position 0 is the identity; it spreads over a whole block as the position grows (0, 1, 2 and 4 here)."""
     places = np.asarray([[0.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
-    found = call(asked, {}, positions=places, generators=_generators(9, 6))[0]
-    first, second, third, fourth = found[:, 0]
+    result = call(asked, {}, positions=places, generators=_generators(9, 6))[0]
+    first, second, third, fourth = result[:, 0]
     blocks = np.concatenate([beside(first, second), np.full((1, 13), math.nan), beside(third, fourth)])
     label = "column (positions 0 and 1, below 2 and 4)"
     return heat(asked, label, "row", blocks, "value", square=True, columns=(6, 6), rows=(6, 6))
@@ -305,8 +305,8 @@ def mla_logits(asked: Asked) -> Chart:
     places, ones = np.arange(48), np.ones((48, 64))
     arrays: dict[str, Any] = {"q_nope": kind[None], "q_rope": ones[None], "k_nope": kind[None], "k_rope": ones}
     arrays |= {"q_positions": places, "k_positions": places}
-    found = call(asked, {"layout": "half", "base": 10000.0, "scale": 0.25}, **arrays)[0][0]
-    return heat(asked, "key (24 of one kind, 24 of another)", "query", found, "logit", square=True)
+    result = call(asked, {"layout": "half", "base": 10000.0, "scale": 0.25}, **arrays)[0][0]
+    return heat(asked, "key (24 of one kind, 24 of another)", "query", result, "logit", square=True)
 
 
 def _both_layouts(chart: Map) -> bool:
@@ -319,8 +319,8 @@ def _both_layouts(chart: Map) -> bool:
 @picture(_both_layouts)
 def rotation_matrix(asked: Asked) -> Chart:
     """The rotation at position 2 in both layouts: "half" pairs channels that are 8 apart, "interleaved" neighbours."""
-    given = {"dim": 16, "base": 10.0}
-    parts = [call(asked, {**given, "layout": n}, position=np.asarray(2))[0] for n in ("half", "interleaved")]
+    options = {"dim": 16, "base": 10.0}
+    parts = [call(asked, {**options, "layout": n}, position=np.asarray(2))[0] for n in ("half", "interleaved")]
     label = "input channel (left half, right interleaved)"
     return heat(asked, label, "output channel", beside(*parts), "factor", square=True, columns=(16, 16))
 
@@ -335,8 +335,8 @@ def _permutes(chart: Map) -> bool:
 @picture(_permutes)
 def permute_qk_weights(asked: Asked) -> Chart:
     """In each head (8 rows here), rows 0, 2, 4, 6 come first and 1, 3, 5, 7 after them; no row leaves its head."""
-    given = {"heads": 2, "source": "interleaved", "target": "half"}
-    return heat(asked, "row before", "row after", call(asked, given, weight=np.eye(16))[0], "1 where it goes", square=True)
+    options = {"heads": 2, "source": "interleaved", "target": "half"}
+    return heat(asked, "row before", "row after", call(asked, options, weight=np.eye(16))[0], "1 where it goes", square=True)
 
 
 def _mixtures(chart: Lines) -> bool:
@@ -350,9 +350,9 @@ def fope(asked: Asked) -> Chart:
     places = np.linspace(0, 40, 401)
     mix = np.asarray([[0.0, 0.5], [1.0, 0.6], [0.0, 0.4]])  # frequencies by pairs; pair 0 has the second one alone
     x = np.tile(np.asarray([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), (401, 1))
-    found = call(asked, {"base": 100.0}, x=x, positions=places, cos_mix=mix, sin_mix=mix)[0]
+    result = call(asked, {"base": 100.0}, x=x, positions=places, cos_mix=mix, sin_mix=mix)[0]
     names = ("one frequency", "three frequencies", "cut off")
-    series = {name: (places, found[:, k]) for k, name in enumerate(names)}
+    series = {name: (places, result[:, k]) for k, name in enumerate(names)}
     return lines(asked, "position (tokens)", "first channel of the pair", series)
 
 
@@ -369,8 +369,8 @@ def pope(asked: Asked) -> Chart:
     places = np.linspace(0, 12, 241)
     series = {}
     for name, content, phase in (("x = 1", 1.0, 0.0), ("x = 1, phase -π/2", 1.0, -np.pi / 2), ("x = -1", -1.0, 0.0)):
-        given: dict[str, Any] = {"x": np.full((241, 1), content), "positions": places, "phases": np.asarray([phase])}
-        series[name] = (places, call(asked, {"layout": "cos_sin", "base": 10000.0}, **given)[0][:, 0])
+        arrays: dict[str, Any] = {"x": np.full((241, 1), content), "positions": places, "phases": np.asarray([phase])}
+        series[name] = (places, call(asked, {"layout": "cos_sin", "base": 10000.0}, **arrays)[0][:, 0])
     return lines(asked, "position (tokens)", "cosine part of channel 0", series)
 
 
@@ -379,9 +379,9 @@ def rotary_linear_attention(asked: Asked) -> Chart:
     """The weights that a value gets follow the offset alone and may be negative, unlike those of a softmax."""
     tokens = 48
     places, ones = np.arange(tokens), np.zeros((tokens, 32))
-    given = {"layout": "half", "base": 100.0, "causal": False}
-    found = call(asked, given, q=ones, k=ones, v=np.eye(tokens), q_positions=places, k_positions=places)[0]
-    return heat(asked, "key (the values are one-hot)", "query", found, "weight", square=True)
+    options = {"layout": "half", "base": 100.0, "causal": False}
+    result = call(asked, options, q=ones, k=ones, v=np.eye(tokens), q_positions=places, k_positions=places)[0]
+    return heat(asked, "key (the values are one-hot)", "query", result, "weight", square=True)
 
 
 def _expected(tokens: int) -> Numbers:
@@ -396,9 +396,9 @@ def rotated_values(asked: Asked) -> Chart:
     tokens = asked.tokens
     weights = np.ones((tokens, 1))
     v = np.tile(np.asarray([1.0, 0.0]), 16)[None]
-    given = {"layout": "interleaved", "base": 100.0}
-    found = call(asked, given, weights=weights, v=v, q_positions=np.arange(tokens), k_positions=np.asarray([0]))[0]
-    return heat(asked, "channel of the output", "query - key (tokens)", found, "value")
+    options = {"layout": "interleaved", "base": 100.0}
+    result = call(asked, options, weights=weights, v=v, q_positions=np.arange(tokens), k_positions=np.asarray([0]))[0]
+    return heat(asked, "channel of the output", "query - key (tokens)", result, "value")
 
 
 def _around_centre(chart: Map) -> bool:
@@ -409,8 +409,8 @@ def _around_centre(chart: Map) -> bool:
 @picture(_around_centre)
 def xpos_scales(asked: Asked) -> Chart:
     """Scales are 1 at the centre (64 here) and the inverse of each other on both sides of it; fast pairs change most."""
-    found = call(asked, {"dim": 64, "role": "query", "centre": 64, "scale_base": 64.0}, positions=np.arange(128))[0]
-    return heat(asked, "channel pair", "position (tokens)", found, "factor")
+    result = call(asked, {"dim": 64, "role": "query", "centre": 64, "scale_base": 64.0}, positions=np.arange(128))[0]
+    return heat(asked, "channel pair", "position (tokens)", result, "factor")
 
 
 def _damped(chart: Lines) -> bool:
@@ -424,9 +424,9 @@ def xpos(asked: Asked) -> Chart:
     """The product of query and key falls with the distance, and its ripples are damped, beside RoPE without scales."""
     far = np.arange(401)
     ones = np.ones((401, 64))
-    given: dict[str, Any] = {"layout": "half", "base": 10000.0, "centre": 0, "scale_base": 128.0}
-    query = call(asked, {**given, "role": "query"}, x=ones, positions=far)[0]
-    key = call(asked, {**given, "role": "key"}, x=ones[:1], positions=far[:1])[0]
+    options: dict[str, Any] = {"layout": "half", "base": 10000.0, "centre": 0, "scale_base": 128.0}
+    query = call(asked, {**options, "role": "query"}, x=ones, positions=far)[0]
+    key = call(asked, {**options, "role": "key"}, x=ones[:1], positions=far[:1])[0]
     plain = np.cos(far[:, None] * 10000.0 ** -(np.arange(32) / 32)).mean(axis=1)
     series = {"xPos": (far, query @ key[0] / 64), "RoPE": (far, plain)}
     return lines(asked, "query - key (tokens)", "product / that at distance 0", series)
@@ -441,9 +441,9 @@ def _one_length(chart: Lines) -> bool:
 def rms_norm(asked: Asked) -> Chart:
     """Queries of any size leave with a root mean square of 1, so logits depend on their directions only."""
     x = _random(48, 32, seed=11) * np.geomspace(0.2, 5.0, 48)[:, None]
-    found = call(asked, {"eps": 1e-30, "weight_offset": 0}, x=x, weight=np.ones(32))[0]
+    result = call(asked, {"eps": 1e-30, "weight_offset": 0}, x=x, weight=np.ones(32))[0]
     places = np.arange(48)
-    series = {"before": (places, np.sqrt((x**2).mean(axis=1))), "after": (places, np.sqrt((found**2).mean(axis=1)))}
+    series = {"before": (places, np.sqrt((x**2).mean(axis=1))), "after": (places, np.sqrt((result**2).mean(axis=1)))}
     return lines(asked, "token", "root mean square", series, log_y=True, points=True)
 
 
@@ -459,16 +459,16 @@ def norm_rope(asked: Asked) -> Chart:
     sizes = np.linspace(0.4, 2.0, 61)
     cos, sin = np.cos(places)[:, None], np.sin(places)[:, None]
     x = np.stack([sizes, 0 * sizes], axis=-1)
-    given = {"layout": "half", "eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
-    found = call(asked, given, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
-    series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (found[:, 0], found[:, 1])}
+    options = {"layout": "half", "eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
+    result = call(asked, options, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
+    series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (result[:, 0], result[:, 1])}
     return lines(asked, "first channel of the pair", "second channel", series, equal=True)
 
 
 def _in_turn(chart: Lines) -> bool:
     steps = [np.diff(angle) for _, angle in chart.series.values()]
-    one = np.repeat(np.eye(3), 12, axis=1) / 8  # what each pair turns from token to token: in its own passage alone
-    return len(steps) == 3 and all(same(step, of_pair, 64) for step, of_pair in zip(steps, one, strict=True))
+    alone = np.repeat(np.eye(3), 12, axis=1) / 8  # what each pair turns from token to token: in its own passage alone
+    return len(steps) == 3 and all(same(step, of_pair, 64) for step, of_pair in zip(steps, alone, strict=True))
 
 
 @picture(_in_turn)
@@ -477,10 +477,10 @@ def norm_mrope(asked: Asked) -> Chart:
     steps = np.arange(37)
     places = np.stack([np.clip(steps - start, 0, 12) / 8 for start in (0, 12, 24)])
     x = np.concatenate([np.ones((37, 3)), np.zeros((37, 3))], axis=1) * np.geomspace(1, 4, 37)[:, None]
-    given = {"sections": (1, 1, 1), "arrangement": "chunked", "layout": "half", "base": 1.0}
-    given |= {"eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
-    found = call(asked, given, x=x, weight=np.ones(6), positions=places)[0]
-    series = {name: (steps, np.arctan2(found[:, 3 + n], found[:, n])) for n, name in enumerate(("time", "height", "width"))}
+    options = {"sections": (1, 1, 1), "arrangement": "chunked", "layout": "half", "base": 1.0}
+    options |= {"eps": 1e-30, "weight_offset": 0, "precedence": "norm_first"}
+    result = call(asked, options, x=x, weight=np.ones(6), positions=places)[0]
+    series = {name: (steps, np.arctan2(result[:, 3 + n], result[:, n])) for n, name in enumerate(("time", "height", "width"))}
     return lines(asked, "token", "angle of the pair (radians)", series)
 
 
@@ -504,8 +504,8 @@ def _rests(chart: Lines) -> bool:
 def cumulative_angles(asked: Asked) -> Chart:
     """Each token says how far its angle goes on; where tokens say 0 the angle rests, and RoPE's goes on evenly."""
     both = np.stack([np.full(60, 0.2), _token_increments()], axis=-1)
-    found = call(asked, {}, increments=both, start=np.zeros(2))[0]
-    series = {"equal increments (RoPE)": (np.arange(60), found[:, 0]), "increments of the text": (np.arange(60), found[:, 1])}
+    result = call(asked, {}, increments=both, start=np.zeros(2))[0]
+    series = {"equal increments (RoPE)": (np.arange(60), result[:, 0]), "increments of the text": (np.arange(60), result[:, 1])}
     return lines(asked, "token", "angle (radians)", series)
 
 
@@ -520,8 +520,8 @@ def cumulative_rope(asked: Asked) -> Chart:
     series = {}
     for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("increments of the text", _token_increments())):
         x = np.tile(np.asarray([1.0, 0.0]), (60, 1))
-        found = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
-        series[name] = (np.arange(60), found @ found[0])
+        result = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
+        series[name] = (np.arange(60), result @ result[0])
     return lines(asked, "token", "product with the first token", series)
 
 
@@ -563,8 +563,8 @@ def layer_norm_rope(asked: Asked) -> Chart:
     """However far the mean of a key wanders from token to token, LayerNorm brings it back to the mean of the bias."""
     places = np.arange(41)
     x = _random(41, 8, seed=5) + 2 * np.sin(places / 6)[:, None]
-    given = {"layout": "half", "eps": 1e-30, "precedence": "norm_first"}
+    options = {"layout": "half", "eps": 1e-30, "precedence": "norm_first"}
     none = {"cos": np.ones((41, 4)), "sin": np.zeros((41, 4))}
-    found = call(asked, given, x=x, weight=np.ones(8), bias=np.full(8, 0.5), **none)[0]
-    series = {"before": (places, x.mean(axis=1)), "after": (places, found.mean(axis=1))}
+    result = call(asked, options, x=x, weight=np.ones(8), bias=np.full(8, 0.5), **none)[0]
+    series = {"before": (places, x.mean(axis=1)), "after": (places, result.mean(axis=1))}
     return lines(asked, "token", "mean over the channels", series, points=True)
