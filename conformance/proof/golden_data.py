@@ -101,20 +101,20 @@ class Request:
 
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
-        given = options_of(NAME, self.op, self.options)
-        model = self._of_model(given.get("layout"))
+        options = options_of(NAME, self.op, self.options)
+        model = self._of_model(options.get("layout"))
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
-        return defaults | {n: v for n, v in model.items() if n in known} | given
+        return defaults | {n: v for n, v in model.items() if n in known} | options
 
     def _of_model(self, layout: Any) -> Mapping[str, Any]:
         """Return the options that a model gives to the operation; a `layout` is taken in place of the model's."""
-        given = [f"--{n}" for n in ("preset", "config", "gguf") if getattr(self, n) is not None]
-        if len(given) > 1:
-            raise _refusal(NAME, f"options come from one model; got {' and '.join(given)}. Give one of them.")
-        if self.layer_type is not None and given not in (["--config"], ["--gguf"]):
+        sources = [f"--{n}" for n in ("preset", "config", "gguf") if getattr(self, n) is not None]
+        if len(sources) > 1:
+            raise _refusal(NAME, f"options come from one model; got {' and '.join(sources)}. Give one of them.")
+        if self.layer_type is not None and sources not in (["--config"], ["--gguf"]):
             raise _refusal(NAME, "--layer-type says which layers of --config or --gguf are meant; got neither.")
         for name in ("component", "layer"):
-            if getattr(self, name) is not None and given != ["--config"]:
+            if getattr(self, name) is not None and sources != ["--config"]:
                 raise _refusal(NAME, f"--{name} says what of --config is meant; got no --config.")
         if self.layer_type is not None and _has_several(self.op):
             raise _refusal(
@@ -155,8 +155,8 @@ class Request:
                     return posref.mrope_from_config(config, layout=layout)
                 return posref.rope_from_config(config, layer_type=self.layer_type, layout=layout)
         with _naming(path):
-            found = posref.from_config(path, layer=self.layer)
-        entries = {name: [entry for entry in listed if entry is not None] for name, listed in found.items()}
+            whole = posref.from_config(path, layer=self.layer)
+        entries = {name: [entry for entry in listed if entry is not None] for name, listed in whole.items()}
         chosen = self._having(path, entries)
         if len({repr(listed) for listed in chosen.values()}) > 1:
             raise _refusal(
@@ -188,31 +188,31 @@ class Request:
 
     def _inputs(self, params: Mapping[str, Any]) -> Arrays:
         known = array_names(self.op)
-        found: Arrays = {}
+        arrays: Arrays = {}
         for path in self.files:
-            found |= _read(path, known)
+            arrays |= _read(path, known)
         for text in self.arrays:
             name, numbers = pair(NAME, "--array", text, "NAME=NUMBERS")
-            found[name] = _numbers("--array", numbers)
+            arrays[name] = _numbers("--array", numbers)
         if self.grid is not None:
-            found |= self._of_grid(self.grid)
+            arrays |= self._of_grid(self.grid)
         if self.prompt is not None:
-            found |= self._of_prompt(self.prompt)
+            arrays |= self._of_prompt(self.prompt)
         elif self.after is not None:
             raise _refusal(NAME, "--after says where text goes on after a video of --prompt; got no --prompt.")
         if self.positions is not None:
-            found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
+            arrays |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in arrays}
         for text in self.shapes:
             name, shape = pair(NAME, "--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
             counted = _shape(shape)
-            _require("--shape", math.prod(counted) + sum(np.size(x) for x in found.values()))
+            _require("--shape", math.prod(counted) + sum(np.size(x) for x in arrays.values()))
             made = floats(*counted, seed=self.seed + zlib.crc32(name.encode()))
             axes = REGISTRY[self.op].arrays.get(name)
-            found[name] = made if axes is None else within(made, axes, params, 8)
-        unknown = [n for n in found if n not in known]
+            arrays[name] = made if axes is None else within(made, axes, params, 8)
+        unknown = [n for n in arrays if n not in known]
         if unknown:
             raise _refusal(NAME, f"arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}.")
-        return found
+        return arrays
 
     def _of_prompt(self, prompt: str) -> Arrays:
         """Return the positions of a prompt by the name of the argument."""
@@ -326,20 +326,20 @@ def _read(path: Path, known: Sequence[str]) -> Arrays:
         raise _refusal(NAME, f"--input must be .npz, .npy or .safetensors; got {path}.")
     data = read_named(path)
     try:
-        found = readers[path.suffix](data)
+        arrays = readers[path.suffix](data)
     except Exception as error:  # of bytes that anybody may have written
         raise _refusal(NAME, f"{path} cannot be read: {shown(str(error) or type(error).__name__)}") from error
-    strange = {n: x.dtype for n, x in found.items() if x.dtype.kind not in "biuf"}
+    strange = {n: x.dtype for n, x in arrays.items() if x.dtype.kind not in "biuf"}
     if strange:
         raise _refusal(
             NAME, f"{path}: arrays must hold numbers or booleans; got {', '.join(f'{n} of {d}' for n, d in strange.items())}."
         )
-    beyond = [n for n, x in found.items() if not np.all(np.isfinite(x)) or (x.dtype.kind == "u" and x.max(initial=0) >= 2**63)]
+    beyond = [n for n, x in arrays.items() if not np.all(np.isfinite(x)) or (x.dtype.kind == "u" and x.max(initial=0) >= 2**63)]
     if beyond:
         raise _refusal(NAME, f"{path}: numbers must be finite, and integers below 2**63; got others in {', '.join(beyond)}.")
-    _require(f"--input {path}", sum(x.size for x in found.values()))
+    _require(f"--input {path}", sum(x.size for x in arrays.values()))
     kinds = {"f": np.float64, "b": np.bool_}
-    return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in found.items()}
+    return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in arrays.items()}
 
 
 def _of_safetensors(data: bytes) -> Arrays:
@@ -353,11 +353,11 @@ def _of_npz(data: bytes) -> Arrays:
         if sum(entry.file_size for entry in entries) > NAMED_FILE:
             msg = f"it holds more than {NAMED_FILE} bytes"
             raise ValueError(msg)
-        found = {}
+        arrays = {}
         for entry in entries:
             with archive.open(entry) as file:
-                found[entry.filename.removesuffix(".npy")] = _of_npy(file.read(entry.file_size + 1))
-        return found
+                arrays[entry.filename.removesuffix(".npy")] = _of_npy(file.read(entry.file_size + 1))
+        return arrays
 
 
 def _of_npy(data: bytes) -> npt.NDArray[Any]:
@@ -380,15 +380,15 @@ def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
     `TargetError` if a text is not NAME=VALUE, the operation has no such option, or a value cannot be read.
     """
     known = [n for n in parameters_of(REGISTRY[op].function) if n in REGISTRY[op].domains]
-    given = {}
+    values = {}
     for text in texts:
         name, value = pair(command, "--option", text, "NAME=VALUE")
         if name not in known:
             near = [n for n in known if n in name or n == ELSEWHERE.get(name)] or get_close_matches(name, known, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise _refusal(command, f"--option must be one of {', '.join(known)} for {op}; got {name!r}.{meant}")
-        given[name] = _value(command, name, value)
-    return given
+        values[name] = _value(command, name, value)
+    return values
 
 
 def pair(command: str, option: str, text: str, form: str) -> tuple[str, str]:
@@ -409,9 +409,9 @@ def _value(command: str, name: str, text: str) -> Any:
         kinds = {kind.__name__: kind for kind in posref.scaling.RECORDS}
         kind = kinds.get(value["type"])
         if kind is not None:
-            given = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n != "type"}
+            arguments = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n != "type"}
             try:
-                return kind(**given)
+                return kind(**arguments)
             except (TypeError, ValueError) as error:
                 raise _refusal(command, f"--option {name}: {error}") from error
     try:
@@ -459,14 +459,14 @@ def positions_of_prompt(text: str, after: str | None) -> npt.NDArray[np.int64]:
 
 
 def _segment(text: str) -> tuple[Any, ...]:
-    found = SEGMENT.fullmatch(text)
-    if found is None:
+    match = SEGMENT.fullmatch(text)
+    if match is None:
         raise _refusal(NAME, f"--prompt must be {FORM}; got {text!r}.")
-    if found["text"]:
-        return ("text", int(found["tokens"]))
-    if found["image"]:
-        return ("image", *map(int, found["size"].split("x")))
-    return ("video", *map(int, found["frames"].split("x")), float(found["interval"]))
+    if match["text"]:
+        return ("text", int(match["tokens"]))
+    if match["image"]:
+        return ("image", *map(int, match["size"].split("x")))
+    return ("video", *map(int, match["frames"].split("x")), float(match["interval"]))
 
 
 def _tokens(segment: tuple[Any, ...]) -> int:
@@ -589,16 +589,16 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
 
 def _arrays(op: str, inputs: Arrays, expected: Arrays, mid: Arrays, widths: Mapping[str, Arrays], dtypes: list[str]) -> Arrays:
     """Return all arrays by role and name; ``allowed`` is how far a result may be off in a dtype, in its default class."""
-    found = {f"in/{n}": x for n, x in inputs.items()} | {f"out/{n}": x for n, x in expected.items()}
-    found |= {f"mid/{n}": x for n, x in mid.items()}
-    found |= {f"tolerance/{c}/{n}": w for c, of_class in widths.items() for n, w in of_class.items()}
+    arrays = {f"in/{n}": x for n, x in inputs.items()} | {f"out/{n}": x for n, x in expected.items()}
+    arrays |= {f"mid/{n}": x for n, x in mid.items()}
+    arrays |= {f"tolerance/{c}/{n}": w for c, of_class in widths.items() for n, w in of_class.items()}
     for dtype in dtypes:
         accuracy, kept = class_and_dtype(op, STORED_CLAIM[dtype], dtype, gradients=False)
         for name, value in expected.items():
             if value.dtype.kind == "f":
-                own = {c: w[name] for c, w in widths.items() if name in w}
-                found[f"allowed/{dtype}/{name}"] = tolerance_of(own, value, accuracy, kept)
-    return {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in found.items()}
+                of_output = {c: w[name] for c, w in widths.items() if name in w}
+                arrays[f"allowed/{dtype}/{name}"] = tolerance_of(of_output, value, accuracy, kept)
+    return {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in arrays.items()}
 
 
 def _save(path: Path, form: str, arrays: Arrays, about: Mapping[str, Any]) -> None:

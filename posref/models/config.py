@@ -110,17 +110,17 @@ def read_rope(
     """Return what `rope_from_config` does, for a parsed file."""
     if CLASS in whole:
         return cast("RopeArguments", _of_diffusers(whole, "rope", layout))
-    own = text_of(whole)
-    for part in (whole,) if own is whole else (whole, own):
+    text = text_of(whole)
+    for part in (whole,) if text is whole else (whole, text):
         if "mrope" in model_type(part.get("model_type")).get("rope", {}) or _is_xdrope(part):
             _refuse_axes(repr(part.get("model_type")))
     if layer is not None:
         if layer_type is not None:
             refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
-        count = number_of_layers(own, layer)
-        if not rotates(own, layer, count):
+        count = number_of_layers(text, layer)
+        if not rotates(text, layer, count):
             return None
-    config, facts = check(own)
+    config, facts = check(text)
     known = layout_of(config, facts, layout)
     if layer is not None and dicts_of(config, facts)[1]:
         layer_type = type_of_layer(config, layer, count)
@@ -131,14 +131,14 @@ def read_rope(
     base = base_of_layer(config, layer)
     if base == 0:
         refuse("layer_rope_theta must have a base above 0 for some layer, or the model has no rotation; got only 0.")
-    found: RopeArguments = {
+    arguments: RopeArguments = {
         "layout": known,
         "base": base or base_of(rope, config, facts),
         "rotary_dim": rotary_dim,
         "scaling": read_scaling(rope, config, facts, nested=layer_type is not None, pairs=rotary_dim // 2),
     }
-    found.update(facts.get("also", {}))
-    return found
+    arguments.update(facts.get("also", {}))
+    return arguments
 
 
 def mrope_from_config(
@@ -290,14 +290,14 @@ def text_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return completed(config, str(config.get("model_type")))
 
 
-def _refuse_axes(found: str) -> NoReturn:
-    refuse(f"config must describe a model with one position for each token; got {found} (M-RoPE). Use mrope_from_config.")
+def _refuse_axes(kind: str) -> NoReturn:
+    refuse(f"config must describe a model with one position for each token; got {kind} (M-RoPE). Use mrope_from_config.")
 
 
 def _is_xdrope(config: Mapping[str, Any]) -> bool:
-    given = first(("rope_scaling", "rope_parameters"), config)
+    rope = first(("rope_scaling", "rope_parameters"), config)
     named = str(config.get("model_type")).startswith("hunyuan_vl")
-    return named or (isinstance(given, dict) and "xdrope_section" in given)
+    return named or (isinstance(rope, dict) and "xdrope_section" in rope)
 
 
 def _arrangement(
@@ -310,8 +310,8 @@ def _arrangement(
         )
     if arrangement is None and "mrope" not in facts:
         known = ", ".join(sorted(mropes()))
-        own = config.get("model_type")
-        refuse(f"config['model_type'] must be a known one; got {own!r}. Pass arrangement and layout. Known: {known}.")
+        name = config.get("model_type")
+        refuse(f"config['model_type'] must be a known one; got {name!r}. Pass arrangement and layout. Known: {known}.")
     order: Arrangement = facts["mrope"]["arrangement"] if arrangement is None else arrangement
     if order not in ARRANGEMENTS:
         refuse(f"arrangement must be one of {ARRANGEMENTS} or None; got {order!r}.")
@@ -322,15 +322,15 @@ def _arrangement(
 
 def _sections(facts: Facts, rope: Mapping[str, Any], order: str, pairs: int) -> tuple[int, ...]:
     """Return the number of channel pairs of each axis, time first."""
-    given = rope.get("mrope_section", tuple(facts["mrope"]["sections"]) if "mrope" in facts else None)
-    whole = isinstance(given, list | tuple) and all(type(section) is int and section >= 0 for section in given)
-    if not whole or len(given) != 3 or sum(given) != pairs:
-        refuse(f"mrope_section must be three ints that add up to {pairs}, the rotated pairs; got {given!r}.")
-    sections = (given[2], given[0], given[1]) if order == "ernie" else tuple(given)
+    listed = rope.get("mrope_section", tuple(facts["mrope"]["sections"]) if "mrope" in facts else None)
+    whole = isinstance(listed, list | tuple) and all(type(section) is int and section >= 0 for section in listed)
+    if not whole or len(listed) != 3 or sum(listed) != pairs:
+        refuse(f"mrope_section must be three ints that add up to {pairs}, the rotated pairs; got {listed!r}.")
+    sections = (listed[2], listed[0], listed[1]) if order == "ernie" else tuple(listed)
     try:
         axes_of_pairs("mrope", sections, order)
     except ValueError as error:
-        refuse(f"mrope_section must fit the arrangement, {order!r}; got {given!r}. {error}")
+        refuse(f"mrope_section must fit the arrangement, {order!r}; got {listed!r}. {error}")
     return sections
 
 
@@ -350,62 +350,62 @@ def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Facts]:
 
 def rope_dict(config: Mapping[str, Any], facts: Facts, layer_type: str | None) -> dict[str, Any]:
     """Return the one dict of rope parameters for `layer_type`, without its null keys."""
-    given, layers = dicts_of(config, facts)
+    shared, layers = dicts_of(config, facts)
     if not layers and layer_type is not None:
         refuse(f"layer_type must be None, since all layers of this config are alike; got {layer_type!r}.")
     if layers and not isinstance(layers.get(str(layer_type)), dict):
         known = tuple(name for name, value in layers.items() if isinstance(value, dict))
         refuse(f"layer_type must be one of {known}, the layer types of this config; got {layer_type!r}.")
-    rope = layers[str(layer_type)] if layers else given
+    rope = layers[str(layer_type)] if layers else shared
     return {name: value for name, value in rope.items() if value is not None}
 
 
 def dicts_of(config: Mapping[str, Any], facts: Facts) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Return the file's dict of rope parameters, and its dicts by layer type: empty if all layers are alike."""
     key = "rope_scaling" if config.get("rope_scaling") is not None else "rope_parameters"
-    given = config.get(key)
-    if given is None:
-        given = _silent(config, facts)
-    if not isinstance(given, dict):
-        refuse(f"config[{key!r}] must be a dict or null; got {given!r}.")
+    rope = config.get(key)
+    if rope is None:
+        rope = _silent(config, facts)
+    if not isinstance(rope, dict):
+        refuse(f"config[{key!r}] must be a dict or null; got {rope!r}.")
     layers: dict[str, Any] = {}
-    if any(isinstance(value, dict) for value in given.values()):
-        layers = _layers(given)
+    if any(isinstance(value, dict) for value in rope.values()):
+        layers = _layers(rope)
     elif "bases" in facts:
-        if key == "rope_parameters" and given:
-            refuse(f"config['rope_parameters'] must be a dict by layer type for this model; got {dict(given)!r}.")
-        layers = _by_layer(given, config, facts)
+        if key == "rope_parameters" and rope:
+            refuse(f"config['rope_parameters'] must be a dict by layer type for this model; got {dict(rope)!r}.")
+        layers = _by_layer(rope, config, facts)
     elif isinstance(config.get("rope_theta"), list | tuple):
-        layers = _listed(given, config)
-    return given, layers
+        layers = _listed(rope, config)
+    return rope, layers
 
 
-def _by_layer(given: Mapping[str, Any], config: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+def _by_layer(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     """Return a dict for each layer type, for a file with a base for each type and at most one dict for all."""
-    if given and not any(base["scaled"] for base in facts["bases"]):
-        refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
+    if rope and not any(base["scaled"] for base in facts["bases"]):
+        refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(rope)!r}.")
     places = (config, facts.get("defaults", {}), {"rope_theta": BASE})
     return {
-        base["layers"]: {**(given if base["scaled"] else {}), "rope_theta": first(tuple(base["keys"]), *places)}
+        base["layers"]: {**(rope if base["scaled"] else {}), "rope_theta": first(tuple(base["keys"]), *places)}
         for base in facts["bases"]
     }
 
 
-def _listed(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(rope: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return dicts by layer type for a file that lists bases, and perhaps shares of the head, layer by layer (Step 3.5)."""
     windows = config.get("attention_windows") or ()
     kinds = config.get("layer_types") or ["sliding_attention" if window else "full_attention" for window in windows]
     bases, shares = config["rope_theta"], config.get("partial_rotary_factors") or [1.0] * len(config["rope_theta"])
     if not kinds or not len(kinds) <= min(len(bases), len(shares)):
         refuse(f"rope_theta must be one number, or one for each of layer_types; got {len(bases)} for {len(kinds)} layers.")
-    found: dict[str, Any] = {}
+    by_type: dict[str, Any] = {}
     for kind, base, share in zip(kinds, bases, shares, strict=False):
-        own = {"rope_theta": base, "partial_rotary_factor": share}
-        if found.setdefault(kind, own) != own:
-            refuse(f"rope_theta must be the same in all {kind!r} layers; got {found[kind]['rope_theta']} and {base}.")
-    if given:
-        found["full_attention"] = {**found.get("full_attention", {}), **given}
-    return found
+        parameters = {"rope_theta": base, "partial_rotary_factor": share}
+        if by_type.setdefault(kind, parameters) != parameters:
+            refuse(f"rope_theta must be the same in all {kind!r} layers; got {by_type[kind]['rope_theta']} and {base}.")
+    if rope:
+        by_type["full_attention"] = {**by_type.get("full_attention", {}), **rope}
+    return by_type
 
 
 def _silent(config: Mapping[str, Any], facts: Facts) -> Mapping[str, Any]:
@@ -413,22 +413,22 @@ def _silent(config: Mapping[str, Any], facts: Facts) -> Mapping[str, Any]:
     base = config.get("rope_theta")
     if isinstance(base, list | tuple):
         return {}
-    given: Mapping[str, Any] = facts.get("silent", {})
-    known = given.get("rope_theta")
-    layered = any(isinstance(value, dict) for value in given.values())
+    rope: Mapping[str, Any] = facts.get("silent", {})
+    known = rope.get("rope_theta")
+    layered = any(isinstance(value, dict) for value in rope.values())
     if base is not None and (layered or (known is not None and base != known)):
         meant = "by layer type" if layered else known
         refuse(f"rope_theta without a rope dict must be {meant} for this model, as in transformers; got {base!r}.")
-    return given
+    return rope
 
 
-def _layers(given: Mapping[str, Any]) -> dict[str, Any]:
+def _layers(rope: Mapping[str, Any]) -> dict[str, Any]:
     """Return dicts by layer type. Only keys in `COMMON` may stand beside them."""
-    beside = sorted(name for name, value in given.items() if value is not None and not isinstance(value, dict))
+    beside = sorted(name for name, value in rope.items() if value is not None and not isinstance(value, dict))
     strange = [name for name in beside if name not in COMMON]
     if strange:
         refuse(f"parameters beside those by layer type must be among {COMMON}; got {strange}. Move them inside.")
-    return {name: value for name, value in given.items() if name not in beside}
+    return {name: value for name, value in rope.items() if name not in beside}
 
 
 def layout_of(config: Mapping[str, Any], facts: Facts, layout: Layout | None) -> Layout:
@@ -469,9 +469,9 @@ def rotary_dim_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Fac
     """Return the number of rotated channels: MLA's slice, else a fraction of the head, else GPT-J's own key, else the head."""
     defaults = facts.get("defaults", {})
     if first(("qk_rope_head_dim",), config, defaults):
-        own = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
+        compressed = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
         swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
-        return even(integer((*swa, "qk_rope_head_dim"), own, config, defaults))
+        return even(integer((*swa, "qk_rope_head_dim"), compressed, config, defaults))
     if rope_type(rope) == "proportional":
         return even(head_dim(config, facts, layer_type))
     silent = first(("partial_rotary_factor", "rotary_pct"), rope) is None
@@ -482,11 +482,11 @@ def rotary_dim_of(rope: Mapping[str, Any], config: Mapping[str, Any], facts: Fac
 
 def head_dim(config: Mapping[str, Any], facts: Facts, layer_type: str | None) -> int:
     """Return the head size of a layer type. Gemma 4's full layers have their own; version 5 writes it for each layer."""
-    own, defaults = _own(config, layer_type, "head_dim"), facts.get("defaults", {})
-    if own:
-        return integer(("head_dim",), {"head_dim": own[0]})
-    listed = config.get("per_layer_config") is not None
-    if not listed and layer_type == "full_attention" and first(("global_head_dim",), config, defaults) is not None:
+    listed, defaults = _own(config, layer_type, "head_dim"), facts.get("defaults", {})
+    if listed:
+        return integer(("head_dim",), {"head_dim": listed[0]})
+    by_layer = config.get("per_layer_config") is not None
+    if not by_layer and layer_type == "full_attention" and first(("global_head_dim",), config, defaults) is not None:
         return integer(("global_head_dim",), config, defaults)
     if first(("head_dim",), config, defaults) is not None:
         return integer(("head_dim",), config, defaults)
@@ -498,10 +498,10 @@ def _own(config: Mapping[str, Any], layer_type: str | None, key: str) -> list[An
     if config.get("per_layer_config") is None or layer_type is None:
         return []
     layers, types = config["per_layer_config"], config.get("layer_types")
-    whole = isinstance(layers, dict) and all(str(i).isdigit() and isinstance(own, dict) for i, own in layers.items())
+    whole = isinstance(layers, dict) and all(str(i).isdigit() and isinstance(entry, dict) for i, entry in layers.items())
     if not whole or not isinstance(types, list | tuple):
         refuse(f"per_layer_config must be dicts by layer number, beside layer_types; got {layers!r} and {types!r}.")
-    by_number = {int(i): own for i, own in layers.items()}
+    by_number = {int(i): entry for i, entry in layers.items()}
     sizes = [by_number.get(i, {}).get(key) for i, kind in enumerate(types) if kind == layer_type]
     if not sizes or any(size != sizes[0] for size in sizes):
         refuse(f"per_layer_config must give all {layer_type!r} layers of layer_types one {key}; got {sizes}.")

@@ -118,16 +118,16 @@ class Kind:
     def arguments(self, op: str, length: int) -> dict[str, Any]:
         """Return the options of the operation or of one of its stages, in a sequence of `length` tokens."""
         known = REGISTRY[op].domains
-        found = {name: value for name, value in self.options.items() if name in known}
-        if found.get("rotary_dim") == self.sizes.head_size:
-            del found["rotary_dim"]
+        chosen = {name: value for name, value in self.options.items() if name in known}
+        if chosen.get("rotary_dim") == self.sizes.head_size:
+            del chosen["rotary_dim"]
         if "attention_factor" in known:
-            found["attention_factor"] = self.frequencies(length)[1]
+            chosen["attention_factor"] = self.frequencies(length)[1]
         if "dim" in parameters_of(REGISTRY[op].function):
-            found["dim"] = self.options.get("dim") or self.lanes
+            chosen["dim"] = self.options.get("dim") or self.lanes
         if "length" in known and self.needs_length:
-            found["length"] = length
-        return found
+            chosen["length"] = length
+        return chosen
 
     def frequencies(self, length: int) -> tuple[npt.NDArray[np.float64], float]:
         """Return the frequencies, as a buffer in float32 holds them, and the factor on cosines and sines."""
@@ -211,8 +211,8 @@ def read(name: str, layer: int | None = None, layout: str | None = None, compone
     """
     path, _, layer_type = name.partition(":")
     if path in presets:
-        given = {"layer": layer, "layout": layout, "component": component}
-        what = next((option for option, value in given.items() if value is not None), None)
+        chosen = {"layer": layer, "layout": layout, "component": component}
+        what = next((option for option, value in chosen.items() if value is not None), None)
         if what is not None:
             msg = f"for: {what} must not be given for a preset, which has one; got {name}. Give the path of a config.json."
             raise TargetError(msg)
@@ -289,7 +289,9 @@ def _model(name: str, components: Components, choice: Choice, layers: int, measu
     if choice.is_of_text and choice.component is None:
         asked = [component for component in asked if component.partition(" ")[0] == "text"] or asked[:1]
     kinds = {component: list(_kinds(component, components, measure)) for component in components if component in asked}
-    main = next((one for one in kinds if any("x" in REGISTRY[kind.op].arrays for kind in kinds[one])), asked[0])
+    main = next(
+        (component for component in kinds if any("x" in REGISTRY[kind.op].arrays for kind in kinds[component])), asked[0]
+    )
     count = len(components[main])
     last = max(count, layers) - 1
     if choice.layer is not None and not (0 <= choice.layer <= last):
@@ -297,18 +299,18 @@ def _model(name: str, components: Components, choice: Choice, layers: int, measu
     others = [kind for component in components for kind in kinds.get(component, _kinds(component, components, measure))]
     still = tuple(n for n, entry in enumerate(components[main]) if entry is None) if count > 1 else ()
     if choice.layer is not None:
-        own = [kind for component in kinds for kind in kinds[component] if not kind.layers or choice.layer in kind.layers]
-        own = [kind for kind in own if not (choice.layer in still and kind.component != main)]
-        found = own or kinds[main][:1]  # what code would rotate by that does not know that the layer is still
-        found = [replace(kind, layers=(choice.layer,) if kind.layers else ()) for kind in found]
+        rotating = [kind for component in kinds for kind in kinds[component] if not kind.layers or choice.layer in kind.layers]
+        rotating = [kind for kind in rotating if not (choice.layer in still and kind.component != main)]
+        rotating = rotating or kinds[main][:1]  # what code would rotate by that does not know that the layer is still
+        rotating = [replace(kind, layers=(choice.layer,) if kind.layers else ()) for kind in rotating]
     else:
-        found = [kind for component in kinds for kind in kinds[component]]
-    if not found:
-        told = "; ".join(f"{one} has {_operations(listed)}" for one, listed in components.items())
+        rotating = [kind for component in kinds for kind in kinds[component]]
+    if not rotating:
+        told = "; ".join(f"{component} has {_operations(listed)}" for component, listed in components.items())
         refuse(f"nothing of {', '.join(asked)} can be asked: {told}.")
-    found = [kind for n, kind in enumerate(found) if not any(kind.is_like(other) for other in found[:n])]
-    rest = [kind for kind in others if not any((kind.op, kind.options) == (one.op, one.options) for one in found)]
-    return Model(name, tuple(_labelled(found)), tuple(rest), still, choice.layer)
+    rotating = [kind for n, kind in enumerate(rotating) if not any(kind.is_like(other) for other in rotating[:n])]
+    rest = [kind for kind in others if not any((kind.op, kind.options) == (other.op, other.options) for other in rotating)]
+    return Model(name, tuple(_labelled(rotating)), tuple(rest), still, choice.layer)
 
 
 def _operations(listed: list[Entry | None]) -> str:
@@ -385,9 +387,9 @@ def _measured(
 
 def _width(part: Mapping[str, Any], kind: str | None, *, slides: bool) -> int:
     """Return the width of a head in layers of a type; 0 if the file does not say."""
-    own = first(("swa_head_dim",), part) if slides else None
+    size = first(("swa_head_dim",), part) if slides else None
     try:
-        return int(own) if own is not None else head_dim(part, facts_of(part)[1], kind)
+        return int(size) if size is not None else head_dim(part, facts_of(part)[1], kind)
     except ValueError:
         return 0
 
@@ -399,7 +401,7 @@ def _part(config: Mapping[str, Any], component: str) -> Mapping[str, Any]:
         return text_of(whole)
     while True:
         inner = {key.removesuffix("_config").replace("_", " "): part for key, part in whole.items() if isinstance(part, dict)}
-        name = max((one for one in inner if f"{component} ".startswith(f"{one} ")), key=len, default=None)
+        name = max((part for part in inner if f"{component} ".startswith(f"{part} ")), key=len, default=None)
         if name is None:
             return completed(whole, str(whole.get("model_type")))
         whole, component = inner[name], component[len(name) + 1 :]
@@ -407,13 +409,13 @@ def _part(config: Mapping[str, Any], component: str) -> Mapping[str, Any]:
 
 def ranges(numbers: tuple[int, ...]) -> str:
     """Return increasing numbers in commas, with ranges: 0-2,4."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
         else:
-            found.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 def _of_gguf(name: str, path: Path, choice: Choice) -> Model:
@@ -441,17 +443,17 @@ def _gguf_sizes(
 ) -> tuple[Sizes, tuple[int, int] | None]:
     """Return the sizes of heads in a layer of a GGUF file."""
     architecture = str(metadata["general.architecture"])
-    own, lanes = f"{architecture}.", _lanes(options)
-    heads = _count((f"{own}attention.head_count",), HEADS, [metadata])
-    key_heads = _count((f"{own}attention.head_count_kv",), heads, [metadata])
-    longest = _count((f"{own}context_length",), LENGTH, [metadata])
+    prefix, lanes = f"{architecture}.", _lanes(options)
+    heads = _count((f"{prefix}attention.head_count",), HEADS, [metadata])
+    key_heads = _count((f"{prefix}attention.head_count_kv",), heads, [metadata])
+    longest = _count((f"{prefix}context_length",), LENGTH, [metadata])
     grid = (SIDE, SIDE) if "dims" in options else None
-    if f"{own}attention.kv_lora_rank" in metadata and options.get("lanes", "leading") == "leading":
+    if f"{prefix}attention.kv_lora_rank" in metadata and options.get("lanes", "leading") == "leading":
         return Sizes(
             heads, 1, lanes, longest
         ), grid  # the sizes of keys are those of the compressed cache; only a slice rotates
-    width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
-    width = _count((f"{own}attention.key_length",), width, [metadata])
+    width = _count((f"{prefix}embedding_length",), lanes * heads, [metadata]) // heads
+    width = _count((f"{prefix}attention.key_length",), width, [metadata])
     return Sizes(heads, key_heads, max(width, lanes), longest), grid
 
 
@@ -480,10 +482,10 @@ def _sized(kind: Kind) -> Kind:
 def _has_axes(config: Mapping[str, Any]) -> bool:
     places = [config, config.get("text_config") or {}]
     dicts = [place.get(key) for place in places if isinstance(place, Mapping) for key in ("rope_scaling", "rope_parameters")]
-    return any(isinstance(one, Mapping) and "mrope_section" in one for one in dicts)
+    return any(isinstance(entry, Mapping) and "mrope_section" in entry for entry in dicts)
 
 
 def _count(names: tuple[str, ...], default: int, places: list[Mapping[str, Any]]) -> int:
     """Return the first whole number under one of several names, or the default."""
-    found = first(names, *places)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else default
+    number = first(names, *places)
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else default
