@@ -168,6 +168,6 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Return the axes but the last along which values do not change, so that a view of one row may stand for all."""
+    """Return the axes, except the last, with equal values along them: a view of one row may stand for all."""
     axes = range(value.ndim - 1)
     return tuple(a for a in axes if value.shape[a] > 1 and np.all(value == np.take(value, [0], axis=a)))

@@ -10,7 +10,7 @@ from .model import NOT_JUDGED
 
 
 def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
-    """Return the error for a name that is not an operation's, with near names, else a hint or where to find all names."""
+    """Return the error for an unknown operation, with near names, or a hint, or where to find all names."""
     from difflib import get_close_matches
 
     near = get_close_matches(name if isinstance(name, str) else getattr(name, "__name__", ""), list(known), n=3)

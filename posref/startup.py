@@ -101,7 +101,7 @@ def interrupt_on_signals(clear: Callable[[], object]) -> None:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether posref, rather than a target that it calls, imports a module in this frame or one that called it."""
+    """Return whether posref imports a module in this frame or a caller's, and not a target called by posref."""
     importer = None
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

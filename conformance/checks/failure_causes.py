@@ -32,7 +32,7 @@ Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
 def report_failure_causes(operations: Pairs, trials: Trials) -> None:
-    """Add to the diagnosis of every operation that names no mistake which calls are wrong, as experiments found it."""
+    """Add the wrong calls, as experiments show them, to every diagnosis without a named mistake."""
     if not trials.can_ask():
         return
     for operation, answers in operations:

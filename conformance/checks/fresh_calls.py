@@ -173,7 +173,7 @@ def _varied(
 
 
 def _stated_number(allowed: Any, taken: Collection[str], other: Any, rng: np.random.Generator) -> Any:
-    """Return a number that a stated scope allows, such as one of its list that is not `taken`, in place of another."""
+    """Return a number allowed by a stated scope in place of another, such as one of its list outside `taken`."""
     if not is_number(other):
         return other
     if isinstance(allowed, Bound):

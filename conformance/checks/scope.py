@@ -243,7 +243,7 @@ def _always(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
 
 
 def tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
-    """Return what explains that tokens must stand before heads, where they do in every answered case that has values."""
+    """Return the reason for a scope with tokens before heads, if every answered case with values has this order."""
     plain = [one for one in asked if one.answered and not {"empty", "one"} & one.traits.words.keys()]
     having = [TOKENS_FIRST in one.traits.words for one in plain]
     if not having or not all(having):

@@ -93,7 +93,7 @@ def add_scopes(operations: Pairs, target: Target, stated: Stated, trials: Trials
 
 
 def report_scope(operations: Pairs, stated: Stated) -> None:
-    """Say in the diagnosis of an operation which failing cases lie outside the scope that it states, where it must refuse."""
+    """Add to the diagnosis of an operation the failing cases outside its stated scope: it must refuse them."""
     for operation, answers in operations:
         if operation.diagnosis is None or operation.op not in stated:
             continue
@@ -192,7 +192,7 @@ def _sayable(op: str, restrictions: Sequence[Restriction], every: Sequence[Asked
 
 
 def _drawn(op: str, every: Sequence[Asked], trials: Trials, stated: Mapping[str, Any] | None) -> list[Asked]:
-    """Return fresh calls of an operation that answers too few cases, inside of the scope that it states or that is learned."""
+    """Return fresh calls inside the stated or learned scope, for an operation with too few answered cases."""
     numbers = [n for one in (stated or {}).values() for n in (vars(one).values() if isinstance(one, Bound) else one)]
 
     def may(trial: Experiment, record: Features) -> bool:

@@ -301,7 +301,7 @@ def _read(op: str, picked: Any, arrays: Sequence[Any]) -> Collected:
 
 
 def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that code compiled by PyTorch calls as it is, where that compiler is loaded."""
+    """Return a function that PyTorch's compiler does not trace, if this compiler is loaded."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is None:
         return function

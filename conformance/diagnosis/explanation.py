@@ -180,7 +180,7 @@ def _diagnose(
 
 
 def _rotations(gradients: Sequence[Judged], claim: str) -> list[Judged]:
-    """Return answers whose gradient is a rotation as answers of that rotation, each with whether it fails itself."""
+    """Return gradients of rotations as answers of the rotation itself, each with whether it fails."""
     found = []
     for answer, _ in gradients:
         case = as_rotation(answer.case)
@@ -255,7 +255,7 @@ def _further(ties: near_names.Ties, questions: Sequence[Question], known: _Known
 def _surviving(
     ties: near_names.Ties, questions: Sequence[Question], known: _Known, *, wrong_alone: bool = False
 ) -> list[Sequence[Deviation]]:
-    """Return the mistakes of some values or cases that give every further call that fails, or its wrong values alone."""
+    """Return the mistakes of some values or cases that give every further failing call, or only its wrong values."""
     more = [q for q in _further(ties, questions, known) if q.failed] if ties else []
     held = list(ties)
     for question in more:
@@ -376,7 +376,7 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
 
 
 def _by_word(questions: Sequence[Question], budget: Budget, *, pairs: bool = True) -> Explanation | None:
-    """Return one mistake, or also two, for each word of an option, which explain all cases that have it, where they differ."""
+    """Return a mistake for each word of an option, or two; each explains all cases with its word."""
     for option in (name for name, domain in REGISTRY[questions[0].op].domains.items() if isinstance(domain, OneOf | Flag)):
         parts: dict[str, list[Question]] = {}
         for question in questions:
@@ -549,7 +549,7 @@ def _with_exception(questions: Sequence[Question], found: search.Exceptions | No
 
 
 def _at_times(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
-    """Return known mistakes that give all of many wrong values, although most cases in which they would show pass."""
+    """Return known mistakes that give all of many wrong values, although most cases that would show them pass."""
     failing = [q for q in questions if q.failed]
     enough = extent.counts_of_wrong(questions)[0] >= MANY_WRONG
     ties = extent.holding([(d,) for d in found.ties], failing) if found and enough else []
@@ -575,7 +575,7 @@ def _of_groups(questions: Sequence[Question], found: Sequence[Group]) -> Explana
 
 
 def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
-    """Return what tells the failing cases that are left from all others, explained or not, and where they are wrong."""
+    """Return how the remaining failing cases differ from all others, explained or not, and where they are wrong."""
     place = places.place(left)
     failing, passing = _cases(left)
     others = [q.case for q in questions if q.size and q.case not in failing]

@@ -84,7 +84,7 @@ def tried(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
 
 
 def constants(questions: Sequence[Question], budget: Budget, beside: Deviation) -> list[Deviation]:
-    """Return mistakes in which an option has another value that explain a small failing case beside a known mistake."""
+    """Return mistakes with another value of an option. Beside a known mistake, each explains a small failing case."""
     small = _probes(questions)[:1]
     both = ((together(beside, d), d) for d in budget.within(_of_options(questions[0].op, questions)))
     return [d for several, d in both if plausible(small[0], Hypothesis(several, small).predicted(0))]
@@ -171,7 +171,7 @@ def _list(values: Sequence[Any]) -> str:
 
 
 def _changed(op: str, word: str, change: Callable[..., Any], *, none: bool = False) -> dict[str, Wrap]:
-    """Return a wrap that changes an option, also where it has its default, and even where it is None if `none`."""
+    """Return a wrap that changes an option, even at its default; with `none` also if it is None."""
     default = defaults(op).get(word)
 
     def changed(*args: Any, **options: Any) -> Any:
@@ -409,7 +409,7 @@ def _easiest(failing: Sequence[Question]) -> list[Question]:
 
 
 def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
-    """Return cases of farther positions, which give more digits of a number, none too far for the digits that are known."""
+    """Return cases at farther positions. They give more digits of a number; none is too far for the known digits."""
     found = [question]
     for other in sorted(failing, key=farthest):
         if FARTHER <= farthest(other) / max(farthest(found[-1]), 1.0) <= FARTHER**3:

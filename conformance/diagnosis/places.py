@@ -298,7 +298,7 @@ def _units(question: Question, call: Call, name: str, wrong: Array, told: Array)
 
 
 def _of_values(op: str, call: Call, name: str, both: Array, words: Sequence[str]) -> Iterator[tuple[str, Array, int, Array]]:
-    """Yield positions, distances and rows of a table, each with which of them have a wrong value, and which a told one."""
+    """Yield positions, distances and rows of a table, each with masks of the wrong and of the told values."""
     shape = both.shape[1:]
     places = _signed(call, shape)
     where = positions_of_values(op, call, name) if places is None else places
@@ -316,7 +316,7 @@ def _of_values(op: str, call: Call, name: str, both: Array, words: Sequence[str]
 
 
 def _grouped(where: Array, both: Array) -> tuple[Array, int, Array]:
-    """Return the different numbers where values stand, and which of them have a wrong value, and which a told one."""
+    """Return the different numbers of the places, with a mask of those with a wrong value and one of those with a told value."""
     values, index = np.unique(np.broadcast_to(where, both.shape[1:]), return_inverse=True)
     index = index.reshape(-1)
     bad = [np.bincount(index, which.reshape(-1).astype(float), len(values)) > 0 for which in both]

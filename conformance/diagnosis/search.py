@@ -35,7 +35,7 @@ Together = tuple[Deviation, ...]
 
 @dataclass(frozen=True)
 class Exceptions:
-    """Mistakes (ties) that explain every failing case, and the passing cases in which they would show and do not."""
+    """Mistakes (ties) that explain every failing case, and the passing cases that contradict them."""
 
     ties: tuple[Deviation, ...]
     passing: tuple[str, ...]

@@ -141,7 +141,7 @@ def _exchanged_arrays(op: str) -> Iterator[Deviation]:
 
 
 def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
-    """Yield mistakes in which two coordinates of positions are exchanged, where their first axis holds coordinates."""
+    """Yield mistakes with two coordinates of positions exchanged, if their first axis holds coordinates."""
     if "positions" not in REGISTRY[op].arrays or not has_coordinates(op):
         return
     at = list(REGISTRY[op].arrays).index("positions")

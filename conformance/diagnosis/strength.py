@@ -64,7 +64,7 @@ class Strength:
 
     @property
     def weak(self) -> list[StrengthLine]:
-        """The mistakes that fewer than two cases catch where they sit, if that operation was measured."""
+        """Mistakes with fewer than two catching cases in their own operation, if it was measured."""
         return [line for line in self.lines if line.caught.get(line.stage, LEAST) < LEAST]
 
     @property

@@ -30,7 +30,7 @@ _fused = cases_of(OP)
 
 
 def _inputs(name: str, shape: tuple[int, ...], rows: tuple[int, ...], pairs: int | None, bits: int, size: float = 1.0) -> Any:
-    """Return x whose mean is not 0, a weight and a bias for each channel, and tables in (-1, 1) that are no unit circle."""
+    """Return x with a mean other than 0, a weight and a bias for each channel, and tables in (-1, 1) off the unit circle."""
     width = abs(shape[-1])
     columns = (*rows, width // 2 if pairs is None else pairs)
     x = reals(f"{OP} {name} x", *shape, bits=bits) * size

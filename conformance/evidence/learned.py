@@ -58,7 +58,7 @@ CLIP_LAST = "Positions outside read the first or last row: add the offset, then 
 
 
 def _outside(change: Function) -> Wrap:
-    """Return a wrap in which `change` says which rows of the table are taken where they are to be limited."""
+    """Return a wrap in which `change` chooses the rows of the table, if they are to be limited."""
 
     def wrap(function: Function) -> Function:
         def deviating(p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:

@@ -543,7 +543,7 @@ class Experiment:
 
     # ---- inside of the scope ----------------------------------------------------------------------------------------------
     def begin_at(self, record: Features, domains: Features) -> None:
-        """Begin at a call that is answered, small and far away where it may be, with `domains` that have more values."""
+        """Begin at an answered call: a small one, at far positions if possible. `domains` have more values."""
         for name in self.domains:
             smaller = {**record, name: self.domains[name][0]}
             if name.startswith("size ") and record[name] > smaller[name] and self.asker.answer(smaller) in ANY_ANSWER:

@@ -1,4 +1,4 @@
-"""Judges what a layer rotates by the options that the file gives it, and finds near options that fit where it differs."""
+"""Compares the rotation of a layer with the options in the file. If they differ, finds near options that fit."""
 
 from __future__ import annotations
 

@@ -463,7 +463,7 @@ def _special(config: Any) -> Iterator[int]:
 
 
 def _shortened(config: Mapping[str, Any], long: Mapping[str, int]) -> dict[str, Any]:
-    """Return a copy of a configuration with shorter windows, in its text part where that has its own configuration."""
+    """Return a copy of a configuration with shorter windows; they stand in its text part, if it has one."""
     changed = dict.fromkeys(long, SHORT)
     if isinstance(config.get("text_config"), dict):
         return {**config, "text_config": {**config["text_config"], **changed}}

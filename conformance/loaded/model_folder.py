@@ -56,7 +56,7 @@ def _file(folder: Path) -> dict[str, Any]:
 
 
 def _class(transformers: Any, config: dict[str, Any]) -> Any:
-    """Return the class that the file names, if transformers has it, else that which transformers chooses."""
+    """Return the class named in the file, if transformers has it. Else transformers chooses."""
     names = config.get("architectures") or []
     named = getattr(transformers, str(names[0]), None) if names and "auto_map" not in config else None
     return named if hasattr(named, "from_pretrained") else transformers.AutoModelForCausalLM

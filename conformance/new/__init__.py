@@ -293,7 +293,7 @@ def _source(value: Any) -> str:
 
 # ---- the picture and the two lines ----------------------------------------------------------------------------------------
 def picture(name: str, file: Path, like: Encoding) -> str:
-    """Return a picture of the kind that another operation has, or that its positions have, or one that is to be drawn."""
+    """Return a picture of the same kind as another operation's, or of the kind for its positions, or one still to be drawn."""
     source, kinds = Source(file), {}
     for function in (node for node in source.tree.body if isinstance(node, ast.FunctionDef) and node.name in REGISTRY):
         decorator = function.decorator_list[0]

@@ -172,7 +172,7 @@ class Request:
         return cast("Mapping[str, Any]", listed[0].options)
 
     def _having(self, path: Path, entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-        """Return those entries of the components that may be meant which are of the operation, or else have it as a stage."""
+        """Return the entries of the chosen components with this operation, or with this operation as a stage."""
         named = [name for name in entries if self.component in (None, name)]
         named = named or [name for name in entries if name.startswith(f"{self.component} ")]
         if not named and self.component is not None:

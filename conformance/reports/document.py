@@ -54,7 +54,7 @@ def shown(word: str) -> str:
 
 
 def verdict_text(document: Mapping[str, Any]) -> str:
-    """Return the overall verdict of a report as it is printed, for which model, and with which error that was declared."""
+    """Return the printed verdict of a report, with its model and its declared error."""
     declared = {float(found[1]) for found in map(TRIG.search, document["target"]["claims"].values()) if found}
     allowed = f" with sines and cosines off by up to {max(declared):.2g} (trig)" if declared else ""
     return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "") + allowed

@@ -99,7 +99,7 @@ def _table(report: Report, width: int) -> Table:
 
 
 def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Return those that are not conformant, the gravest first, and dtypes of one operation together that fail alike."""
+    """Return the results that do not conform, the gravest first. Dtypes of one operation are together if they fail alike."""
     groups: dict[tuple[object, ...], list[Operation]] = {}
     for operation in sorted(operations, key=lambda one: STANDINGS.index(one.standing)):
         names = tuple((operation.diagnosis or {}).get("names", ()))

@@ -303,7 +303,7 @@ def _admits(domain: Domain, value: Any) -> bool:
 def _wrong_widths(
     name: str, reals: Mapping[str, tuple[int, ...]], needed: set[str], tolerance: tensors.Tensors
 ) -> Iterator[str]:  # fmt: skip
-    """Yield half-widths of a call's real outputs that are not of their shape, and those missing that its dtypes need."""
+    """Yield half-widths of a call's real outputs with a wrong shape, and the missing ones for its dtypes."""
     for accuracy, (output, shape) in product((*BASE, "trig"), reals.items()):
         key = f"{accuracy}/{name}/{output}"
         width = tolerance.get(key)

@@ -51,7 +51,7 @@ def recorded_sums(root: Path) -> dict[str, str]:
 
 def expect_suite(root: Path) -> None:
     """
-    Raise unless a folder holds a suite and nothing else, so that nothing but a suite is lost where it is replaced.
+    Raise unless a folder holds only a suite, so that replacing it loses nothing else.
 
     `VectorError` if its manifest is not valid, or there is a file, link or folder that it does not name: the error does.
     """

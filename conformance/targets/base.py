@@ -152,13 +152,13 @@ def expect_among(name: str, what: str, stated: Iterable[str], known: Iterable[st
 
 
 def checked_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
-    """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
+    """Return the records of posref.scaling stated by an implementation, or raise `TargetError` for anything else."""
     expect_among(name, "scalings", stated, [kind.__name__ for kind in RECORDS])
     return tuple(stated)
 
 
 def checked_supports(name: str, stated: Any) -> dict[str, Any] | None:
-    """Return a copy of the scope that an implementation states, or raise `TargetError` where it is not as its schema says."""
+    """Return a copy of the scope stated by an implementation, or raise `TargetError` if it breaks its schema."""
     if stated is None:
         return None
     try:

@@ -244,7 +244,7 @@ def _unstated(implementation: Any) -> str:
 
 
 def _in_place(name: str, implementation: Any) -> tuple[str, ...]:
-    """Return the arguments that an implementation says it overwrites, or raise `TargetError` for one that it cannot."""
+    """Return the arguments overwritten by an implementation, as it states; raise `TargetError` for an impossible one."""
     possible = sorted({shape[1:] for record in REGISTRY.values() for shape in record.result if shape.startswith("=")})
     stated = offered(implementation, "in_place", ())
     given = (stated,) if isinstance(stated, str) else listed(implementation, "in_place")

@@ -81,7 +81,7 @@ class SharedFile:
 
     # ---- the judge ----------------------------------------------------------------------------------------------------------
     def lend(self, array: npt.NDArray[Any], form: str) -> dict[str, Any]:
-        """Put an input amid memory that is none of its own, and return its place, and the block that is lent with it."""
+        """Put an input inside a larger block of memory, and return its place and this block."""
         values = layouts.strided(array) if form == "non-contiguous" and array.ndim else layouts.guarded(array)
         owner = _owner(values)
         place = self.put(owner)

@@ -346,7 +346,7 @@ def _counts(op: str, call: Call) -> dict[str, int]:
 
 
 def _tokens_first(op: str, call: Call) -> bool:
-    """Return whether the axis of the tokens stands before that of the heads, so that each position holds for many rows."""
+    """Return whether tokens come before heads in the shape, so that each position holds for many rows."""
     main, place = main_array(op), next((n for n in ("positions", "cos") if n in call.inputs), None)
     if main is None or place is None or call.inputs[main].ndim < 3 or has_coordinates(op):
         return False
@@ -604,7 +604,7 @@ def _may_have_more(ways: list[list[str]]) -> bool:
 
 
 def _kinds(op: str) -> dict[str, tuple[str, ...]]:
-    """Return the words of axes that say which arrays, tokens or axes something is of, as far as an operation has them."""
+    """Return the words of axes that name an operation's arrays, tokens or axes."""
     arrays, shapes = REGISTRY[op].arrays, {*_axes_of(op)}
     several = any(is_star(axis) for axis in shapes)
     empty = {

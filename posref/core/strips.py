@@ -79,7 +79,7 @@ def _strip(k: Array, first: int, queries: int) -> Array:
 
 
 def _unrolled(strip: Array, queries: int) -> Array:
-    """Return the rows of all queries, each a range of the strip that ends one earlier than that of the query before."""
+    """Return the rows of all queries: each is a range of the strip, one number earlier than the query before."""
     import numpy as np
 
     keys = strip.shape[-1] - queries + 1

@@ -347,7 +347,7 @@ def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.ra
 
 # ---- operations of another kind --------------------------------------------------------------------------------------------
 def _whole(op: str) -> Iterator[Row]:
-    """Yield calls with many rows, where an operation has such axes, each with the widths that its evidence states."""
+    """Yield calls with many rows, each with the widths in the operation's evidence, if it has row axes."""
     letters_of = {axis.lstrip("~*") for axis in letters(op)}
     for params in facts_of(op).kernel:
         word = _words_apart(params, facts_of(op).kernel)

@@ -87,7 +87,7 @@ def usual_way(op: str) -> int:
 
 
 def way_by_rows(op: str) -> int | None:
-    """Return the first alternative in which every array that may have the leading axes has them, None if there is one alone."""
+    """Return the first alternative with leading axes in every array that may have them; None if there is only one."""
     ways = [alternatives(axes.shape.replace("~", "")) for axes in REGISTRY[op].arrays.values() if "*R" in axes.shape]
     if not ways or len(ways[0]) == 1:
         return None

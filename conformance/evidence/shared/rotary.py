@@ -217,7 +217,7 @@ def reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
 
 
 def _narrow_tables(dtype: str) -> dict[str, Wrap]:
-    """Return wraps that hold cosines and sines in a narrower dtype, where they are made and where they are used."""
+    """Return wraps with cosines and sines in a narrower dtype, both when they are made and when they are used."""
     narrow = narrowed(dtype)
     return {
         "apply_rope": before(lambda x, cos, sin, **options: ((x, narrow(cos), narrow(sin)), options)),
@@ -226,7 +226,7 @@ def _narrow_tables(dtype: str) -> dict[str, Wrap]:
 
 
 def _narrow_frequencies(dtype: str) -> dict[str, Wrap]:
-    """Return wraps that hold frequencies in a narrower dtype, where they are made and where they are used."""
+    """Return wraps with frequencies in a narrower dtype, both when they are made and when they are used."""
     narrow = narrowed(dtype)
     return changed_frequencies(lambda f, dim, **options: narrow(f)) | {"rope_table": argument(1, narrow)}
 
