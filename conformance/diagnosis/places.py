@@ -316,7 +316,7 @@ def _of_values(op: str, call: Call, name: str, both: Array, words: Sequence[str]
 
 
 def _grouped(where: Array, both: Array) -> tuple[Array, int, Array]:
-    """Return the different numbers of the places, with a mask of those with a wrong value and one of those with a told value."""
+    """Return the different numbers of the places, with masks of those with a wrong value and of those with a told value."""
     values, index = np.unique(np.broadcast_to(where, both.shape[1:]), return_inverse=True)
     index = index.reshape(-1)
     bad = [np.bincount(index, which.reshape(-1).astype(float), len(values)) > 0 for which in both]
