@@ -174,8 +174,8 @@ class Rows:
 
     def indices(self, name: str, shape: Sequence[int], selection: Selection) -> tuple[npt.NDArray[np.int64], ...]:
         """Return where the selected part of a result lies in the whole, as an open mesh of its axes."""
-        own = self.results.get(name, {})
-        axes = (selection.get(own[axis]) if axis in own and size > 1 else None for axis, size in enumerate(shape))
+        keys = self.results.get(name, {})
+        axes = (selection.get(keys[axis]) if axis in keys and size > 1 else None for axis, size in enumerate(shape))
         return np.ix_(*(np.arange(n) if i is None else i for i, n in zip(axes, shape, strict=True)))
 
     def cost(self, values: int, selection: Selection) -> Budget:
@@ -185,9 +185,9 @@ class Rows:
 
 
 def _taken(
-    x: npt.NDArray[Any], own: Mapping[int, Key], sizes: Mapping[Key, int], selection: Selection | Slices
+    x: npt.NDArray[Any], keys: Mapping[int, Key], sizes: Mapping[Key, int], selection: Selection | Slices
 ) -> npt.NDArray[Any]:
-    wanted = [(axis, selection[key]) for axis, key in own.items() if key in selection and x.shape[axis] == sizes[key]]
+    wanted = [(axis, selection[key]) for axis, key in keys.items() if key in selection and x.shape[axis] == sizes[key]]
     for axis, chosen in sorted(wanted, key=lambda pair: _left(pair[1], x.shape[pair[0]])):  # what leaves least first
         x = x[(slice(None),) * axis + (chosen,)] if isinstance(chosen, slice) else np.take(x, chosen, axis=axis)
     return x
@@ -204,20 +204,20 @@ def rows_of(op: str, arrays: Arrays, params: Mapping[str, Any], results: Mapping
     letters = {letter.lstrip("*") for letter in record.rows.split()}
     ways = max((len(alternatives(axes.shape)) for axes in record.arrays.values()), default=0)
     for which in range(ways if letters else 0):
-        found = _matched(op, arrays, params, which)
-        if found is None:
+        match = _matched(op, arrays, params, which)
+        if match is None:
             continue
-        sizes, arguments = found
+        sizes, arguments = match
         placed = {name: _in_result(op, name, shape, which, sizes) for name, shape in results.items()}
-        own_of = {name: own for name, own in placed.items() if own is not None}
+        own_of = {name: keys for name, keys in placed.items() if keys is not None}
         if len(own_of) < len(results):
             continue
-        everywhere = {k for k in sizes if k[0] in letters and all(k in own.values() for own in own_of.values())}
-        lacking = [n for k, n in sizes.items() if all(k not in own.values() for own in own_of.values())]
+        everywhere = {k for k in sizes if k[0] in letters and all(k in keys.values() for keys in own_of.values())}
+        lacking = [n for k, n in sizes.items() if all(k not in keys.values() for keys in own_of.values())]
         return Rows(
             {k: n for k, n in sizes.items() if k in everywhere},
-            {n: {a: k for a, k in own.items() if k in everywhere} for n, own in arguments.items()},
-            {n: {a: k for a, k in own.items() if k in everywhere} for n, own in own_of.items()},
+            {n: {a: k for a, k in keys.items() if k in everywhere} for n, keys in arguments.items()},
+            {n: {a: k for a, k in keys.items() if k in everywhere} for n, keys in own_of.items()},
             max([1, *lacking]) if record.sums else 1,
         )
     return Rows({}, {}, {})
@@ -232,11 +232,11 @@ def _matched(
     placed: dict[str, dict[int, Key]] = {}
     later: list[tuple[str, int]] = []
     for name, x in arrays.items():
-        own = _aligned(alternative(op, record.arrays[name].shape, which), x.ndim)
-        if own is None:
+        tokens = _aligned(alternative(op, record.arrays[name].shape, which), x.ndim)
+        if tokens is None:
             return None
         placed[name] = {}
-        for axis, (token, place) in enumerate(own):
+        for axis, (token, place) in enumerate(tokens):
             plain, size = token.lstrip("~"), x.shape[axis]
             if not plain.isidentifier():
                 later.append((plain, size))
@@ -269,11 +269,11 @@ def _aligned(way: Sequence[str], ndim: int) -> list[tuple[str, int]] | None:
 
 def _in_result(op: str, name: str, shape: tuple[int, ...], which: int, sizes: Mapping[Key, int]) -> dict[int, Key] | None:
     """Return the letters of a result's axes; None if they do not fit its shape."""
-    own = _aligned(result_axes(op, name, which), len(shape))
-    if own is None:
+    tokens = _aligned(result_axes(op, name, which), len(shape))
+    if tokens is None:
         return None
     result: dict[int, Key] = {}
-    for axis, (token, place) in enumerate(own):
+    for axis, (token, place) in enumerate(tokens):
         plain = token.lstrip("~")
         keys = [k for k in sizes if k == (plain, place) or ("(" in plain and k[0] in names_in(plain))]
         if keys and shape[axis] not in (1, sizes[keys[0]]):
@@ -293,8 +293,8 @@ Positions = npt.NDArray[np.float64]
 
 def places(op: str, call: Call, output: str) -> Positions | None:
     """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
-    found = signed_places(op, call, output)
-    return None if found is None else np.abs(found)
+    signed = signed_places(op, call, output)
+    return None if signed is None else np.abs(signed)
 
 
 def signed_places(op: str, call: Call, output: str) -> Positions | None:
@@ -302,11 +302,11 @@ def signed_places(op: str, call: Call, output: str) -> Positions | None:
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
         return None
     shape = call.expected[output].shape
-    found = [p for p in (_along(op, name, call, output) for name in positions_of(op)) if p is not None]
-    if not found:
+    lined = [p for p in (_along(op, name, call, output) for name in positions_of(op)) if p is not None]
+    if not lined:
         return None
-    farthest = found[0]
-    for other in found[1:]:
+    farthest = lined[0]
+    for other in lined[1:]:
         farthest = np.where(np.abs(other) > np.abs(farthest), other, farthest)
     return np.broadcast_to(farthest, shape)
 
@@ -323,25 +323,30 @@ def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
     ways = alternatives(REGISTRY[op].arrays[name].shape)
     which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
-    own, axes = list(ways[which]), _axes(op, call, output, which)
+    tokens, axes = list(ways[which]), _axes(op, call, output, which)
     positions = np.asarray(call.inputs[name], dtype=np.float64)
-    if own and not is_star(own[0]) and own[0] not in axes:
-        positions, own = _farthest(positions, 0), own[1:]
-    if len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
-        positions, own = _farthest(positions, -1), own[:-1]  # the coordinates of a point, or the tokens of a row
-    if not own or not any(_same(own[-1], axis) for axis in axes):
+    if tokens and not is_star(tokens[0]) and tokens[0] not in axes:
+        positions, tokens = _farthest(positions, 0), tokens[1:]
+    if (
+        len(tokens) > 1
+        and is_star(tokens[0])
+        and positions_of(op) == (name,)
+        and not any(_same(tokens[-1], axis) for axis in axes)
+    ):
+        positions, tokens = _farthest(positions, -1), tokens[:-1]  # the coordinates of a point, or the tokens of a row
+    if not tokens or not any(_same(tokens[-1], axis) for axis in axes):
         return None
     index: list[slice | None] = []
     for axis, left in zip(reversed(axes), [*reversed(axes[:-1]), ""], strict=True):
-        if own and _same(own[-1], axis):
-            if _fixed(axis, own[-1].lstrip("~"), positions, call):
+        if tokens and _same(tokens[-1], axis):
+            if _fixed(axis, tokens[-1].lstrip("~"), positions, call):
                 return None
-            if is_star(own[-1]):
+            if is_star(tokens[-1]):
                 break
-            own.pop()
+            tokens.pop()
             index.append(slice(None))
-        elif own and own[-1] == "1" and len(own) > 1 and _same(own[-2], left):
-            own.pop()
+        elif tokens and tokens[-1] == "1" and len(tokens) > 1 and _same(tokens[-2], left):
+            tokens.pop()
             index.append(slice(None))
         else:
             index.append(None)
@@ -357,9 +362,9 @@ def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
     return alternative(op, REGISTRY[op].arrays[output].shape, which)
 
 
-def _same(own: str, axis: str) -> bool:
+def _same(token: str, axis: str) -> bool:
     """Return whether an axis of a result is one of an argument, maybe under a condition."""
-    name, axis = own.lstrip("~"), axis.lstrip("~")
+    name, axis = token.lstrip("~"), axis.lstrip("~")
     return name == axis or (name.isidentifier() and "(" in axis and name in names_in(axis))
 
 

@@ -159,9 +159,9 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
 
 def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
     """Yield the fields of a scaling that have a default, and whether they are at it."""
-    for one in fields(value) if value is not None else ():
-        if one.default is not MISSING:
-            yield f"{type(value).__name__}.{one.name}", DEFAULT if getattr(value, one.name) == one.default else GIVEN
+    for part in fields(value) if value is not None else ():
+        if part.default is not MISSING:
+            yield f"{type(value).__name__}.{part.name}", DEFAULT if getattr(value, part.name) == part.default else GIVEN
 
 
 def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
@@ -221,9 +221,9 @@ def _match_shapes(
     ways = {n: alternatives(REGISTRY[op].arrays[n].shape) for n, _ in shapes}
     for which in range(max((len(way) for way in ways.values()), default=0)):
         fits = {n: _fit(ways[n][min(which, len(ways[n]) - 1)], shape) for n, shape in shapes}
-        found = {n: sizes for n, sizes in fits.items() if sizes is not None}
-        if len(found) == len(ways) and _agree(found):
-            return which, found
+        fitting = {n: sizes for n, sizes in fits.items() if sizes is not None}
+        if len(fitting) == len(ways) and _agree(fitting):
+            return which, fitting
     return 0, {}
 
 
@@ -231,33 +231,33 @@ def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] 
     """Return the sizes of a shape's axes, but for 1 that stands for any; None where there are more or fewer axes."""
     if axes and axes[0].startswith("="):
         return {}
-    found: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
     left = list(shape)
     for k, axis in reversed(list(enumerate(axes))):
         name = axis.lstrip("~")
         if is_star(axis):
-            found[name] = tuple(left[k:])
+            sizes[name] = tuple(left[k:])
             left = left[:k]
         elif left:
             size = left.pop()
             if name == "1" and size != 1:
                 return None
             if not (axis.startswith("~") and size == 1):
-                found[name if name not in found else f"{name}'"] = (size,)
+                sizes[name if name not in sizes else f"{name}'"] = (size,)
         elif not axis.startswith("~"):
             return None
-    return None if left else found
+    return None if left else sizes
 
 
-def _agree(found: Mapping[str, Mapping[str, tuple[int, ...]]]) -> bool:
+def _agree(by_array: Mapping[str, Mapping[str, tuple[int, ...]]]) -> bool:
     """Return whether a letter has one size wherever it occurs."""
-    every = {(n, size) for sizes in found.values() for n, size in sizes.items() if n.isidentifier() and len(size) == 1}
+    every = {(n, size) for sizes in by_array.values() for n, size in sizes.items() if n.isidentifier() and len(size) == 1}
     return len(every) == len({name for name, _ in every})
 
 
 def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     """Yield what the arrays of a call are like."""
-    op, record, found = case.op, REGISTRY[case.op], letters(case.op, call)
+    op, record, by_array = case.op, REGISTRY[case.op], letters(case.op, call)
     main = main_array(op)
     for name, axes in record.arrays.items():
         if axes.optional and name in call.inputs:
@@ -283,7 +283,7 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
         yield "one", "column"
     for name, value in call.inputs.items():
         yield from ((word, True) for word in _padding(op, name, value, call.params))
-        sizes = found.get(name, {})
+        sizes = by_array.get(name, {})
         if any({a, b} <= sizes.keys() and sizes[a] != sizes[b] for a, b in GRIDS):
             yield "not_square", True
         if name == marked(op) and np.any(value < 0):
@@ -298,7 +298,7 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     if {"cos", "sin"} <= call.inputs.keys() and not are_unit(call):
         yield "free_tables", True
     for name, value in call.inputs.items():
-        yield from (("empty", kind) for kind in _empty(found.get(name, {}), value))
+        yield from (("empty", kind) for kind in _empty(by_array.get(name, {}), value))
         if case.form == "broadcast-view" and broadcast_axes(value):
             yield "expanded", name
     if case.form in TABLE_FORMS:
@@ -365,8 +365,8 @@ def _is_partial(op: str, main: str, call: Call) -> bool:
     pairs = next((call.inputs[n].shape[-1] for n in ("cos", "frequencies") if n in record.arrays), None)
     if pairs is not None:
         return bool(2 * pairs < width)
-    given = next((n for n in ("dims", "sections") if n in record.domains), None)
-    return given is not None and sum(call.params[given]) * (1 if given == "dims" else 2) < width
+    option = next((n for n in ("dims", "sections") if n in record.domains), None)
+    return option is not None and sum(call.params[option]) * (1 if option == "dims" else 2) < width
 
 
 def _share(op: str, main: str, call: Call) -> Iterator[str]:
@@ -403,8 +403,8 @@ def _empty(sizes: Mapping[str, tuple[int, ...]], value: npt.NDArray[Any]) -> Ite
 
 def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
     """Yield what the positions of a call are like, but for their order and size."""
-    given = [np.asarray(call.inputs[n]) for n in positions_of(op) if n in call.inputs]
-    for p in given:
+    positions = [np.asarray(call.inputs[n]) for n in positions_of(op) if n in call.inputs]
+    for p in positions:
         yield "numbers", "fractional" if np.any(p != np.floor(p)) else "whole floats" if p.dtype.kind == "f" else "integers"
         if np.any(p < 0):
             yield "negative", True
@@ -417,9 +417,9 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield "off_grid", True
         if REGISTRY[op].arrays[positions_of(op)[0]].shape.startswith("A"):
             yield "axes", p.shape[0]
-    if "other_queries" in vocabulary(op) and len(given) > 1 and not _are_last(*given):
+    if "other_queries" in vocabulary(op) and len(positions) > 1 and not _are_last(*positions):
         yield "other_queries", True
-    if given and (largest := max((float(np.max(p)) for p in given if p.size), default=None)) is not None:
+    if positions and (largest := max((float(np.max(p)) for p in positions if p.size), default=None)) is not None:
         for name, usual in RELATIONS.items():
             value = call.params.get(name)
             if name in REGISTRY[op].domains and value is not None and value != usual(largest):
@@ -488,8 +488,10 @@ def are_lengths(call: Call) -> bool:
 def last_cells(op: str) -> Mapping[str, str]:
     """Return the expressions of the last positions, by the name of the array, where options alone say all of them."""
     record = REGISTRY[op]
-    found = {name: names_in(axes.high or "0") for name, axes in record.arrays.items() if axes.low == "0"}
-    if found.keys() != record.arrays.keys() or not all(names and names <= record.domains.keys() for names in found.values()):
+    options = {name: names_in(axes.high or "0") for name, axes in record.arrays.items() if axes.low == "0"}
+    if options.keys() != record.arrays.keys() or not all(
+        names and names <= record.domains.keys() for names in options.values()
+    ):
         return {}
     return {name: str(axes.high) for name, axes in record.arrays.items()}
 
@@ -629,42 +631,42 @@ def _kinds(op: str) -> dict[str, tuple[str, ...]]:
 def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     """Return the axes that a scope of an operation may name: those of words with all words, and of sizes with None."""
     record = REGISTRY[op]
-    found: dict[str, tuple[Any, ...] | None] = {"dtype": ("float64", "float32", "bfloat16", "float16")}
+    table: dict[str, tuple[Any, ...] | None] = {"dtype": ("float64", "float32", "bfloat16", "float16")}
     for name, domain in record.domains.items():
         match domain:
             case OneOf():
-                found[name] = domain.words
+                table[name] = domain.words
             case Flag():
-                found[name] = (False, True)
+                table[name] = (False, True)
             case Record():
-                found[name] = (None, *(kind.__name__ for kind in RECORDS))
-                given = [(k, one) for k in RECORDS for one in fields(k) if one.default is not MISSING]
-                found |= {f"{kind.__name__}.{one.name}": (DEFAULT, GIVEN) for kind, one in given}
+                table[name] = (None, *(kind.__name__ for kind in RECORDS))
+                settings = [(k, part) for k in RECORDS for part in fields(k) if part.default is not MISSING]
+                table |= {f"{kind.__name__}.{part.name}": (DEFAULT, GIVEN) for kind, part in settings}
             case _ if name in defaults(op):
-                found[name] = (DEFAULT, GIVEN)
+                table[name] = (DEFAULT, GIVEN)
             case _ if name in numbers_or_none(op):
-                found[name] = (None, GIVEN)
+                table[name] = (None, GIVEN)
             case _:
-                found[name] = None
-    found |= dict.fromkeys(_having(op), (True,))
-    found |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
-    found |= {"masks": MASKS} if "mask" in record.arrays else {}
-    found |= {"rotated": (*SHARES.values(), OTHER_SHARE)} if main_array(op) is not None and _has_share(op) else {}
-    found |= {"bands": BANDS} if "bands" in record.arrays else {}
-    found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains and positions_of(op)}
+                table[name] = None
+    table |= dict.fromkeys(_having(op), (True,))
+    table |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
+    table |= {"masks": MASKS} if "mask" in record.arrays else {}
+    table |= {"rotated": (*SHARES.values(), OTHER_SHARE)} if main_array(op) is not None and _has_share(op) else {}
+    table |= {"bands": BANDS} if "bands" in record.arrays else {}
+    table |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains and positions_of(op)}
     lists = [(name, domain.low) for name, domain in record.domains.items() if isinstance(domain, Integers)]
-    found |= {f"unequal_{name}": (True,) for name, _ in lists} | {f"one_{name}": (True,) for name, low in lists if low == 1}
-    found |= {name: words for name, words in _kinds(op).items() if words}
+    table |= {f"unequal_{name}": (True,) for name, _ in lists} | {f"one_{name}": (True,) for name, low in lists if low == 1}
+    table |= {name: words for name, words in _kinds(op).items() if words}
     shapes = _axes_of(op)
-    found |= {name: None for letter, name in LETTERS.items() if letter in shapes}
-    found |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
-    found |= dict.fromkeys(("rank",) if _ranked_array(op) is not None else ())
-    found |= dict.fromkeys(("head_size",) if main_array(op) is not None else ())
+    table |= {name: None for letter, name in LETTERS.items() if letter in shapes}
+    table |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
+    table |= dict.fromkeys(("rank",) if _ranked_array(op) is not None else ())
+    table |= dict.fromkeys(("head_size",) if main_array(op) is not None else ())
     tables = [alternatives(axes.shape)[0] for axes in record.arrays.values() if axes.kind == "real"]
-    found |= dict.fromkeys(("rows",) if any(len(way) == 2 and {"N", "left+right+1"} & {*way} for way in tables) else ())
-    found |= dict.fromkeys(("taps",) if "k" in shapes else ())
-    found |= dict.fromkeys(("heads",) if "heads" not in found and {"H", "G*g"} & {*shapes} and not_of_a_grid(op) else ())
+    table |= dict.fromkeys(("rows",) if any(len(way) == 2 and {"N", "left+right+1"} & {*way} for way in tables) else ())
+    table |= dict.fromkeys(("taps",) if "k" in shapes else ())
+    table |= dict.fromkeys(("heads",) if "heads" not in table and {"H", "G*g"} & {*shapes} and not_of_a_grid(op) else ())
     coordinates = bool(lists) or any(
         axes.shape.startswith("A ") or axes.shape.endswith(COORDINATES) for axes in record.arrays.values()
     )
-    return found | dict.fromkeys(("axes",) if coordinates else ())
+    return table | dict.fromkeys(("axes",) if coordinates else ())
