@@ -14,6 +14,8 @@ from transformers.models.dinov2_with_registers.modeling_dinov2_with_registers im
 from transformers.models.dpt.modeling_dpt import DPTViTEmbeddings
 from transformers.models.glm4v.configuration_glm4v import Glm4vVisionConfig
 from transformers.models.glm4v.modeling_glm4v import Glm4vVisionEmbeddings
+from transformers.models.inkling2.configuration_inkling2 import Inkling2VisionConfig
+from transformers.models.inkling2.modeling_inkling2 import Inkling2VisionEmbeddings
 from transformers.models.kimi_k25.configuration_kimi_k25 import Kimi_K25VisionConfig
 from transformers.models.kimi_k25.modeling_kimi_k25 import Kimi_K25VisionPositionEmbeddings
 from transformers.models.muse_spark.configuration_muse_spark import MuseSparkVisionConfig
@@ -24,6 +26,8 @@ from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLVisionCon
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionEmbeddings
+from transformers.models.unlimited_ocr.configuration_unlimited_ocr import UnlimitedOcrVisionEncoderConfig
+from transformers.models.unlimited_ocr.modeling_unlimited_ocr import UnlimitedOcrVisionEmbeddings
 from transformers.models.vit.modeling_vit import ViTEmbeddings
 
 from posref.positions import grid
@@ -126,6 +130,25 @@ def glm4v(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     return table, found.detach()
 
 
+def unlimited_ocr(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    module = UnlimitedOcrVisionEmbeddings(UnlimitedOcrVisionEncoderConfig(**IMAGE))
+    module.position_embedding.weight.data = table = random(1 + SIDE * SIDE, WIDTH)
+    module.class_embedding.data.zero_()
+    return table, module(torch.zeros(1, WIDTH, height, width)).detach()[0]
+
+
+def inkling2(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Patches follow a class token."""
+    config = Inkling2VisionConfig(
+        hidden_size=WIDTH, num_attention_heads=1, patch_size=PATCH, posemb_grid_size=SIDE, spatial_merge_size=1
+    )
+    module, count = Inkling2VisionEmbeddings(config), height * width
+    module.position_embedding.weight.data = table = random(SIDE * SIDE, WIDTH)
+    pixels = torch.zeros(count, PATCH, PATCH, config.num_channels)
+    found = module(pixels, torch.asarray([[1, height, width]]), torch.arange(1, count + 1))
+    return table, found.detach()[1:]
+
+
 CORNERS = {**PLAIN, "align_corners": True}
 SMOOTH = {**PLAIN, "antialias": True}
 MODELS: dict[str, tuple[Callable[[int, int], tuple[torch.Tensor, torch.Tensor]], dict[str, Any]]] = {
@@ -138,6 +161,8 @@ MODELS: dict[str, tuple[Callable[[int, int], tuple[torch.Tensor, torch.Tensor]],
     "Kimi K2.5": (kimi, {"method": "cubic", **PLAIN, "prefix": 0}),
     "PaddleOCR-VL": (paddleocr, {"method": "linear", **PLAIN, "prefix": 0}),
     "Muse Spark": (muse, {"method": "linear", **PLAIN, "prefix": 0, "boundary": "zeros"}),
+    "Unlimited OCR": (unlimited_ocr, {"method": "cubic", **SMOOTH, "prefix": 1}),
+    "Inkling 2": (inkling2, {"method": "linear", **PLAIN, "prefix": 0}),
     "GLM-4.1V": (glm4v, {"method": "cubic", **PLAIN, "prefix": 0}),
 }
 
