@@ -50,6 +50,17 @@ def test_dask_keeps_the_chunks_of_tokens() -> None:
     assert turned.chunks[:3] == x.chunks[:3]
 
 
+def test_dask_takes_rows_of_a_table_block_by_block() -> None:
+    """A bias has the chunks of its queries and keys, and those of the table's heads."""
+    import dask.array as da
+
+    table = np.random.default_rng(3).normal(size=(32, 5))
+    q, k = np.arange(9), np.arange(12)
+    tiled = posref.t5_bias(da.arange(9, chunks=4), da.arange(12, chunks=6), da.from_array(table, (7, 3)), bidirectional=True)
+    assert tiled.chunks == ((3, 2), (4, 4, 1), (6, 6))
+    np.testing.assert_array_equal(tiled.compute(scheduler="sync"), posref.t5_bias(q, k, table, bidirectional=True))
+
+
 # ---- what a backend states ---------------------------------------------------------
 
 
