@@ -225,6 +225,7 @@ class Scope:
     drawn: int = 0  # calls that were asked besides the stored cases
     fresh: int = 0  # of these, calls inside it that were right, where stored cases are too few
     supports: dict[str, Any] = field(default_factory=dict)
+    unsaid: bool = False  # whether `supports` takes in calls that were refused: no words say all of the scope
     tried: bool = True  # whether experiments asked why
     keys: str = ""  # of `supports` that would exclude what nothing explains
 

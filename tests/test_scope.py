@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -875,6 +876,52 @@ def of_one_order(
     return posref.deberta_scores(q, k, qp, kp, num_buckets=None, max_distance=max_distance, p2c=p2c, rel_k=rel_k)
 
 
+def of_real_slots(cache: Any, rows: Any, slots: Any, /) -> Any:
+    if np.any(slots < 0):
+        msg = "no padding"
+        raise Unsupported(msg)
+    return posref.write_cache(cache, rows, slots)
+
+
+def of_square_grids(q: Any, k: Any, /, *, method: str, alpha: float, beta: float, gamma: float) -> Any:
+    side = math.isqrt(q.shape[-1])
+    grid = np.indices((side, side)).reshape(2, -1)
+    if method != "product" or not np.array_equal(q, grid) or not np.array_equal(k, grid):
+        msg = "a square grid, row by row"
+        raise Unsupported(msg)
+    return posref.irpe_buckets(q, k, method=method, alpha=alpha, beta=beta, gamma=gamma)
+
+
+def of_prompts(q: Any, /, *, rate: int) -> Any:
+    if not np.array_equal(q, np.arange(q.shape[-1])):
+        msg = "a prompt of so many tokens"
+        raise Unsupported(msg)
+    return posref.visible_windows(q, rate=rate)
+
+
+def of_one_query(q: Any, k: Any, v: Any, /, *, mask: Any = None, scale: Any = None) -> Any:
+    if q.ndim != 4 or q.shape[-2] != 1 or q.shape[-1] % 16:
+        msg = "one query, a head size that is a multiple of 16"
+        raise Unsupported(msg)
+    return posref.attention(q, k, v, mask=mask, scale=scale)
+
+
+def of_two_eps(
+    x: Any, weight: Any, cos: Any, sin: Any, /, *, layout: str, eps: float, weight_offset: int, precedence: str
+) -> Any:
+    if layout != "half" or eps not in (1e-6, 1e-5):
+        msg = "eps is compiled in"
+        raise Unsupported(msg)
+    return posref.norm_rope(x, weight, cos, sin, layout=layout, eps=eps, weight_offset=weight_offset, precedence=precedence)
+
+
+def of_squares(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
+    if not np.array_equal(q, k) or not np.array_equal(k, np.arange(k.shape[-1])):
+        msg = "of one length"
+        raise Unsupported(msg)
+    return posref.kerple(q, k, r1, r2, form=form)
+
+
 def of_whole_grids(q: Any, k: Any, /, *, q_size: int, k_size: int) -> Any:
     """Rows as MViT and SAM compute them, from two sizes."""
     if not np.array_equal(q, np.arange(q_size)) or not np.array_equal(k, np.arange(k_size)):
@@ -903,9 +950,18 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
         ("t5_bias", of_32_buckets, "32"),
         ("apply_rope", of_batches_of_tokens, "x of axes (B, T, H, 2*n+tail) alone"),
         ("deberta_scores", of_one_order, "no rel_q"),
+        ("write_cache", of_real_slots, "no -1"),
+        ("irpe_buckets", of_square_grids, "the cells of a grid, row by row, alone"),
+        ("visible_windows", of_prompts, "positions 0, 1, 2, ... alone"),
+        ("attention", of_one_query, "queries 1"),
+        ("norm_rope", of_two_eps, "eps 1e-06, 1e-05, of the values that were asked"),
+        ("kerple", of_squares, "as many queries as keys"),
     ],
 )
 def test_right_code_of_one_form_conforms(op: str, function: Callable[..., Any], words: str) -> None:
-    report = check(SimpleNamespace(**{op: function}, __name__="odd"), op=op)
+    report = check(SimpleNamespace(**{op: function}, __name__="odd"), op=op, seed=1)
     assert report.conformant, report.operations[0].reason
     assert words in report.scopes[0].line
+    pasted = {} if report.scopes[0].unsaid else {"supports": {op: report.scopes[0].supports}}
+    again = check(SimpleNamespace(**{op: function}, **pasted, __name__="odd"), op=op, seed=2)
+    assert again.conformant, (pasted, again.operations[0].reason)

@@ -291,7 +291,7 @@ def _traits(trial: Experiment, cause: Cause) -> tuple[str, ...]:
         return ()
     calls = [trial.asker.call(record) for record, numbers in trial.answers() if not cause.holds(record, numbers)]
     words = [traits_of(trial.asker.case(call), trial.asker.dtype).words for call in calls if call is not None]
-    return ("heads_before_tokens",) if words and all("tokens_before_heads" in one for one in words) else ()
+    return ("heads_before_tokens",) if words and not any("heads_before_tokens" in one for one in words) else ()
 
 
 def _ranks(trial: Experiment, cause: Cause) -> frozenset[int]:

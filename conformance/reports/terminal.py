@@ -71,8 +71,11 @@ def missing(names: Sequence[str]) -> str:
 def supports(report: Report) -> str:
     """Return the scope that was found as an implementation may state it: a dict of Python, or JSON for a program."""
     written = repr if report.target["kind"] == "python" else json.dumps
-    lines = [f'    "{scope.op}": {written(scope.supports)},' for scope in report.scopes if scope.answered or scope.fresh]
-    return "\n".join(["supports = {", *lines, "}"])
+    offered = [scope for scope in report.scopes if scope.answered or scope.fresh]
+    lines = [f'    "{scope.op}": {written(scope.supports)},' for scope in offered if not scope.unsaid]
+    unsaid = [scope.op for scope in offered if scope.unsaid]
+    left = [f"# no keys say all of the scope of {', '.join(unsaid)}: what is not stated is found by calls"] if unsaid else []
+    return "\n".join(["supports = {", *lines, "}", *left])
 
 
 def plain(text: str) -> str:

@@ -293,8 +293,10 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     counts = _counts(op, call)
     if counts.get("Q") != counts.get("K") and counts.keys() >= {"Q", "K"}:
         yield "unequal_lengths", True
-    if main is not None and call.inputs[main].ndim > 2 and "tokens_before_heads" in vocabulary(op):
-        yield "tokens_before_heads" if _tokens_first(op, call) else "heads_before_tokens", True
+    if _tokens_first(op, call):
+        yield "tokens_before_heads", True
+    if _heads_first(op, call):
+        yield "heads_before_tokens", True
     if {"cos", "sin"} <= call.inputs.keys() and not are_unit(call):
         yield "free_tables", True
     for name, value in call.inputs.items():
@@ -352,6 +354,15 @@ def _tokens_first(op: str, call: Call) -> bool:
         return False
     shape = call.inputs[place].shape if place == "positions" else call.inputs[place].shape[:-1]
     return len(shape) > 1 and shape[-1] == 1 and shape[-2] > 1 and call.inputs[main].shape[-2] > 1
+
+
+def _heads_first(op: str, call: Call) -> bool:
+    """Return whether several heads each have an axis of several tokens behind them."""
+    main, place = main_array(op), next((n for n in ("positions", "cos") if n in call.inputs), None)
+    if main is None or place is None or call.inputs[main].ndim < 3 or has_coordinates(op):
+        return False
+    shape = call.inputs[place].shape if place == "positions" else call.inputs[place].shape[:-1]
+    return bool(shape) and shape[-1] > 1
 
 
 def _is_partial(op: str, main: str, call: Call) -> bool:
