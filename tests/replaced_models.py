@@ -278,7 +278,10 @@ class Replacement:
         ):
             return None
         table, count = kept.reshape(-1, kept.shape[-1]), int(there.sum())
-        if fit is None or fit.options is None or count == len(table) - entry.options["offset"]:
+        whole = count == len(table) - entry.options["offset"]
+        if not whole and (fit is None or fit.options is None or "(width" in fit.conventions.get("size", "")):
+            return None  # a table that is tiled, or has height and width exchanged
+        if whole or fit is None:
             rows = posref.learned(torch.arange(count), table, **entry.options)
         else:
             rows = self.resampled(table, count, part, fit)
