@@ -705,6 +705,7 @@ SURROUNDINGS: dict[str, Attack] = {
     "no room for the picture's numbers": Attack(
         ("plot", "alibi", "--heads", "8", "-o", "a.svg", "--save-data", "b.npz"), before=limit(resource.RLIMIT_FSIZE, 100)
     ),
+    "no room for every picture": Attack(("plot", "alibi", "--kind", "all"), before=limit(resource.RLIMIT_FSIZE, 30_000)),
     "no room for an adapter": Attack(("adapter", "new", "mine"), before=limit(resource.RLIMIT_FSIZE, 100)),
     "no room for anything": Attack(
         (*CHECK, "--json", "out.json"), codes=(0, 1, 2), before=limit(resource.RLIMIT_FSIZE, 0), silent=True
