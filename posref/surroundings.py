@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 FOREIGN = (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, RuntimeError, NotImplementedError)
 LONGEST = 500  # characters of another library's sentence
+NAMES: set[str] = set()  # of definitions and records of options, with which posref's own sentences begin
 UNMIXED = ("torch.DTensor", "torch.FakeTensor")  # they are computed with others of their kind alone
 NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings of JAX, the context manager of each, and the values that raise no error
     "jax_numpy_dtype_promotion": ("numpy_dtype_promotion", "standard"),
@@ -51,6 +52,8 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
 
     `names` are those of its array arguments.
     """
+
+    NAMES.add(function.__name__)
 
     @wraps(function)
     def computed(*arrays: Any, **options: Any) -> Any:
@@ -90,6 +93,10 @@ def check_names(function: Callable[..., Any], options: Iterable[str], error: Exc
 class Record(type):
     """The class of a class of records, whose fields are checked by `check_names`."""
 
+    def __init__(cls, name: str, *of: Any, **options: Any) -> None:
+        super().__init__(name, *of, **options)
+        NAMES.add(name)
+
     def __call__(cls, *values: Any, **named: Any) -> Any:
         """Return a record; the error for a wrong name says the right one."""
         try:
@@ -128,7 +135,7 @@ def explain(function: str, arrays: dict[str, Any], error: BaseException) -> None
     if of_libraries or not said.startswith(f"{function}: "):
         for argument, array in arrays.items():
             check_plain(function, argument, array, error)
-    if is_sentence(said) and not of_libraries:
+    if said.partition(":")[0] in NAMES and not of_libraries:
         return
     places = {argument: place(array) for argument, array in arrays.items()}
     if len(set(places.values())) > 1:
@@ -137,20 +144,11 @@ def explain(function: str, arrays: dict[str, Any], error: BaseException) -> None
         need = "arrays of one library and on one device (convert them with its asarray, or move them)"
         msg = f"{function}: {', '.join(others)} and {last} must be {need}; got {got}."
         raise TypeError(msg) from error
-    if not is_sentence(said) and type(error) in FOREIGN:
+    if said.partition(":")[0] not in NAMES and type(error) in FOREIGN:
         got = ", ".join(f"{argument} of {array.dtype}, {tuple(array.shape)}" for argument, array in arrays.items())
         reason = said[:LONGEST] or type(error).__name__
         msg = f"{function}: the library of the arrays cannot compute with {got or 'these options'}: {reason}"
         raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
-
-
-def is_sentence(said: str) -> bool:
-    """Return whether an error's text begins with the name of a definition, or of a record of options."""
-    from posref import scaling, spec
-
-    name = said.partition(":")[0]
-    definitions = (*spec.REGISTRY.registered.values(), *spec.PARTS.registered.values())
-    return hasattr(scaling, name) or any(name == definition.function.__name__ for definition in definitions)
 
 
 def check_plain(function: str, argument: str, array: Any, error: BaseException) -> None:
