@@ -154,7 +154,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     scope.limits = _limits(op, restrictions, every)
     trials.learned[op] = scope_statement.as_supports(op, restrictions, every)
     scope.supports = scope_statement.as_supports(op, [*restrictions, *_sayable(op, restrictions, every)], every)
-    scope.unsaid = op not in stated and op in trials.of and not _is_said(trials.of[op], scope.supports)
+    scope.unsaid = op not in stated and op in trials.of and not _is_said(trials.of[op], scope.supports, every)
     scope.refused = [(one.id, one.dtype) for one in left] if scope.passed or scope.stated else []  # else it answers nothing yet
     keys, others = infer(op, every, 1, refused=left)  # a single case is enough to state what it asks
     if op not in stated and not others and not any(one.axis[0] in BOUNDS or one.text for one in keys):
@@ -175,9 +175,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     return scope
 
 
-def _is_said(trial: Experiment, supports: Mapping[str, Any]) -> bool:
-    """Return whether a scope that may be stated takes in none of the calls that were refused."""
+def _is_said(trial: Experiment, supports: Mapping[str, Any], every: Sequence[Asked]) -> bool:
+    """Return whether a scope that may be stated takes in none of the cases and calls that were refused."""
     stated = scope_statement.read(trial.op, {trial.op: supports})[trial.op]
+    if any(not one.answered and is_inside(stated, one.traits) for one in every if one.case.kind == "value"):
+        return False
     refused = [record for record, outcome in trial.asker.known.values() if outcome == REFUSED]
     calls = [(record, trial.asker.call(record)) for record in refused[:: len(refused) // LOOKED_AT + 1]]
     return not any(c is not None and not c.is_degenerate and _lies_in(stated, trial, record, c) for record, c in calls)

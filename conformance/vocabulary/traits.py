@@ -357,12 +357,12 @@ def _tokens_first(op: str, call: Call) -> bool:
 
 
 def _heads_first(op: str, call: Call) -> bool:
-    """Return whether several heads each have an axis of several tokens behind them."""
+    """Return whether positions have no axis of 1 for heads behind that of the tokens."""
     main, place = main_array(op), next((n for n in ("positions", "cos") if n in call.inputs), None)
     if main is None or place is None or call.inputs[main].ndim < 3 or has_coordinates(op):
         return False
     shape = call.inputs[place].shape if place == "positions" else call.inputs[place].shape[:-1]
-    return bool(shape) and shape[-1] > 1
+    return len(shape) < 2 or shape[-1] != 1
 
 
 def _is_partial(op: str, main: str, call: Call) -> bool:
