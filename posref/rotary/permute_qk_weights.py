@@ -84,7 +84,7 @@ def permute_qk_weights(
     check_word(name, "source", source, WORDS)
     check_word(name, "target", target, WORDS)
     if not (are_numpy(type(weight)) and weight.dtype.type.__module__ == "ml_dtypes"):  # no function of NumPy tells its kind
-        check_numbers(name, kinds=("bool", "numeric"), weight=weight)
+        check_numbers(name, kinds=("bool", "integral", "real floating", "complex floating"), weight=weight)
     if weight.ndim < 1 or weight.shape[0] % heads:
         msg = f"{name}: the first axis of weight must be a multiple of heads, {heads}; got shape {tuple(weight.shape)}."
         raise ValueError(msg)
