@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-FOREIGN = (TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, RuntimeError, NotImplementedError)
+FOREIGN = (TypeError, ValueError, KeyError, AttributeError, AssertionError, RuntimeError, NotImplementedError)
 LONGEST = 500  # characters of another library's sentence
 NAMES: set[str] = set()  # of definitions and records of options, with which posref's own sentences begin
 UNMIXED = ("torch.DTensor", "torch.FakeTensor")  # they are computed with others of their kind alone

@@ -139,29 +139,26 @@ def check(
         try:
             missing = tuple(name for name in names if not loaded.has(name))
             offered = [name for name in names if name not in missing]
-            if choice.suite != INSTALLED:
-                loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
-            if choice.model is not None:
-                loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
-                loaded.reproduce += "" if layer is None else f" --layer {layer}"
-                loaded.reproduce += "" if layout is None else f" --layout {layout}"
-                loaded.reproduce += "" if component is None else f" --component {shlex.quote(component)}"
-                loaded.scalings = (*loaded.scalings, *choice.model.scalings)
+            loaded.reproduce += _flags(choice, layer, layout, component)
+            loaded.scalings = (*loaded.scalings, *(choice.model.scalings if choice.model is not None else ()))
             asking = Asking(choice, seed, experiments, batch_invariant)
             divided = isinstance(loaded, Program) and choice.model is None and case is None and device is None
-            here, there = halves(choice.sizes(offered), jobs) if divided else (offered, [])
-            if there:
-                same = partial(begin, target.again() if isinstance(target, Session) else target)
-                with beside(_there, same, asking, there, loaded.reproduce) as other:
-                    found = _here(loaded, asking, here, progress)
-                    found.add(other(stop=not found.complete), names)
-            else:
-                found = _here(loaded, asking, here, progress)
+            again = partial(begin, target.again() if isinstance(target, Session) else target) if divided else None
+            found = _found(loaded, again, asking, offered, jobs, progress)
             report = _report(loaded, asking, found, missing)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
     return report
+
+
+def _flags(choice: Choice, layer: int | None, layout: str | None, component: str | None) -> str:
+    """Return the flags with which a command asks of the same choice."""
+    flags = "" if choice.suite == INSTALLED else f" --suite {shlex.quote(str(choice.suite))}"
+    if choice.model is not None:
+        named = {"for": choice.model.name, "layer": layer, "layout": layout, "component": component}
+        flags += "".join(f" --{name} {shlex.quote(str(value))}" for name, value in named.items() if value is not None)
+    return flags
 
 
 @dataclass(frozen=True)
@@ -198,6 +195,20 @@ class Found:
         self.alone |= other.alone
         self.batch = None if self.batch is None or other.batch is None else [*self.batch, *other.batch]
         self.remarks = tuple(dict.fromkeys((*self.remarks, *other.remarks)))
+
+
+def _found(
+    target: Target, again: Callable[[], Target] | None, asking: Asking, ops: Sequence[str], jobs: int | None,
+    progress: Progress | None,
+) -> Found:  # fmt: skip
+    """Return what is found of operations, half of them by another process where there are many and it can begin `again`."""
+    here, there = halves(asking.choice.sizes(ops), jobs) if again else ([*ops], [])
+    if not there:
+        return _here(target, asking, here, progress)
+    with beside(_there, again, asking, there, target.reproduce) as other:
+        found = _here(target, asking, here, progress)
+        found.add(other(stop=not found.complete), ops)
+    return found
 
 
 def _there(begin: Callable[[], Target], asking: Asking, ops: Sequence[str], reproduce: str) -> Found:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {  # of the help, by the flags
     "What to check": ("command", "outputs", "model", "trust-remote-code", "op", "case", "tier", "suite"),
-    "Where it runs": ("backend", "dtype", "device", "timeout", "memory", "scheduler"),
+    "Where it runs": ("backend", "dtype", "device", "timeout", "memory", "jobs", "scheduler"),
     "What it must meet": ("claim", "trig", "require", "for", "component", "layer", "layout"),
     "Drawn calls": ("seconds", "examples", "seed", "experiments", "batch-invariant", "print-scope"),
     "Reports": ("output", "json", "html", "markdown", "junit", "badge", "github"),

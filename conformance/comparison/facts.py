@@ -73,7 +73,11 @@ def acts_on(record: Encoding) -> str:
 def _learned(op: str) -> list[str]:
     """Return the arrays whose description says that they are learned."""
     record = REGISTRY[op]
-    return [name for name, text in described(record).items() if name in record.arrays and "learned" in text.lower()]
+    return [
+        name
+        for name, text in described(record).items()
+        if name in record.arrays and re.search(r"\blearned\b", text, re.IGNORECASE)
+    ]
 
 
 def _size(record: Encoding) -> str:

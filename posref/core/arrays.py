@@ -341,10 +341,8 @@ def rows(table: Array, index: Array) -> Array:
     if 0 in index.shape and table.shape[0]:  # Dask cannot flatten that index
         return xp.broadcast_to(table[:1, ...], (*index.shape, *table.shape[1:]))
     if is_of(xp, "dask"):  # which would divide a flat index of n x n anew, row by row
-        from dask.array import blockwise
-
         places, row, rest = (*range(index.ndim),), index.ndim, (*range(index.ndim + 1, index.ndim + table.ndim),)
-        return blockwise(getitem, (*places, *rest), table, (row, *rest), index, places, dtype=table.dtype, concatenate=True)
+        return xp.blockwise(getitem, (*places, *rest), table, (row, *rest), index, places, dtype=table.dtype, concatenate=True)
     flat = xp.take(table, cast(xp.reshape(index, (-1,)), index_dtype(index)), axis=0)
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 
