@@ -340,6 +340,13 @@ def test_what_cannot_be_loaded_or_sent_is_an_error() -> None:
         check("posref", op="alibi_slopes", device=lambda: None)
 
 
+def test_a_case_is_repeated_on_the_same_device(tmp_path: Path) -> None:
+    path = tmp_path / "none.py"
+    path.write_text("backend = 'torch'\n\n\ndef alibi_slopes(heads, /):\n    return None\n", encoding="utf-8")
+    failing = check(str(path), op="alibi_slopes", device="cpu", experiments=0).failures[0]
+    assert failing.reproduce.startswith(f"posref check {path} --device cpu --case alibi_slopes/")
+
+
 def test_a_module_is_found_where_this_process_finds_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "only_here.py").write_text("from posref import alibi_slopes\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -112,8 +112,9 @@ class PythonProgram(Program):
             msg = f"{session.name}: could not be loaded: its reply cannot be read: {in_one_line(error)}."
             raise TargetError(msg) from error
         target.library = target.library.removeprefix("Python, ")
-        backend = session.options.get("backend")
-        target.reproduce = f"posref check {shlex.quote(session.name)}" + (f" --backend {backend}" if backend else "")
+        flags = {name: session.options.get(name) for name in ("backend", "device")}
+        said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in flags.items() if value)
+        target.reproduce = f"posref check {shlex.quote(session.name)}{said}"
         return target
 
     def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
