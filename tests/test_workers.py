@@ -129,9 +129,9 @@ def test_an_error_in_a_worker_names_its_case() -> None:
 
 
 def test_a_worker_that_dies_is_an_error_that_names_the_task() -> None:
-    with pytest.raises(PosrefError, match=r"a worker ended while it proved task 0 \(exit code 3\)"):
+    with pytest.raises(PosrefError, match=r"a worker ended at task 0 \(exit code 3\)"):
         called(os._exit, (3,), (3,))
-    with pytest.raises(PosrefError, match=r"a worker ended while it proved task 0 \(signal 9\)"):
+    with pytest.raises(PosrefError, match=r"a worker ended at task 0 \(signal 9\)"):
         called(signal.raise_signal, (signal.SIGKILL,))
 
 

@@ -50,15 +50,15 @@ def beside(function: Callable[..., Any], *arguments: Any) -> Iterator[Wait]:
     worker = Worker()
     SPARED.add(worker.process.pid)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(worker.ask, "half of the operations", interruptible, (function, arguments))
+        asked = pool.submit(worker.ask, "its half of the operations", interruptible, (function, arguments))
 
         def wait(*, stop: bool = False) -> Any:
             if not stop:
                 return asked.result()
-            worker.process.send_signal(signal.SIGINT)
             try:
+                worker.process.send_signal(signal.SIGINT)
                 return asked.result(PATIENCE)
-            except (TimeoutError, PosrefError):
+            except (ValueError, TimeoutError, PosrefError):  # Windows has no such signal
                 return None
 
         try:

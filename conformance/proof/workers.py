@@ -105,7 +105,7 @@ class Worker:
         except LOST as error:
             code = self.process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            when = f"while it proved {name}" if self._known else "at its start"
+            when = f"at {name}" if self._known else "at its start"
             msg = f"a worker ended {when} ({how}); --jobs 1 takes the least memory."
             raise PosrefError(msg) from error
         if not done:
