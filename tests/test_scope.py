@@ -402,7 +402,10 @@ ASKED = {  # positions beyond 2047 that stored cases of rope end at
     [
         (lambda c: largest(c) > 2047, None, ""),
         pytest.param(
-            lambda c: largest(c) > 2047, lambda c: largest(c) == 2046, "wrong at largest position of 2046", marks=THOROUGH
+            lambda c: largest(c) > 2047,
+            lambda c: largest(c) == 2046,
+            "inside its limit, at position 2046, it is wrong",
+            marks=THOROUGH,
         ),
         pytest.param(lambda c: tokens(c) > 7, None, "", marks=THOROUGH),
     ],
