@@ -175,7 +175,8 @@ def test_sorting(page: Page, broken: dict[str, Any]) -> None:
     heads[0].click()
     assert column(0) == sorted(column(0), reverse=True)
     heads[5].click()
-    assert column(5) == ["0.13", "0.88", "", ""]
+    *ratios, third, last = column(5)  # the first depends on the powers of the processor
+    assert (0.0 < float(ratios[0]) < 0.5, ratios[1:], third, last) == (True, ["0.88"], "", "")
     heads[6].send_keys("\n")  # by keyboard
     counts = [counts_of(broken, operation["op"]) for operation in broken["operations"]]
     shares = sorted((c["pass"] / c.total(), f"{c['pass']}/{c.total()}") for c in counts)
