@@ -34,9 +34,9 @@ def logn_scale(positions, **options):
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(halves, "cores", lambda: 2)
     monkeypatch.setattr(halves, "LEAST", 0)
-    path = tmp_path / "kernel.py"
-    path.write_text(TARGET, encoding="utf-8")
-    return str(path)
+    (tmp_path / "kernel_in_halves.py").write_text(TARGET, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)  # the other process finds it where this one does
+    return "kernel_in_halves"
 
 
 def document(target: str, **options: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,9 +144,10 @@ def check(
             loaded.scalings = (*loaded.scalings, *(choice.model.scalings if choice.model is not None else ()))
             asking = Asking(choice, seed, experiments, batch_invariant)
             divided = isinstance(loaded, Program) and choice.model is None and case is None and device is None
-            again = partial(begin, target.again() if isinstance(target, Session) else target) if divided else None
-            found = _found(loaded, again, asking, offered, jobs, progress)
-            report = _report(loaded, asking, found, missing)
+            same = target.again() if isinstance(target, Session) else target
+            again = partial(begin, same, path=[*sys.path]) if divided else None  # modules are where this process has them
+            findings = _ask_in_halves(loaded, again, asking, offered, jobs, progress)
+            report = _report(loaded, asking, findings, missing)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
@@ -172,7 +174,7 @@ class Asking:
 
 
 @dataclass
-class Found:
+class Findings:
     """What was found of some operations."""
 
     operations: list[Operation]
@@ -183,7 +185,7 @@ class Found:
     batch: list[Mapping[str, Any]] | None
     remarks: tuple[str, ...]  # of the target
 
-    def add(self, other: Found | None, names: Sequence[str]) -> None:
+    def add(self, other: Findings | None, names: Sequence[str]) -> None:
         """Add what another process found of others, if it ended, in the order of all names."""
         if other is None:
             self.complete = False
@@ -197,33 +199,33 @@ class Found:
         self.remarks = tuple(dict.fromkeys((*self.remarks, *other.remarks)))
 
 
-def _found(
+def _ask_in_halves(
     target: Target, again: Callable[[], Target] | None, asking: Asking, ops: Sequence[str], jobs: int | None,
     progress: Progress | None,
-) -> Found:  # fmt: skip
+) -> Findings:  # fmt: skip
     """Return what is found of operations, half of them by another process where there are many and it can begin `again`."""
     here, there = halves(asking.choice.sizes(ops), jobs) if again else ([*ops], [])
     if not there:
-        return _here(target, asking, here, progress)
-    with beside(_there, again, asking, there, target.reproduce) as other:
-        found = _here(target, asking, here, progress)
-        found.add(other(stop=not found.complete), ops)
-    return found
+        return _ask_operations(target, asking, here, progress)
+    with beside(_ask_beside, again, asking, there, target.reproduce) as other:
+        findings = _ask_operations(target, asking, here, progress)
+        findings.add(other(stop=not findings.complete), ops)
+    return findings
 
 
-def _there(begin: Callable[[], Target], asking: Asking, ops: Sequence[str], reproduce: str) -> Found:
+def _ask_beside(begin: Callable[[], Target], asking: Asking, ops: Sequence[str], reproduce: str) -> Findings:
     """Return what a process beside that of the check finds of operations of a target that it begins."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         target = begin()
         target.reproduce = reproduce
         try:
-            return _here(target, asking, ops, None)
+            return _ask_operations(target, asking, ops, None)
         finally:
             target.close()
 
 
-def _here(target: Target, asking: Asking, ops: Sequence[str], progress: Progress | None) -> Found:
+def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress: Progress | None) -> Findings:
     """Return what is found of some operations of a target."""
     choice, seed = asking.choice, asking.seed
     stated = stated_scope(target)
@@ -261,7 +263,7 @@ def _here(target: Target, asking: Asking, ops: Sequence[str], progress: Progress
     for operation, _ in operations:
         if operation.diagnosis is not None:  # what it was for is done
             operation.diagnosis = {n: value for n, value in operation.diagnosis.items() if n not in ("whole", "trait")}
-    return Found([o for o, _ in operations], complete, fits, fresh, alone, rows, target.remarks())
+    return Findings([o for o, _ in operations], complete, fits, fresh, alone, rows, target.remarks())
 
 
 def _batch(target: Target, operations: list[tuple[Operation, list[Answer]]]) -> list[Mapping[str, Any]] | None:
@@ -332,12 +334,12 @@ def _report_other_layers(operations: list[tuple[Operation, list[Answer]]], model
         report_other_layers(operations, model)
 
 
-def _report(target: Target, asking: Asking, found: Found, missing: tuple[str, ...]) -> Report:
+def _report(target: Target, asking: Asking, findings: Findings, missing: tuple[str, ...]) -> Report:
     """Return the report of what was found of a target."""
-    choice, operations = asking.choice, found.operations
-    notes = [*found.remarks, *found.fits]
-    notes += [f"{found.fresh} more calls, drawn afresh (repeat them with --seed {asking.seed})"] if found.fresh else []
-    notes += ["the scope comes from stored cases alone, without experiments"] if found.alone else []
+    choice, operations = asking.choice, findings.operations
+    notes = [*findings.remarks, *findings.fits]
+    notes += [f"{findings.fresh} more calls, drawn afresh (repeat them with --seed {asking.seed})"] if findings.fresh else []
+    notes += ["the scope comes from stored cases alone, without experiments"] if findings.alone else []
     notes += [note for operation in operations for note in notes_on_unjudged(operation)]
     notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
@@ -348,7 +350,7 @@ def _report(target: Target, asking: Asking, found: Found, missing: tuple[str, ..
     }  # fmt: skip
     version = load_manifest(choice.suite)["suite"]
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
-    report = Report(about, sums, choice.tier, operations, missing, found.complete, choice.part, batch=found.batch)
+    report = Report(about, sums, choice.tier, operations, missing, findings.complete, choice.part, batch=findings.batch)
     return report if choice.model is None else _for_model(report, choice.model)
 
 
