@@ -101,9 +101,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         text = f"it {verb} a fresh call, {case.id} with {words}: {asker.said}"
         _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
         return answered + refused
-    if (
-        whole and not answered and (refused or op not in stated) and not trials.right.get(op)  # none of these is stored
-    ):
+    if whole and not answered and (refused or op not in stated) and not trials.right.get(op):
         calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
         text = (
             f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"

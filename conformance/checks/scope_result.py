@@ -225,7 +225,7 @@ def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
     """
     Return what is wrong in fresh calls inside of a scope: one has wrong values or raises, or some are refused without a cause.
 
-    Of a single call no cause is told, so that it may have one. Of as many as one is told of nothing explains what is refused.
+    A cause takes at least `FEWEST` calls to be told, so a single refused call may have one. More of them have none.
     """
     for one in drawn:
         if one.verdict not in ("pass", "unsupported", *UNJUDGED):

@@ -83,7 +83,7 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--batch-invariant", is_flag=True,
               help="Also say whether rows have the same bits alone as in a batch; changes no verdict.")  # fmt: skip
 @click.option("--jobs", metavar="N", type=click.IntRange(1),
-              help="Ask many operations in at most N processes, of which two are used; by default one per core.")  # fmt: skip
+              help="1: one process asks all. By default, on two cores, two ask half of many operations each.")  # fmt: skip
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings

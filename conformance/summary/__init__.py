@@ -1,1 +1,1 @@
-"""What the answers of an operation come to: classes, figures, meaning, systematic error and coverage, as in reports."""
+"""Summaries of the answers of an operation, for reports: classes, figures, meaning, systematic error and coverage."""

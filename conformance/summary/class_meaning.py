@@ -1,4 +1,4 @@
-"""What a class means, in words: how far results are from the true ones at the longest position."""
+"""The meaning of a class, in words: how far results are from the true ones at the longest position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many cases ran, were answered and passed, by the words of options and by bands of positions."""
+"""Counts of the cases that ran, were answered and passed, by the words of options and by bands of positions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {
     "A": 2, "B": 2, "D": 6, "E": 5, "G": 1, "H": 3, "K": 5, "N": 3, "Q": 4, "R": (), "T": 5, "d": 4, "g": 2, "k": 3, "m": 2,
     "n": 3, "tail": 0,
 }  # fmt: skip
-NEAR = 2.0**-4
+NEAR = 2.0**-4  # sixteen units of bfloat16: its roundings do not hide what differs more
 FAR = (131072, 1000003, 7, 262143, 131079, 1048575)
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)
 
