@@ -47,6 +47,15 @@ def prepare() -> None:
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
     open_standard_streams()
+    _drop_what_is_no_date()
+
+
+def _drop_what_is_no_date() -> None:
+    """Remove a SOURCE_DATE_EPOCH that is no integer: a part of NumPy reads it, and could not be imported."""
+    try:
+        int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+    except ValueError:
+        del os.environ["SOURCE_DATE_EPOCH"]
 
 
 def open_standard_streams() -> None:
