@@ -41,6 +41,7 @@ GRIDS = {
     source="arXiv:2209.05433, section 3",
     models=("vLLM", "SGLang", "FlashInfer"),
     domains={"format": OneOf(FORMATS), "direction": OneOf(DIRECTIONS)},
+    requires=("n >= 1",),
     arrays={
         "x": Axes("*R H D | *B H D | *B H n*size", usual=(-8.0, 8.0)),
         "scale": Axes("~H | *B H | *B H n", "wide", positive=True, usual=(2**-6, 2.0)),
