@@ -33,7 +33,7 @@ def off() -> dict[str, str]:
                 try:
                     out = REGISTRY[case.op].function(*positional, **keywords)
                 except Exception as error:
-                    found[f"{case.op} {shard}"] = f"{type(error).__name__}: {error}"[:300]
+                    found[f"{case.op} {shard}"] = f"{type(error).__name__}: {error}"[:600]
                     continue
                 first = out[0] if isinstance(out, tuple) else out
                 whole = first.full_tensor() if isinstance(first, DTensor) else torch.as_tensor(first)
