@@ -55,24 +55,32 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
 
     NAMES.add(function.__name__)
 
+    def arguments(arrays: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+        """Return the array arguments of a call by name."""
+        described = signature(function).parameters
+        given = {**dict(zip(described, arrays, strict=False)), **options}
+        left_out = [name for name in given if given[name] is None and described[name].default is None]
+        return {name: given[name] for name in names if name in given and name not in left_out}
+
     @wraps(function)
     def computed(*arrays: Any, **options: Any) -> Any:
         try:
             return function(*arrays, **options)
         except Exception as error:
             check_names(function, options, error)
-            described = signature(function).parameters
-            given = {**dict(zip(described, arrays, strict=False)), **options}
-            left_out = [name for name in given if given[name] is None and described[name].default is None]
-            named = {name: given[name] for name in names if name in given and name not in left_out}
-            explain(function.__name__, named, error)
+            named = arguments(arrays, options)
             settings = neutral((*named.values(), options.get("xp")), error)
             if not settings:
+                explain(function.__name__, named, error)
                 raise
         with ExitStack() as stack:
             for setting in settings:
                 stack.enter_context(setting)
-            return function(*arrays, **options)
+            try:
+                return function(*arrays, **options)
+            except Exception as error:
+                explain(function.__name__, named, error)
+                raise
 
     return computed  # type: ignore[return-value]  # it has the signature of what it wraps
 
@@ -113,7 +121,8 @@ class Record(type):
 
 def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
     """Return contexts without the settings that may have raised an error, of the library of arrays or of a namespace."""
-    roots = {getattr(one, "__name__", type(one).__module__).partition(".")[0] for one in given}
+    modules = (one.__name__ if isinstance(one, ModuleType) else type(one).__module__ for one in given)
+    roots = {module.partition(".")[0] for module in modules}
     if "numpy" in roots and isinstance(error, FloatingPointError | RuntimeWarning):
         import numpy as np
 
