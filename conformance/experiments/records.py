@@ -218,7 +218,7 @@ def _positions(op: str, call: Call, way: int) -> Features:
     if has_coordinates(op):
         found["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
         rows, axes = np.moveaxis(keys, 0, -1).reshape(-1, *keys.shape[-1:][: keys.ndim - 1], keys.shape[0]), keys.ndim - 2
-        if found["coordinates"] == "unlike" and is_grid(rows[0].T):
+        if np.any(rows[0] != rows[0][..., :1]) and is_grid(rows[0].T):  # one token at 0 is no grid yet
             found["form"] = GRID
     has_axes = axes > 0 and _may_share(op, name, way)
     found["rows"] = "of their own" if np.any(rows != rows[:1]) else "shared" if has_axes else "alike"
