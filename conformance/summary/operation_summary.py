@@ -1,14 +1,19 @@
 """
-The summary of an operation's answers: classes, positions, curves and coverage.
+The summary of an operation's answers: classes and what they mean, positions, curves and coverage.
 
 Errors, and what the claimed class allows, are measured in batches, many outputs side by side.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+
+from posref.core.composition import has_frequencies
+from posref.spec import REGISTRY
 
 from .. import judge
 from ..calls import ladder
@@ -16,11 +21,11 @@ from ..model import Answer, Operation, decides, number
 from ..vocabulary.axes import BANDS
 from .batches import Batch, Output, Places, batches_of, outputs_of
 from .call_words import call_in_words
-from .class_meaning import farther, meaning_of
 from .coverage import cover
 from .curves import Figures
 
 CLOSE = 1e-9  # sums in another order differ by less
+EXACT = 1 << 24  # the largest number up to which float32 has all integers
 
 
 def summarise(operation: Operation, answers: list[Answer], known: Places) -> None:
@@ -116,3 +121,49 @@ def _slope(operation: Operation, output: Output) -> float | None:
         return None
     (weights, _), error, width = found
     return abs(float(np.sum(weights * error))) / float(np.sum(np.abs(weights) * width))
+
+
+# ---- the meaning of a class: how far results are from the true ones at the longest position --------------------------------
+def gives_waves(op: str) -> bool:
+    """Return whether results are cosines and sines themselves: nothing is rotated by them."""
+    return all(axes.kind != "real" for axes in REGISTRY[op].arrays.values())
+
+
+def farther(op: str, batch: Batch, best: tuple[float, float]) -> tuple[float, float]:
+    """
+    Return the longest position so far, and the largest error there over the size of the result, with those of a batch.
+
+    Positions beyond `EXACT` say nothing of angles in float32: every error is as large as the result.
+    """
+    if not has_frequencies(op):
+        return best
+    position, error = best
+    far = [-1.0 if o.where is None else d for d, o in zip(batch.largest(batch.far), batch.outputs, strict=True)]
+    for i in sorted(range(len(far)), key=lambda i: -far[i]):
+        call, name, _ = batch.outputs[i].values
+        if not max(position, 0.0) <= far[i] <= EXACT or call.cotangents:
+            continue
+        size = 1.0 if gives_waves(op) else float(np.max(np.abs(call.expected[name])))
+        errors = batch.part(batch.error, i)[batch.part(batch.far, i) == far[i]]
+        if size and np.all(np.isfinite(errors)):
+            worst = float(np.max(errors)) / size
+            position, error = far[i], worst if far[i] > position else max(worst, error)
+    return position, error
+
+
+def meaning_of(operation: Operation, position: float, error: float) -> dict[str, Any] | None:
+    """Return the longest position, the error there, and a sentence; None without frequencies or positions."""
+    if position < 0:
+        return None
+    within = f"within {_rounded_up(error)}"
+    of = f"cosines are {within}" if gives_waves(operation.op) else f"results are {within} of their size"
+    return {"position": position, "error": error, "text": f"at position {position:,.0f} your {of}"}
+
+
+def _rounded_up(error: float) -> str:
+    """Return an error in one digit, never too small."""
+    if not error:
+        return "0"
+    power = math.floor(math.log10(error))
+    digit = math.ceil(error / 10.0**power - 1e-9)
+    return f"{digit * 10.0**power:.1g}".replace("e-0", "e-")
