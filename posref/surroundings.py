@@ -2,14 +2,15 @@
 Calls that depend on nothing around them: modes of a library in which it raises errors, and arrays that are not plain.
 
 NumPy can be set to raise an error where a number underflows, and JAX where dtypes or ranks differ, a NaN occurs on the way, or
-a constant is moved to the device. A definition that meets such an error is computed again without that setting, so its values
-are the same in every mode. Settings that change values without an error are those of products (`posref.core.products`).
+a constant is moved to the device. PyTorch joins no bfloat16 tensors under autocast to float16. A definition that meets such an
+error is computed again without that setting, so its values are the same in every mode. Settings that change values without an
+error are those of products (`posref.core.products`).
 
 Sparse tensors, and others that are not plain, are refused in a sentence, and so are options with another library's name. All
 this happens after an error alone: a call that meets none pays nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
 from inspect import signature
@@ -119,7 +120,7 @@ class Record(type):
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManager[Any]]:
+def neutral(given: Sequence[Any], error: Exception) -> list[AbstractContextManager[Any]]:
     """Return contexts without the settings that may have raised an error, of the library of arrays or of a namespace."""
     modules = (one.__name__ if isinstance(one, ModuleType) else type(one).__module__ for one in given)
     roots = {module.partition(".")[0] for module in modules}
@@ -127,6 +128,11 @@ def neutral(given: Iterable[Any], error: Exception) -> list[AbstractContextManag
         import numpy as np
 
         return [np.errstate(all="ignore")]
+    if "torch" in roots:
+        import torch
+
+        kinds = {one.device.type for one in given if isinstance(one, torch.Tensor)}
+        return [torch.autocast(kind, enabled=False) for kind in kinds if torch.is_autocast_enabled(kind)]
     if roots.isdisjoint(("jax", "jaxlib")):
         return []
     import jax

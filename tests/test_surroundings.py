@@ -16,7 +16,7 @@ from sampling import share
 from torch._subclasses import FakeTensorMode
 
 import posref
-from posref.conformance.calls import bind, differentiable, makes_constants, takes_dtype
+from posref.conformance.calls import bind, differentiable, given_dtype, makes_constants, takes_dtype
 from posref.core import torch_products
 from posref.spec import REGISTRY
 
@@ -96,13 +96,13 @@ EACH = [
 ]
 
 
-def call_of(library: Library, op: str) -> Callable[[], list[Any]]:
-    """Return the smoke case of an operation as a call on a library, in float32."""
+def call_of(library: Library, op: str, dtype: str) -> Callable[[], list[Any]]:
+    """Return the smoke case of an operation as a call on a library."""
     call = smoke(op).calls[0]
-    arrays = {n: library.array(x, None if x.dtype.kind in "biu" else "float32") for n, x in call.inputs.items()}
+    arrays = {n: library.array(x, None if x.dtype.kind in "biu" else given_dtype(op, n, dtype)) for n, x in call.inputs.items()}
     positional, keywords = bind(op, arrays, call.params)
     if takes_dtype(op):
-        keywords["dtype"] = library.dtype("float32")
+        keywords["dtype"] = library.dtype(dtype)
     if makes_constants(op):
         keywords |= {"xp": library.xp} | ({"device": "cpu"} if library.name == "torch" else {})
 
@@ -120,16 +120,18 @@ def bits(library: Library, results: list[Any]) -> list[tuple[str, bytes]]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> dict[tuple[str, str], list[tuple[str, bytes]]]:
-    """The bits of every operation without a mode, computed once for each library."""
+def plain() -> dict[tuple[str, ...], list[tuple[str, bytes]]]:
+    """The bits of every operation without a mode, computed once for each library and dtype."""
     return {}
 
 
-def differing(library: Library, mode: Mode, plain: dict[tuple[str, str], list[tuple[str, bytes]]]) -> list[str]:
+def differing(
+    library: Library, mode: Mode, plain: dict[tuple[str, ...], list[tuple[str, bytes]]], dtype: str = "float32"
+) -> list[str]:  # fmt: skip
     """Return the operations whose bits a mode changes; JAX, which compiles every step of each, is asked a share of them."""
     found = []
     for op in share(REGISTRY, part=0.5) if library.name == "jax" else REGISTRY:
-        key, run = (library.name, op), call_of(library, op)
+        key, run = (library.name, op, dtype), call_of(library, op, dtype)
         if key not in plain:
             plain[key] = bits(library, run())
         with mode():
@@ -159,6 +161,12 @@ def gradients(library: Library, op: str, mode: Mode = nullcontext) -> list[tuple
         result = REGISTRY[op].function(*positional, **keywords)
         found = torch.autograd.grad(result.sin().sum(), leaves)
     return bits(library, [result, *found])
+
+
+def test_bfloat16_under_autocast_to_float16(plain: Any) -> None:
+    """PyTorch joins no tensors of bfloat16 there."""
+    with opened("torch") as library:
+        assert differing(library, MODES["torch"]["autocast to float16"], plain, "bfloat16") == []
 
 
 @pytest.mark.parametrize("mode", NARROW)
