@@ -17,7 +17,7 @@ from posref.bias.t5_buckets import one_sided
 from posref.conformance.calls import bind, takes_dtype
 from posref.conformance.vocabulary.axes import alternatives, arranged, limits, names_in
 from posref.conformance.vocabulary.traits import defaults
-from posref.spec import REGISTRY, Axes, Encoding, Integer
+from posref.spec import REGISTRY, Axes, Encoding, Integer, Real
 
 DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
 LARGE = (20_000, 2**31 - 1)
@@ -132,6 +132,24 @@ def test_arithmetic_in_the_dtype_of_the_positions_would_be_seen(op: str, monkeyp
     monkeypatch.setitem(REGISTRY.registered, op, type(REGISTRY[op])(**{**vars(REGISTRY[op]), "function": narrow}))
     with opened("numpy") as library:
         assert list(wrong(library, op))
+
+
+REFUSED_NUMBERS: dict[type, tuple[object, ...]] = {
+    Integer: (2**63, -(2**63) - 1, 10**5000, "4", {}),
+    Real: (10**5000, "4", {}),
+}
+
+
+def test_options_that_no_library_holds_are_refused() -> None:
+    """In every option that is a number; a length is read by those scalings alone that depend on it."""
+    with opened("numpy") as library:
+        for op, record in REGISTRY.items():
+            call = smoke(op).calls[0]
+            for name, domain in record.domains.items():
+                for value in REFUSED_NUMBERS.get(type(domain), ()) if name != "length" else ():
+                    said = computed(library, op, dict(call.inputs), {**call.params, name: value})
+                    assert isinstance(said, str), (op, name)
+                    assert name in said
 
 
 @pytest.mark.parametrize("dtype", ["uint64"])

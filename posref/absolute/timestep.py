@@ -3,7 +3,7 @@
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
 from posref.core.angles import cos_sin
 from posref.core.arrays import DType, cast, library, result_dtype
-from posref.core.checks import check_flag, check_integer, check_positions, check_positive
+from posref.core.checks import check_flag, check_integer, check_positions, check_positive, quoted
 from posref.spec import Axes, Flag, Integer, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -110,7 +110,7 @@ def timestep(
     check_positions(name, "timesteps", timesteps)
     flip = check_flag(name, "flip", flip)
     if isinstance(freq_shift, bool) or freq_shift not in (0, 1):
-        msg = f"{name}: freq_shift must be 0 or 1; got {freq_shift!r}."
+        msg = f"{name}: freq_shift must be 0 or 1; got {quoted(freq_shift)}."
         raise ValueError(msg)
     dim = check_integer(
         name, "dim", dim, 4 if freq_shift else 2, " with freq_shift=1 (it divides by dim // 2 - 1)" if freq_shift else ""

@@ -37,7 +37,7 @@ TIE = 2.0**-36  # nearer to a half than any rounding error of the logarithms
     },
     result="*B Q K",
     rows="*B Q K",
-    requires=("alpha < beta", "alpha < gamma", f"gamma <= {LARGEST}"),
+    requires=("alpha < beta", "alpha < gamma", f"beta <= {LARGEST}", f"gamma <= {LARGEST}"),
     returns="integer",
     noun="buckets",
     invariants=("shift invariant", "decode"),
@@ -87,7 +87,8 @@ def irpe_buckets(
         α: offsets up to it have buckets of their own. In the authors' models 1.9 for "product", 20 for "euclidean" and for
         both of cross, 33 for "quant".
     beta : float
-        β, above α: the largest bucket on one side, rounded down. 2α in the authors' models: for α = 1.9, b is 3.
+        β, above α and at most 16384: the largest bucket on one side, rounded down. 2α in the authors' models: b is 3 for
+        α = 1.9.
     gamma : float
         γ, above α and at most 16384: offsets from about it on share the last bucket. 8α in the authors' models.
     cells : array, boolean, broadcasts to ``(*B, Q, K)``, optional
@@ -127,8 +128,8 @@ def irpe_buckets(
     name = "irpe_buckets"
     check_word(name, "method", method, METHODS)
     alpha, beta, gamma = (check_positive(name, *of) for of in (("alpha", alpha), ("beta", beta), ("gamma", gamma)))
-    if not (alpha < beta and alpha < gamma <= LARGEST):
-        msg = f"{name}: alpha must be below beta and gamma, and gamma at most {LARGEST}; got {alpha}, {beta} and {gamma}."
+    if not (alpha < beta <= LARGEST and alpha < gamma <= LARGEST):
+        msg = f"{name}: alpha must be below beta and gamma, and these at most {LARGEST}; got {alpha}, {beta} and {gamma}."
         raise ValueError(msg)
     for argument, p in (("q_positions", q_positions), ("k_positions", k_positions)):
         library(name, **{argument: p})

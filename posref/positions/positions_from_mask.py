@@ -1,6 +1,7 @@
 """Positions of tokens in padded rows, from a mask."""
 
 from posref.core.arrays import library, placement
+from posref.core.checks import check_integer
 from posref.positions.value_checks import counted
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -43,7 +44,7 @@ def positions_from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     Raises
     ------
     ValueError
-        If the mask is neither boolean nor integer.
+        If the mask is neither boolean nor integer, or `padding` is not an int of at most 32 bits.
 
     Examples
     --------
@@ -52,6 +53,7 @@ def positions_from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     [[0, 0, 0, 1], [0, 1, 2, 0]]
     """
     xp = library("positions_from_mask", mask=mask)
+    padding = check_integer("positions_from_mask", "padding", padding, -(2**31))
     ones = counted("positions_from_mask", mask, xp, check=False)
     counts = xp.cumulative_sum(ones, axis=-1)
     return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))

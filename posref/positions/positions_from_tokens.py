@@ -1,6 +1,7 @@
 """Rows of a learned table for the tokens of padded rows, from token ids."""
 
 from posref.core.arrays import library, whole
+from posref.core.checks import check_integer
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
@@ -52,7 +53,7 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     Raises
     ------
     ValueError
-        If `tokens` are not integers.
+        If `tokens` are not integers, or `padding_idx` is not an int of at least 0.
 
     Examples
     --------
@@ -61,6 +62,7 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     [2, 3, 4, 1, 1]
     """
     xp = library("from_tokens", tokens=tokens)
+    padding_idx = check_integer("from_tokens", "padding_idx", padding_idx, 0)
     ids = whole("from_tokens", "tokens", tokens)
     real = xp.astype(ids != padding_idx, ids.dtype)
     return xp.cumulative_sum(real, axis=-1) * real + padding_idx

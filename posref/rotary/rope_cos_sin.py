@@ -1,8 +1,8 @@
 """The cosines and sines of RoPE from its parameters. Source: Su et al., arXiv:2104.09864, section 3.2.2; `posref.scaling`."""
 
 from posref.core.arrays import DType, library, number_system, result_dtype
-from posref.core.checks import check_integer, check_positions
-from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
+from posref.core.checks import check_positions
+from posref.rotary.rope_frequencies import check_dim, check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, Real, Record, encoding
@@ -92,7 +92,7 @@ def rope_cos_sin(
     """
     check_positions("rope_cos_sin", "positions", positions)
     xp = library("rope_cos_sin", positions=positions)
-    dim = check_integer("rope_cos_sin", "dim", dim, 2)
+    dim = check_dim("rope_cos_sin", dim)
     check_scaling("rope_cos_sin", dim, base=base, scaling=scaling, length=length)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     return rope_table(positions, inv_freq, attention_factor=factor, dtype=result_dtype("rope_cos_sin", positions, dtype))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.core.arrays import Array, DType, Namespace, constants, created, once
-from posref.core.checks import check_flag, check_integer, check_positive
+from posref.core.checks import check_flag, check_integer, check_positive, quoted
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
     Clipped,
@@ -192,7 +192,7 @@ def check_scaling(function: str, dim: int, *, base: Any, scaling: Any = None, le
                 remedy = " To read a configuration's dict, call posref.rope_from_config."
             elif isinstance(scaling, str | type):
                 remedy = " Pass an instance, such as posref.scaling.YaRN(factor=4.0, original_length=32768)."
-            msg = f"{function}: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
+            msg = f"{function}: scaling must be a record of posref.scaling or None; got {quoted(scaling)}.{remedy}"
             raise TypeError(msg)
     return base
 
@@ -202,12 +202,13 @@ def powers(base: Array, dim: int, c: Namespace) -> Array:
     return c.pow(base, -c.arange(0, dim, 2, dtype=c.float64) / dim)
 
 
-def check_dim(function: str, dim: int) -> None:
-    """Raise if the number of channels is odd or below 2."""
+def check_dim(function: str, dim: int) -> int:
+    """Return the number of channels as an int. Raise if it is odd or below 2."""
     dim = check_integer(function, "dim", dim, 2)
     if dim % 2:
         msg = f"{function}: dim must be even (channels rotate in pairs); got {dim}."
         raise ValueError(msg)
+    return dim
 
 
 def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:

@@ -3,7 +3,7 @@
 from posref.core.angles import cos_sin
 from posref.core.arrays import Array, DType, cast, result_dtype, times
 from posref.core.blocks import in_blocks
-from posref.core.checks import check_frequencies, check_positions
+from posref.core.checks import check_finite, check_frequencies, check_positions
 from posref.spec import Axes, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -75,6 +75,8 @@ def rope_table(
     if len(inv_freq.shape) != 1:
         msg = f"rope_table: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
+    if not (type(attention_factor) is float and attention_factor == 1.0) and not hasattr(attention_factor, "dtype"):
+        attention_factor = float(check_finite("rope_table", "attention_factor", attention_factor))
     dtype = result_dtype("rope_table", positions, dtype)
     cos, sin = waves(positions, inv_freq, dtype=dtype)
     return cast(times(cos, attention_factor), dtype), cast(times(sin, attention_factor), dtype)
