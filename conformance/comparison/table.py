@@ -60,6 +60,12 @@ def matching(word: str) -> list[Row]:
     return [row for row in rows() if word.lower() in json.dumps(list(row.values())).lower()]
 
 
+def parts_matching(word: str) -> list[str]:
+    """Return the operations without a row that have a word in their name, title, idea, source or models, in any letter case."""
+    others = (REGISTRY[op] for op in operations() if op not in encodings())
+    return [r.name for r in others if word.lower() in " ".join((r.name, r.title, r.idea, r.source, *r.models)).lower()]
+
+
 def computed() -> str:
     """Return the facts of all encodings as the text of facts.json."""
     return json.dumps({op: facts(op) for op in sorted(encodings())}, indent=1) + "\n"

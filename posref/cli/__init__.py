@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
@@ -80,8 +81,8 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
 
     Encodings that most model types use come first, each with its parts. With WORD, list the encodings that have it in their
     name, idea, models or facts ("mask", "graph", "Swin"). Facts are computed: whether only offsets count, whether before
-    differs from after, and so on. Variants that papers name ("VideoRoPE", "GRAPE") follow, each with the code that computes
-    it, then context extensions ("YaRN").
+    differs from after, and so on. Other operations follow, then variants that papers name ("VideoRoPE", "GRAPE"), each with
+    the code that computes it, then context extensions ("YaRN").
     """
     if word is not None or as_json:
         _list_encodings(word or "", family, as_json=as_json)
@@ -94,15 +95,18 @@ def list_command(word: str | None, family: str | None, op: str | None, tier: str
         return
     from posref.conformance.comparison.table import operations
 
+    _console().print(_operations([name for name in operations() if family in (None, REGISTRY[name].family)]))
+
+
+def _operations(names: Sequence[str]) -> Table:
     table = _table("operation", "family", "source", "models")
-    for record in map(REGISTRY.__getitem__, operations()):
-        if family in (None, record.family):
-            table.add_row(record.name, record.family, record.source, ", ".join(record.models))
-    _console().print(table)
+    for record in map(REGISTRY.__getitem__, names):
+        table.add_row(record.name, record.family, record.source, ", ".join(record.models))
+    return table
 
 
 def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
-    from posref.conformance.comparison.table import matching
+    from posref.conformance.comparison.table import matching, parts_matching
     from posref.conformance.comparison.variants import PAGE, named
 
     rows = [row for row in matching(word) if family in (None, row["family"])]
@@ -111,9 +115,10 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
         click.echo(json.dumps([*rows, *variants], indent=1))
         return
     records = _records(word) if family is None else []
-    if not rows and not variants and not records:
+    parts = [name for name in parts_matching(word) if family in (None, REGISTRY[name].family)]
+    if not rows and not parts and not variants and not records:
         with _errors():
-            msg = f"list: no encoding has the word {word!r}; posref list prints all operations."
+            msg = f"list: nothing has the word {word!r}; posref list prints all operations."
             raise TargetError(msg)
     columns = ("acts on", "relative", "direction", "bounded", "decays", "axes", "weights")
     table = _table("encoding", "title", *columns)
@@ -121,8 +126,11 @@ def _list_encodings(word: str, family: str | None, *, as_json: bool) -> None:
         table.add_row(*(_escape(str(row[name]) or "-") for name in ("name", "title", *columns)))
     if rows:
         _console().print(table)
+    if parts:
+        click.echo("\n" * bool(rows), nl=False)
+        _console().print(_operations(parts))
     for variant in variants:
-        click.echo(f"{chr(10) if rows or variant is not variants[0] else ''}{variant['variant']}. {variant['source']}")
+        click.echo("\n" * bool(rows or parts or variant is not variants[0]) + f"{variant['variant']}. {variant['source']}")
         click.echo(str(variant["code"]), nl=False)
     if variants:
         click.echo(f"\nNames, equations and where code differs: {PAGE}")
