@@ -11,7 +11,7 @@ from posref.conformance import check_call
 from posref.conformance.judge import Verdict
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.reports.document import class_names, failing
-from posref.conformance.vocabulary.traits import HAS, HAVING, LACKS, traits_of
+from posref.conformance.vocabulary.traits import HAS, HAVING, LACKS, traits_of, which_alternative
 
 
 def told(function: Any, op: str) -> str:
@@ -31,6 +31,21 @@ def test_ids_below_that_of_the_padding_are_told() -> None:
         return posref.positions_from_tokens(np.maximum(tokens, padding_idx), padding_idx=padding_idx)
 
     assert "Exactly the cases with an id below the padding's fail." in told(positions_from_tokens, "positions_from_tokens")
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "way"),
+    [
+        ("to_float8", {"x": (3, 1, 9), "scale": (3, 1)}, 1),
+        ("to_float8", {"x": (3, 1, 9), "scale": (3, 1, 1)}, 2),
+        ("cumulative_rope", {"x": (2, 3, 5, 8), "increments": (2, 3, 5, 4), "start": (2, 3, 4)}, 0),
+        ("cumulative_rope", {"x": (2, 3, 5, 8), "increments": (5, 4), "start": (4,)}, 1),
+        ("cumulative_rope", {"x": (2, 3, 5, 8), "increments": (2, 1, 5, 4), "start": (2, 1, 4)}, 2),
+        ("cumulative_rope", {"x": (2, 3, 5, 8), "increments": (3, 1, 5, 4), "start": (3, 1, 4)}, 0),  # fits none
+    ],
+)
+def test_leading_axes_that_do_not_broadcast_are_the_same_in_all_arrays(op: str, shapes: Any, way: int) -> None:
+    assert which_alternative(op, Call({}, {name: np.zeros(shape) for name, shape in shapes.items()})) == way
 
 
 def test_a_matrix_of_one_column_is_told() -> None:

@@ -220,9 +220,10 @@ def _match_shapes(
     """Return the same of the shapes of arrays."""
     ways = {n: alternatives(REGISTRY[op].arrays[n].shape) for n, _ in shapes}
     for which in range(max((len(way) for way in ways.values()), default=0)):
-        fits = {n: _fit(ways[n][min(which, len(ways[n]) - 1)], shape) for n, shape in shapes}
+        axes = {n: way[min(which, len(way) - 1)] for n, way in ways.items()}
+        fits = {n: _fit(axes[n], shape) for n, shape in shapes}
         fitting = {n: sizes for n, sizes in fits.items() if sizes is not None}
-        if len(fitting) == len(ways) and _agree(fitting):
+        if len(fitting) == len(ways) and _agree(fitting, axes):
             return which, fitting
     return 0, {}
 
@@ -249,9 +250,10 @@ def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] 
     return None if left else sizes
 
 
-def _agree(by_array: Mapping[str, Mapping[str, tuple[int, ...]]]) -> bool:
-    """Return whether a letter has one size wherever it occurs."""
+def _agree(by_array: Mapping[str, Mapping[str, tuple[int, ...]]], axes: Mapping[str, list[str]]) -> bool:
+    """Return whether a letter has one size wherever it occurs, and leading axes that do not broadcast are the same."""
     every = {(n, size) for sizes in by_array.values() for n, size in sizes.items() if n.isidentifier() and len(size) == 1}
+    every |= {(n, size) for name, sizes in by_array.items() for n, size in sizes.items() if n[:1] == "*" and n in axes[name]}
     return len(every) == len({name for name, _ in every})
 
 
