@@ -170,8 +170,9 @@ _ELSEWHERE = {
     "rope_from_gguf": "posref.gguf",
 }
 _MEANT = {  # names that other libraries have
-    **dict.fromkeys(("apply_rotary_pos_emb", "apply_rotary_emb", "rotate_half"), "posref.apply_rope"),
+    **dict.fromkeys(("apply_rotary_pos_emb", "apply_rotary_emb", "rotate_half", "rotate_every_two"), "posref.apply_rope"),
     **dict.fromkeys(("precompute_freqs_cis", "get_cos_sin"), "posref.rope_table"),
+    **dict.fromkeys(("positionalencoding", "sinusoidalpositionalembedding"), "posref.sinusoidal"),
     **dict.fromkeys(("rotaryembedding", "rotary_embedding"), "posref.rope, and the module in docs/guides/port.md"),
     **{
         name.lower(): f"posref.scaling.{name}" for name in ("DynamicNTK", "DynamicYaRN", "Linear", "Llama3", "LongRoPE", "YaRN")

@@ -233,7 +233,8 @@ def test_an_interruption_of_the_first_use_leaves_nothing_out() -> None:
     assert printed(INTERRUPTED) == list(REGISTRY)
 
 
-MEANT = [("yarn", "scaling.YaRN"), ("RotaryEmbedding", "posref.rope"), ("rotate_half", "apply_rope")]
+MEANT = [("yarn", "scaling.YaRN"), ("RotaryEmbedding", "posref.rope"), ("rotate_half", "apply_rope"),
+         ("PositionalEncoding", "sinusoidal")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "meant"), MEANT)

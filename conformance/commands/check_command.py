@@ -65,7 +65,7 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
 @target_options
 @click.option("--for", "model", metavar="MODEL",
-              help="Ask what a model's layers do: a preset, config.json or GGUF file; :LAYER_TYPE to choose.")  # fmt: skip
+              help="Check what a model's layers do: a preset, config.json or GGUF file; :LAYER_TYPE to choose.")  # fmt: skip
 @click.option("--layer", metavar="N", type=click.IntRange(0),
               help="With --for: one layer, from 0. One that does not rotate must return x unchanged.")  # fmt: skip
 @click.option("--layout", type=click.Choice(["half", "interleaved", "interleaved_to_half"]),
@@ -79,11 +79,11 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--seed", metavar="S", type=click.IntRange(0, 2**63 - 1),
               help="Repeat the fresh calls of a report, which names their seed; by default they are drawn anew.")  # fmt: skip
 @click.option("--experiments", metavar="N", type=click.IntRange(0), default=500, show_default=True,
-              help="How many calls of an operation may be asked to find what is refused or wrong; 0: none.")  # fmt: skip
+              help="At most N calls of each operation, to find what it refuses or gets wrong; 0: none.")  # fmt: skip
 @click.option("--batch-invariant", is_flag=True,
               help="Also say whether rows have the same bits alone as in a batch; changes no verdict.")  # fmt: skip
 @click.option("--jobs", metavar="N", type=click.IntRange(1),
-              help="1: one process asks all. By default, on two cores, two ask half of many operations each.")  # fmt: skip
+              help="1: use one process. By default two share a check of many cases, on two or more cores.")  # fmt: skip
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings

@@ -33,11 +33,11 @@ def first() -> str:
     """Return the first page: the text about mistakes, and the sections of each family under their older anchors."""
     lines = [PAGE.read_text(encoding="utf-8").split("\n## ")[0].strip(), ""]
     for family, texts in sections().items():
-        lines += [f"## {family.capitalize()}", "", f"[All of this family](deviations/{family}.md):", ""]
+        lines += [f"## {family.capitalize()}", "", f"[All of this family](deviations/{family}.md):", "", ":::{div} names"]
         for title in texts:
             anchor = symptoms.slug(title)
             lines.append(f'- <span id="{anchor}"></span>[{title}](deviations/{family}.md#{anchor})')
-        lines.append("")
+        lines += [":::", ""]
     return "\n".join([*lines, "```{toctree}", ":hidden:", *(f"deviations/{family}" for family in sections()), "```", ""])
 
 

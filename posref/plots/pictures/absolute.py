@@ -172,7 +172,7 @@ def _returns(chart: Map) -> bool:
 
 @picture(_returns)
 def random_walk_diagonals(asked: Asked) -> Chart:
-    """Chance to be back: on a ring of 6 after even steps only, on a ring of 5 also after 5, 7, ...; on a path nodes differ."""
+    """Chance of being back: on a ring of 6 after even steps only, on a ring of 5 also after 5, 7; on a path nodes differ."""
     adjacency = np.zeros((17, 17))
     edges = (
         [(n, (n + 1) % 6) for n in range(6)]

@@ -39,7 +39,7 @@ def _same_angle(chart: Lines) -> bool:
 
 @picture(_same_angle)
 def rope(asked: Asked) -> Chart:
-    """A pair of a query and a key 2 tokens before it, from key 0, 1, 2 to 3, 20, 100: both rotate, their angle stays."""
+    """One channel pair. The key is at 0, 1, 2, 3, 20, 100, the query 2 tokens after it: both rotate, their angle stays."""
     half = {"layout": "half", "base": 10000.0}
     arc = np.linspace(0, 2 * np.pi, 65)
     frames = {"circle": [np.stack([np.cos(arc), np.sin(arc)])] * len(KEYS)}
