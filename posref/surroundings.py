@@ -131,8 +131,9 @@ def neutral(given: Sequence[Any], error: Exception) -> list[AbstractContextManag
     if "torch" in roots:
         import torch
 
-        kinds = {one.device.type for one in given if isinstance(one, torch.Tensor)}
-        return [torch.autocast(kind, enabled=False) for kind in kinds if torch.is_autocast_enabled(kind)]
+        kinds = {one.device.type for one in given if issubclass(type(one), torch.Tensor)}
+        known = filter(torch.amp.is_autocast_available, kinds)  # there is none of meta tensors
+        return [torch.autocast(kind, enabled=False) for kind in known if torch.is_autocast_enabled(kind)]
     if roots.isdisjoint(("jax", "jaxlib")):
         return []
     import jax

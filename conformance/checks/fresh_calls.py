@@ -5,8 +5,8 @@ Of every operation a few small cases that passed are drawn, by a seed that the r
 own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
 
-One that is right is asked again with two neighbours of an array of positions exchanged. A cache by the sum, the ends or the
-shape of an array does not see that.
+One that is right is asked again with two neighbours of an array exchanged. A cache by the sum, the ends or the shape of the
+array does not see that. Nor does a cache by bytes or by halves see that far positions of the suite are others.
 
 Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not.
 
@@ -16,8 +16,10 @@ Every operation must answer one fresh call: else it may be a table that refuses 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ import numpy.typing as npt
 from posref.backends.rounding import BITS, round_to
 from posref.spec import REGISTRY, Axes, Integer, Real
 
-from ..calls import given_dtype, positions_of
+from ..calls import HALF, given_dtype, positions_of
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.records import is_number, make, quantities, read, word_of
@@ -51,8 +53,12 @@ FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
-Drawn = tuple[LoadedCase, Call, str]  # a case, the call that is drawn from it, and what is other in it
-NUMBERS, EXCHANGED = "other numbers", "two numbers exchanged in "
+Drawn = tuple[
+    LoadedCase, Call, str, str
+]  # a case, the call drawn from it, what is other in it, and an array that exchanges two
+NUMBERS = "other numbers"
+EXCHANGES = 2  # in one array
+EXACT = 1 << 24  # float32 holds all integers below
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
@@ -69,31 +75,38 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     """Make fresh calls of one operation in one dtype, add failures to its scope, and return the number of calls."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
-    cases = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
-    cases = [case for case in cases if is_small(case.calls[0])]
+    every = [answer.case for answer in answers if answer.case.id in passed and len(answer.case.calls) == 1]
+    every = [case for case in every if is_small(case.calls[0]) and asked_in(case, operation.dtype)]
+    cases = [case for case in every if _is_near(case)]
     asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
     known = list({id(call): call for _, given in own for answer in given for call in answer.case.calls}.values())
-    cases = [cases[at] for at in rng.permutation(len(cases)) if asked_in(cases[at], operation.dtype)]
-    answered = refused = 0
-    following, seen = False, set[str]()  # whether the last call with other numbers was right, and the arrays exchanged in one
+    cases = [cases[at] for at in rng.permutation(len(cases))]
+    answered = refused = with_numbers = 0
+    before, following = Call({}, {}), False  # the last call with none exchanged, and whether it was right
+    seen = Counter[str]()  # arrays in which numbers were exchanged
     scope = stated.get(op, {})
-    drawn = (*_with_numbers(cases, operation.dtype, rng, known), *_varied(op, cases, asker, rng, known, scope))
-    for case, call, words in drawn:
-        if words == NUMBERS:
-            following = False
-            if answered + refused - len(seen) >= CALLS and (answered or trials.right.get(op)):
+    drawn = chain(
+        _with_numbers(cases, operation.dtype, rng, known),
+        _alike(op, every, asker),
+        _varied(op, cases, asker, rng, known, scope),
+    )
+    for case, call, words, exchanged in drawn:
+        if exchanged:
+            if not following or seen[exchanged] >= EXCHANGES or not _differ(op, before, call):
                 continue
-        elif words.startswith(EXCHANGED):
-            if not following or words in seen:
+            seen[exchanged] += 1
+        else:
+            before, following = call, False
+            if words == NUMBERS and with_numbers >= CALLS and (answered or trials.right.get(op)):
                 continue
-            seen.add(words)
         outcome = asker.asked(call, case.form)
-        following |= words == NUMBERS and outcome == RIGHT
+        following |= not exchanged and outcome == RIGHT
         if outcome not in (RIGHT, WRONG, REFUSED, "error", *ENDED):
             continue
         if outcome == REFUSED and not _is_stated(case, call, stated):
             continue
         answered, refused = answered + (outcome != REFUSED), refused + (outcome == REFUSED)
+        with_numbers += words == NUMBERS
         loose = words != NUMBERS and op not in stated  # nothing is known of such numbers
         if outcome == RIGHT or (outcome == REFUSED and (loose or _may_refuse(operation, case, call, stated, trials))):
             continue
@@ -116,36 +129,75 @@ def _with_numbers(
     """Yield calls of cases with other numbers, which are none of those that are known."""
     stored = [{**defaults(case.op), **call.params} for case in cases[:1] for call in known]
     keys = {call_key(case.op, call) for case in cases[:1] for call in known}
-    for case in cases[:TRIED]:
+    fullest = max(cases, key=lambda case: _exchangeable(case.op, case.calls[0]), default=None)
+    for case in sorted(cases, key=lambda case: case is not fullest)[:TRIED]:
         call = fresh(case, dtype, rng, stored)
         if call is not None and call_key(case.op, call) not in keys:
-            yield case, call, NUMBERS
-            for name, x in _in_any_order(case.op, call).items():
-                inputs = {**call.inputs, name: _with_two_exchanged(x)}
-                if inputs[name] is not x and _differ(case.op, call, inputs):
-                    yield case, replace(call, inputs=inputs), f"{EXCHANGED}{name}"
+            yield case, call, NUMBERS, ""
+            yield from _exchanged(case, call)
 
 
-def _in_any_order(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
-    """Return the positions of a call and its rows of tables; its reals if it has none."""
+def _exchanged(case: LoadedCase, call: Call, drawn: str = "") -> Iterator[Drawn]:
+    """Yield calls with two neighbours of an array exchanged, in its middle and near its begin."""
+    for name, x in _exchanged_in(case.op, call).items():
+        places = _places(x)
+        for k in dict.fromkeys((*places[len(places) // 2 :][:1], *places[:1])):
+            inputs = {**call.inputs, name: _with_two_exchanged(x, k)}
+            yield case, replace(call, inputs=inputs), f"{drawn}numbers {k} and {k + 1} exchanged in {name}", f"{drawn}{name}"
+
+
+def _alike(op: str, cases: Sequence[LoadedCase], asker: Asker) -> Iterator[Drawn]:
+    """Yield calls of the suite with other positions, which bytes or half precision do not tell from those of the suite."""
+    arrays = {n: axes for n, axes in REGISTRY[op].arrays.items() if n in positions_of(op) and axes.low in (None, "0")}
+    for name in (n for n, axes in arrays.items() if not (axes.ordered or axes.distinct or axes.earlier)):
+        having = {case.id: (case, case.calls[0].inputs[name]) for case in cases if name in case.calls[0].inputs}
+        some = [pair for pair in having.values() if np.max(np.abs(pair[1]), initial=0) < EXACT]
+        if not some:
+            continue
+        case, x = max(some, key=lambda pair: np.max(pair[1], initial=0))
+        call, power = case.calls[0], 1 << max(int(np.max(x, initial=0)).bit_length() - 1, 0)
+        halves = [round_to(np.asarray(x - n, float), dtype) for dtype in HALF for n in (0, 1)]
+        others = {
+            f"{power} less in {name}": np.where(x >= max(power, 2), x - power, x),
+            f"1 less in far {name}": np.where((halves[0] == halves[1]) & (halves[2] == halves[3]) & (x > 0), x - 1, x),
+        }
+        for words, other in others.items():
+            made = replace(call, inputs={**call.inputs, name: other})
+            told = None if np.array_equal(other, x) or are_lengths(call) or are_whole(op, call) else asker.filled(made)
+            if told is not None:
+                yield case, told, words, ""
+
+
+def _exchanged_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a call whose numbers may be in any order."""
     arrays = REGISTRY[op].arrays
-    places = {n: x for n, x in call.inputs.items() if arrays[n].kind == "position" or arrays[n].index}
-    return places or {n: x for n, x in call.inputs.items() if arrays[n].kind in ("real", "wide") and not arrays[n].ordered}
+    return {
+        n: x for n, x in call.inputs.items()
+        if arrays[n].index or (arrays[n].kind in ("position", "real", "wide") and not arrays[n].ordered)
+    }  # fmt: skip
 
 
-def _differ(op: str, call: Call, inputs: Mapping[str, npt.NDArray[Any]]) -> bool:
-    """Return whether the results of a call are others with other arrays."""
-    before, after = (plain(op, arrays, call.params) for arrays in (call.inputs, inputs))
+def _differ(op: str, call: Call, other: Call) -> bool:
+    """Return whether two calls have different results."""
+    before, after = (plain(op, one.inputs, one.params) for one in (call, other))
     return any(not np.array_equal(before[name], after[name]) for name in before)
 
 
-def _with_two_exchanged(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array with two neighbours exchanged, neither of them first or last; itself where there are none that differ."""
+def _exchangeable(op: str, call: Call) -> int:
+    """Return in how many arrays of a call two numbers may be exchanged."""
+    return sum(bool(_places(x)) for x in _exchanged_in(op, call).values())
+
+
+def _places(x: npt.NDArray[Any]) -> list[int]:
+    """Return the places of numbers that differ from the next, neither of them first or last."""
     values = x.reshape(-1)
-    for k in range(1, x.size - 2):
-        if values[k] != values[k + 1]:
-            return np.concatenate([values[:k], values[k : k + 2][::-1], values[k + 2 :]]).reshape(x.shape)
-    return x
+    return [k for k in range(1, x.size - 2) if values[k] != values[k + 1]]
+
+
+def _with_two_exchanged(x: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    """Return an array with the numbers k and k + 1 exchanged."""
+    values = x.reshape(-1)
+    return np.concatenate([values[:k], values[k : k + 2][::-1], values[k + 2 :]]).reshape(x.shape)
 
 
 def _varied(
@@ -166,7 +218,10 @@ def _varied(
             call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
             if call is not None and is_small(call):
                 kind, _, own = name.partition(" ")
-                yield case, call, f"another {word_of(op, own) if kind == 'size' else own}"
+                words = f"another {word_of(op, own) if kind == 'size' else own}"
+                yield case, call, words, ""
+                if kind == "size":
+                    yield from _exchanged(case, call, "another size and ")
                 break
 
 
