@@ -54,6 +54,17 @@ def norm_by_rows(x: Any, weight: Any, /, *, eps: float, weight_offset: int) -> A
     )
 
 
+def logits_in_halves(q: Any, k: Any, /, *, bias: Any = None, scale: Any = None, softcap: Any = None) -> Any:
+    """Sums over the channels in two parts if there are few queries. Numbers of few bits would not show it."""
+    few = q.shape[-2] < 16 and q.shape[-1] > 1
+    parts = np.split(np.arange(q.shape[-1]), [q.shape[-1] // 2] if few else [])
+    k = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3) if q.ndim > 2 else k
+    found = sum(np.add.accumulate(q[..., :, None, part] * k[..., None, :, part], axis=-1)[..., -1] for part in parts)
+    found = found * np.float32(q.shape[-1] ** -0.5 if scale is None else scale)
+    found = found if bias is None else found + bias
+    return found if softcap is None else softcap * np.tanh(found / softcap)
+
+
 def alone_in_float64(x: Any, positions: Any, /, **options: Any) -> Any:
     """Decoding has another kernel."""
     return rotated(x, positions, np.float64 if x.size // x.shape[-1] == 1 else np.float32, options)
@@ -134,6 +145,7 @@ ARE_NOT: dict[str, tuple[str, str, Callable[..., Any], str]] = {
     "memory": ("rope", "numpy", by_memory, "in strides"),
     "gradient": ("rope", "torch", gradient_by_size, "the gradient of x"),
     "products of matrices": ("attention_logits", "numpy", posref.attention_logits, " differs from the row alone"),
+    "order of sums": ("attention_logits", "numpy", logits_in_halves, "along Q differs"),
 }
 
 

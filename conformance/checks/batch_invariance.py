@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.backends.rounding import round_to
+from posref.backends.rounding import BITS, round_to
 from posref.scaling import RECORDS
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Axes
 
 from ..calls import given_dtype
 from ..errors import Failure, Stopped, TargetError, Unsupported
@@ -26,11 +26,12 @@ from ..experiments.asker import Asker
 from ..model import Answer, Arrays, Call, LoadedCase, Operation
 from ..targets.base import Target
 from ..targets.loader import load
-from ..vocabulary.axes import Key, Rows, limits, rows_of
+from ..vocabulary.axes import Key, Rows, limits, rows_of, within
 from ..vocabulary.traits import defaults
 from .assertion import NAME, accepted, call_of, library_of, results_on_host
-from .fresh_calls import is_small, smaller_reals
+from .fresh_calls import is_small
 
+Array = npt.NDArray[Any]
 SIZES = (1, 2, 3, 7, 64, 65, 257)
 CASES = 3  # of an operation, of each kind
 LARGEST = 1 << 12  # numbers of a case, in and out
@@ -67,8 +68,12 @@ def batch_invariance(target: Target, operations: Sequence[tuple[Operation, list[
 
 
 def _spread(cases: Sequence[LoadedCase]) -> list[LoadedCase]:
-    """Return a few of some cases: the first, the last, and those between."""
-    return [cases[at] for at in dict.fromkeys(np.linspace(0, len(cases) - 1, CASES).astype(int).tolist())] if cases else []
+    """Return a few of some cases: the first, the last and those between, and that of the most channels, whose sums are long."""
+    if not cases:
+        return []
+    widths = [max((x.shape[-1] for x in case.calls[0].inputs.values() if x.ndim), default=0) for case in cases]
+    places = [*np.linspace(0, len(cases) - 1, CASES).astype(int).tolist(), int(np.argmax(widths))]
+    return [cases[at] for at in dict.fromkeys(places)]
 
 
 def invariance_of(target: Target, op: str, dtype: str, cases: Sequence[LoadedCase], sizes: Sequence[int] = SIZES) -> Invariance:
@@ -116,12 +121,17 @@ def _grown(case: LoadedCase, rows: Rows, key: Key, count: int, dtype: str) -> Ca
     known = {**defaults(case.op), **call.params}
     chosen = {key: np.arange(count) % rows.sizes[key]}
     inputs = {
-        name: smaller_reals(x, REGISTRY[case.op].arrays[name], known, given_dtype(case.op, name, dtype), rng)
+        name: _reals(x, REGISTRY[case.op].arrays[name], known, given_dtype(case.op, name, dtype), rng)
         if key in rows.arguments.get(name, {}).values() and _is_real(case.op, name)
         else x
         for name, x in rows.cut(call.inputs, chosen).items()
     }
     return replace(call, inputs=inputs, cotangents=rows.cut_results(call.cotangents, chosen), expected={})
+
+
+def _reals(x: Array, axes: Axes, known: Mapping[str, Any], dtype: str, rng: np.random.Generator) -> Array:
+    """Return smaller reals of the same signs with all bits of a dtype: sums of few bits are exact in any order."""
+    return round_to(within(x * rng.uniform(0.5, 1, x.shape), axes, known, BITS[dtype]), dtype)
 
 
 def _is_real(op: str, name: str) -> bool:

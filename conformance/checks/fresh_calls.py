@@ -324,7 +324,7 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     for name, x in call.inputs.items():
         axes, narrow = record.arrays[name], given_dtype(case.op, name, dtype, case.form)
         if axes.kind in ("real", "wide"):
-            inputs[name] = smaller_reals(x, axes, known, narrow, rng)
+            inputs[name] = _smaller_reals(x, axes, known, narrow, rng)
         elif axes.kind == "mask":
             inputs[name] = x
         elif limits(axes, known)[1] is not None:
@@ -346,7 +346,7 @@ def _of_lengths(
     """Return a call with the same positions and other reals; without reals, with one key less. None where it has no other."""
     axes = REGISTRY[case.op].arrays
     reals = [name for name in call.inputs if axes[name].kind in ("real", "wide")]
-    others = {n: smaller_reals(call.inputs[n], axes[n], known, given_dtype(case.op, n, dtype, case.form), rng) for n in reals}
+    others = {n: _smaller_reals(call.inputs[n], axes[n], known, given_dtype(case.op, n, dtype, case.form), rng) for n in reals}
     if others:
         return replace(call, inputs={**call.inputs, **others})
     keys, queries = call.inputs["k_positions"][..., :-1], call.inputs["q_positions"] - 1
@@ -372,7 +372,7 @@ def _of_other_sizes(op: str, call: Call, rng: np.random.Generator) -> Call | Non
     return None
 
 
-def smaller_reals(
+def _smaller_reals(
     x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], dtype: str, rng: np.random.Generator
 ) -> npt.NDArray[Any]:  # fmt: skip
     """Return reals of the same signs, each smaller by up to a half, in the domain of the argument."""
