@@ -159,6 +159,19 @@ def test_records_that_no_field_tells_apart_are_no_cause() -> None:
     assert _sentences("rope_frequencies", [cause]) == []
 
 
+def test_what_is_wrong_beside_channels_that_do_not_rotate_is_found_from_calls_without_any() -> None:
+    """A size of 0 says nothing if it leaves nothing, but here the channels that rotate are left."""
+
+    def norm_rope(x: Any, weight: Any, cos: Any, sin: Any, /, *, precedence: str, **options: Any) -> Any:
+        if options["layout"] != "half" or precedence != "rope_first" or options.get("lanes", "leading") != "leading":
+            raise Unsupported
+        found = REGISTRY["norm_rope"].function(x, weight, cos, sin, precedence=precedence, **options)
+        return found * 1.25 if 0 < 2 * cos.shape[-1] < x.shape[-1] else found
+
+    [operation] = check(SimpleNamespace(norm_rope=norm_rope, __name__="partial"), dtype="float32", seed=1).operations
+    assert "Wrong at any channels that do not rotate [8 of 8 fresh calls]." in str(operation.diagnosis)
+
+
 def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
     """LongRoPE without mscales. Records that the definition refuses too come out as neither, and are asked once."""
     reference = REGISTRY["rope_frequencies"].function

@@ -23,7 +23,7 @@ from ..model import Call, LoadedCase
 from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .number_rules import Numbers, Rule, fitting, independent, parted
-from .records import FARTHER, Features, domains, is_number, make, quantities, word_of
+from .records import FARTHER, Features, count_of_results, domains, is_number, make, quantities, word_of
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -272,13 +272,17 @@ class Experiment:
         """Ask each value of a feature once, and sort it by the outcome."""
         shows, lacks = found.shows[name], found.lacks[name]
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
-            if repr(value) in map(repr, (*shows, *lacks)) or (found.kind == WRONG and name.startswith("size ") and value == 0):
-                continue  # what is wrong elsewhere is right where there is nothing, which says nothing
+            if repr(value) in map(repr, (*shows, *lacks)) or (found.kind == WRONG and self._is_nothing(found, name, value)):
+                continue
             outcome = self._ask(found.kind)(self.changed(found.bad, name, value))
             if outcome == found.kind and (value == found.bad[name] or not self._has_other(found, name, value)):
                 shows.append(value)
             elif self._is_good(found.kind, outcome):
                 lacks.append(value)
+
+    def _is_nothing(self, found: Cause, name: str, value: Any) -> bool:
+        """Return whether a size is 0, other than in a good call with elements: what is wrong elsewhere is right in nothing."""
+        return name.startswith("size ") and value == 0 and (found.good[name] != 0 or not count_of_results(self.op, found.good))
 
     def changed(self, record: Features, name: str, value: Any) -> Features:
         """Return a record with another value of a feature, and lists of as many entries beside a list, where it needs them."""

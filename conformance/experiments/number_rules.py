@@ -73,6 +73,8 @@ class Rule:
                 return f"{name} with a remainder by {numbers[0]} of {', '.join(numbers[1:])}"
             case "no power of two":
                 return f"{name} not a power of two"
+        if name in COUNTED and (self.kind, self.numbers) == ("least", (1,)):
+            return f"any {name}"
         if name in COUNTED:
             return _ends(self.kind, f"{numbers[0]} {COUNTED[name] if self.numbers[0] == 1 else name}")
         return f"{name} {_ends(self.kind, numbers[0])}" if self.kind == "other" else f"{name} of {_ends(self.kind, numbers[0])}"
