@@ -106,16 +106,27 @@ FARTHEST = "lambda arrays: [float(np.abs(x).max(initial=0)) for x in arrays]"
 CACHE = """
 kept = {{}}
 def {op}(p, {other}, **options):
-    given = {key}, p.shape, str({other}), str(options)
+    given = {key}, p.shape, str({known}), str(options)
     return kept.setdefault(given, posref.{op}(p, {other}, **options)).copy()
 """
+
+
+def _cache(op: str, other: str, key: str, known: str = "") -> Target:
+    return Target(op, CACHE.format(op=op, other=other, key=key, known=known or other))
+
+
 CACHES = {
-    f"a cache by {name} of positions, in {op}": Target(op, CACHE.format(op=op, other=other, key=key))
+    f"a cache by {name} of positions, in {op}": _cache(op, other, key)
     for op, other in (("sinusoidal", "dim"), ("alibi", "k"), ("learned", "table"))
     for name, key in (
         ("the sum", "p.sum()"), ("the ends", "str((p.flat[:1], p.flat[-1:]))"),
         ("the extremes", "(p.max(initial=0), p.min(initial=0))"), ("the shape", "0"),
     )
+} | {
+    "a cache by two positions at each end": _cache("alibi", "k", "str((p.flat[:2], p.flat[-2:]))"),
+    "a cache by positions in half precision": _cache("sinusoidal", "dim", "p.astype(np.float16).tobytes()"),
+    "a cache by positions in a byte": _cache("sinusoidal", "dim", "(p % 256).tobytes()"),
+    "a cache by the sum of a table": _cache("learned", "table", "p.tobytes()", known="table.sum()"),
 }  # fmt: skip
 WRONG: dict[str, Target] = {
     **CACHES,
@@ -373,6 +384,7 @@ WRONG: dict[str, Target] = {
         """,
     ),
     "no operation": Target("alibi", "", ("--op", "alibi")),
+    "one operation of two": Target("alibi", "alibi = posref.alibi", ("--op", "alibi", "--op", "rope")),
     "it ends its process when it is imported": Target("alibi", "print('CONFORMANT')\nsys.stdout.flush()\nos._exit(0)"),
     "it ends its process in a call": Target("alibi", "def alibi(*arrays, **options):\n    os._exit(0)"),
     "it ends the check": Target(

@@ -151,6 +151,7 @@ def check(
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
+    report.named = op is not None
     return report
 
 

@@ -239,7 +239,8 @@ def report(file: Path, **forms: Path | None) -> None:
 
     with errors():
         document = parse(file, safe_files.read_named(file, REPORT), limit=REPORT)
-        count = len(document["operations"]) if isinstance(document, dict) and "operations" in document else 0
+        listed = document.get("operations") if isinstance(document, dict) else ()
+    count = len(listed) if isinstance(listed, list) else 0
         if count > safe_files.OPERATIONS:
             msg = f"{file}: operations must be at most {safe_files.OPERATIONS:,}; got {count:,}."
             raise VectorError(msg)

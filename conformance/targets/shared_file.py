@@ -6,6 +6,7 @@ import base64
 import ctypes
 import mmap
 import os
+import stat
 import sys
 import tempfile
 import weakref
@@ -56,8 +57,11 @@ class SharedFile:
     def offered(cls, place: int | str) -> SharedFile | None:
         """Return the file at a place, a descriptor or its number in words, or a path; None where there is no such file."""
         try:
-            return cls(int(place) if isinstance(place, int) or place.isdecimal() else place)
-        except OSError:  # a shell between the two processes has closed it
+            if not isinstance(place, int) and not place.isdecimal():
+                return cls(place)
+            state = os.fstat(int(place))
+            return cls(int(place)) if stat.S_ISREG(state.st_mode) and not state.st_nlink else None  # another file has a name
+        except OSError:  # a process between the two has closed it
             return None
 
     def begin(self, at: int = 0) -> None:
