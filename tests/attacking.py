@@ -276,9 +276,7 @@ OUTPUTS: dict[str, Attack] = {
         created=("deep/out",),
     ),
     "a converted report to its own file": Attack(("report", "report.json", "--html", "report.json"), report(lambda _: None)),
-    "a report of nothing": Attack(
-        ("report", "report.json", "--html", "out.html"), report(lambda document: dict.fromkeys(document))
-    ),
+    "a report of nothing": Attack(("report", "report.json", "--html", "out.html"), report(dict.fromkeys)),
     "the badge into a folder": Attack(
         ("report", "report.json", "--badge", "d"), both(report(lambda _: None), folder_with("d"))
     ),

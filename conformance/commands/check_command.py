@@ -240,7 +240,7 @@ def report(file: Path, **forms: Path | None) -> None:
     with errors():
         document = parse(file, safe_files.read_named(file, REPORT), limit=REPORT)
         listed = document.get("operations") if isinstance(document, dict) else ()
-    count = len(listed) if isinstance(listed, list) else 0
+        count = len(listed) if isinstance(listed, list) else 0
         if count > safe_files.OPERATIONS:
             msg = f"{file}: operations must be at most {safe_files.OPERATIONS:,}; got {count:,}."
             raise VectorError(msg)
