@@ -252,8 +252,12 @@ def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] 
 
 def _agree(by_array: Mapping[str, Mapping[str, tuple[int, ...]]], axes: Mapping[str, list[str]]) -> bool:
     """Return whether a letter has one size wherever it occurs, and leading axes that do not broadcast are the same."""
-    every = {(n, size) for sizes in by_array.values() for n, size in sizes.items() if n.isidentifier() and len(size) == 1}
-    every |= {(n, size) for name, sizes in by_array.items() for n, size in sizes.items() if n[:1] == "*" and n in axes[name]}
+    every = {
+        (n, size)
+        for array, sizes in by_array.items()
+        for n, size in sizes.items()
+        if (n.isidentifier() and len(size) == 1) or (n.startswith("*") and n in axes[array])
+    }
     return len(every) == len({name for name, _ in every})
 
 
