@@ -285,12 +285,12 @@ class Adjoints(NumberSystem):
 
     def _chosen(self, x: Array, axis: int) -> Any:
         """Return 1 where an element is the largest along `axis`, else 0, or everything between if undecided."""
-        last = self.base.moveaxis(x, axis, -1)
+        last = self.base.moved(x, lambda part: np.moveaxis(part, axis, -1))
         above = self.base.surely_greater(last[..., :, None], last[..., None, :])
         own = np.eye(last.shape[-1], dtype=bool)
         only, beaten = np.all(above | own, axis=-1), np.any(above, axis=-2)
         chosen = self.base.between(only.astype(np.float64), (~beaten).astype(np.float64), x.dtype)
-        return self.base.moveaxis(chosen, -1, axis)
+        return self.base.moved(chosen, lambda part: np.moveaxis(part, -1, axis))
 
     def _spread(self, g: Array, shape: tuple[int, ...], axis: int, keepdims: bool) -> Any:
         """Return a reduction's cotangent, repeated for every element that was reduced."""

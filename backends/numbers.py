@@ -204,9 +204,9 @@ class NumberSystem(ABC):
         """Return `x` repeated to `shape`."""
         return self.moved(x, lambda part: np.broadcast_to(part, shape))
 
-    def moveaxis(self, x: Array, source: int, destination: int) -> Array:
-        """Return `x` with one axis moved."""
-        return self.moved(x, lambda part: np.moveaxis(part, source, destination))
+    def permute_dims(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Return `x` with its axes in another order."""
+        return self.moved(x, lambda part: np.transpose(part, axes))
 
     def matrix_transpose(self, x: Array) -> Array:
         """Return `x` with the last two axes swapped."""

@@ -224,7 +224,7 @@ class Reordered(NumberSystem):
         factors = self._factors(x, x.shape)
         if len(factors) < 2 or any(f.value is None or f.inverted for f in factors):
             return self._own(self.base.sum(self._plain(x), axis=axis, keepdims=keepdims))
-        terms = tuple(self.base.moveaxis(f.value, axis, 0) for f in factors)
+        terms = tuple(self.base.moved(f.value, lambda part: np.moveaxis(part, axis, 0)) for f in factors)
         shape = terms[0].shape[1:]
         found = Product((Factor(None, terms=terms),), shape, x.dtype, self)
         return self.moved(found, lambda part: np.expand_dims(part, axis)) if keepdims else found

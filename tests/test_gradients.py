@@ -73,7 +73,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "elements": (lambda xp, a: a[..., ::2] * a[0, 1], (A,)),
     "reshape": (lambda xp, a: xp.reshape(a, (3, 2)) * a[0, 0], (A,)),
     "broadcast": (lambda xp, a: xp.broadcast_to(a, (4, 2, 3)) * 2, (A,)),
-    "moveaxis": (lambda xp, a: xp.moveaxis(a, 0, -1), (TALL,)),
+    "permute_dims": (lambda xp, a: xp.permute_dims(a, (1, 2, 0)), (TALL,)),
     "take": (lambda xp, a: xp.take(a, xp.asarray(PICKED), axis=1), (A,)),
     "stack": (lambda xp, a, b: xp.stack([a, b, a], axis=-1), (A, B)),
     "concat": (lambda xp, a, b: xp.concat([a, b, a], axis=1), (A, B)),

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 import torch
 from conftest import Library
+from sample import smoke
 from sampling import few
 
 import posref
 from posref import backends
 from posref.backends.bounds import bounds
 from posref.backends.exact import evaluate, exact
+from posref.conformance.calls import bind, takes_dtype
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
+from posref.spec import REGISTRY
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
 TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
@@ -197,6 +200,23 @@ def test_torch_vmap_of_a_batch_is_the_batch(name: str) -> None:
     q, k, p, t = arrays(TORCH)
     one_by_one = torch.stack([SOME[name](q[i], k[i], p, t) for i in range(2)])
     assert torch.equal(torch.func.vmap(lambda q, k: SOME[name](q, k, p, t))(q, k), one_by_one)
+
+
+def test_every_operation_is_mapped_over_each_of_its_real_arrays() -> None:
+    """By PyTorch's vmap, which has no rule for some functions; a batch of two has what one call has."""
+    for op, record in REGISTRY.items():
+        call = smoke(op).calls[0]
+        given = {n: TORCH.array(x, None if x.dtype.kind in "biu" else "float64") for n, x in call.inputs.items()}
+
+        def of_one(x: torch.Tensor, name: str, op: str = op, given: Any = given, options: Any = call.params) -> torch.Tensor:
+            positional, keywords = bind(op, {**given, name: x}, options)
+            out = REGISTRY[op].function(*positional, **keywords, **({"dtype": torch.float64} if takes_dtype(op) else {}))
+            return out[0] if isinstance(out, tuple) else out
+
+        for name in (name for name in given if record.arrays[name].kind == "real"):
+            out = torch.func.vmap(lambda x, name=name: of_one(x, name))(torch.stack([given[name]] * 2))
+            # chosen: a product of a batch may sum in another order
+            torch.testing.assert_close(out[1], of_one(given[name], name), rtol=1e-13, atol=1e-13, equal_nan=True)
 
 
 # ---- gradients ---------------------------------------------------------

@@ -1,6 +1,6 @@
 """Convolutional positions: a grouped convolution over the frames. Source: Baevski et al., wav2vec 2.0, arXiv:2006.11477."""
 
-from posref.core.arrays import beside, cast, index_dtype, library, placement, spread, wide
+from posref.core.arrays import beside, cast, index_dtype, library, placement, spread, wide, with_axis_moved
 from posref.core.checks import check_integer, check_real
 from posref.core.products import matmul
 from posref.spec import Axes, Integer, encoding
@@ -101,10 +101,10 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     padded = xp.concat([around[0], cast(x, work), around[1]], axis=x.ndim - 2)
     each, ahead = (spread(xp.arange(n, dtype=index_dtype(x), **placement(x, xp)), x) for n in (frames, taps))
     seen = xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=x.ndim - 2)  # one slice a tap is slow in Dask
-    seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
-    seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)
+    seen = with_axis_moved(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
+    seen = with_axis_moved(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)
     matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
     ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # the bias comes first, as in libraries
     offsets = xp.reshape(cast(bias, work), (groups, 1, per_group))
     found = matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
-    return cast(xp.reshape(xp.moveaxis(found, -3, -2), tuple(x.shape)), x.dtype)
+    return cast(xp.reshape(with_axis_moved(found, -3, -2), tuple(x.shape)), x.dtype)

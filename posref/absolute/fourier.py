@@ -3,7 +3,7 @@
 from typing import Any, Literal, get_args
 
 from posref.core.angles import cos_sin_of_half_turns, cos_sin_of_pairs
-from posref.core.arrays import Array, DType, cast, library, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, cast, library, namespace, result_dtype, wide, with_axis_moved
 from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -169,10 +169,9 @@ def _waves(x: Array, bands: Array, shape: tuple[int, ...], unit: str, dtype: DTy
 
 def _in_order(waves: Array, arrangement: str) -> Array:
     """Return `waves`, whose last axes are coordinate, band and wave, with these axes in the order asked for."""
-    xp = namespace(waves)
     axes: list[Any] = ["coordinate", "band", "wave"]
     for place, word in enumerate(arrangement.split()):
         at = axes.index(word)
-        waves = xp.moveaxis(waves, at - 3, place - 3)
+        waves = with_axis_moved(waves, at - 3, place - 3)
         axes.insert(place, axes.pop(at))
     return waves

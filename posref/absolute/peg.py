@@ -1,6 +1,6 @@
 """Positional encoding generator: a depthwise convolution. Source: Chu et al., CPVT, arXiv:2102.10882, section 3.3."""
 
-from posref.core.arrays import beside, cast, index_dtype, library, namespace, placement, spread, wide
+from posref.core.arrays import beside, cast, index_dtype, library, namespace, placement, spread, wide, with_axis_moved
 from posref.core.checks import check_flag, check_real
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
@@ -80,7 +80,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     own, seen = cast(x, work), cast(x, work)
     for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, which now come after the rows' taps
         seen = _taps(seen, axis, size)
-    seen = xp.moveaxis(seen, -4, -3)  # (*R, I, J, K, K, d)
+    seen = with_axis_moved(seen, -4, -3)  # (*R, I, J, K, K, d)
     terms = xp.reshape(seen, (*x.shape[:-1], size * size, width)) * xp.matrix_transpose(
         xp.reshape(cast(weight, work), (width, size * size))
     )

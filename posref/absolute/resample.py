@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, Namespace, beside, cast, constants, library, number_system, wide
+from posref.core.arrays import Array, Namespace, beside, cast, constants, library, number_system, wide, with_axis_moved
 from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
 from posref.core.products import matmul
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
@@ -193,7 +193,7 @@ def resample(
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
     last = len(size) - 1
     for n, m in zip(old_size, size, strict=True):
-        cells = xp.moveaxis(cells, 0, last)  # resampled axes come last
+        cells = with_axis_moved(cells, 0, last)  # resampled axes come last
         if beyond:
             cells = xp.concat([*[cells[..., :1, :]] * beyond, cells, *[cells[..., -1:, :]] * beyond], axis=last)
         weights = _weights(n, m, beyond, method, align_corners, antialias, interpolate_offset, constants(xp))

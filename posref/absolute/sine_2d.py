@@ -3,7 +3,7 @@
 from math import pi
 
 from posref.absolute.sinusoidal import sinusoidal
-from posref.core.arrays import Array, DType, beside, cast, index_dtype, library, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, beside, cast, index_dtype, library, namespace, result_dtype, wide, with_axis_moved
 from posref.core.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -140,11 +140,11 @@ def valid_counts(mask: Array, axis: int) -> Array:
     """Return the number of valid cells along an axis up to and including each cell."""
     xp = namespace(mask)
     one = beside(1, mask, index_dtype(mask))
-    valid = xp.moveaxis(xp.where(mask, one, one - one), axis, 0)
+    valid = with_axis_moved(xp.where(mask, one, one - one), axis, 0)
     found = [valid[:1, ...]]
     for n in range(1, valid.shape[0]):
         found.append(found[-1] + valid[n : n + 1, ...])
-    return xp.moveaxis(xp.concat(found, axis=0), 0, axis)
+    return with_axis_moved(xp.concat(found, axis=0), 0, axis)
 
 
 @part()

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from posref.core.arrays import beside, cast, library, wide
+from posref.core.arrays import beside, cast, library, wide, with_axis_moved
 from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -80,7 +80,7 @@ def weight_norm(v: ArrayOf[T], g: ArrayOf[T], /, *, axis: Literal[0, 1, 2]) -> T
     if 0 in v.shape:
         return cast(v, v.dtype)
     direction = cast(v, work)
-    flat = xp.reshape(xp.moveaxis(direction, axis, 0), (count, v.shape[0] * v.shape[1] * v.shape[2] // count))
+    flat = xp.reshape(with_axis_moved(direction, axis, 0), (count, v.shape[0] * v.shape[1] * v.shape[2] // count))
     squares = xp.sum(flat * flat, axis=-1)
     norm = xp.sqrt(xp.where(squares == 0, beside(1.0, v, work), squares))
     return cast(direction * (cast(g, work) / xp.reshape(norm, lengths)), v.dtype)

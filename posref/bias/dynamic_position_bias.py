@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, by_sign, cast, distances, library, namespace, wide
+from posref.core.arrays import Array, beside, by_sign, cast, distances, library, namespace, wide, with_axis_moved
 from posref.core.checks import check_positions, check_real, check_tokens, check_word
 from posref.core.products import matmul
 from posref.spec import Axes, OneOf, encoding, part
@@ -133,7 +133,7 @@ def dynamic_position_bias(
     apart = cast(distances(q_positions, k_positions), work)
     given = log_distance(apart) if distance == "log" else apart
     found = distance_network(given, *(cast(x, work) for x in (w_in, b_in, w_hidden, b_hidden, w_out, b_out)))
-    return cast(xp.moveaxis(found, -1, -3), w_out.dtype)
+    return cast(with_axis_moved(found, -1, -3), w_out.dtype)
 
 
 @part(noun="logarithms")

@@ -1,6 +1,6 @@
 """FIRE: functional interpolation for relative positions. Source: Li et al., arXiv:2310.04418, section 4."""
 
-from posref.core.arrays import Array, beside, cast, distances, library, namespace, wide
+from posref.core.arrays import Array, beside, cast, distances, library, namespace, wide, with_axis_moved
 from posref.core.checks import check_positions, check_positive, check_real, check_tokens
 from posref.core.products import matmul
 from posref.spec import Axes, Real, encoding, part
@@ -112,7 +112,7 @@ def fire(
     apart = cast(xp.abs(distances(q_positions, k_positions)), work)
     share = fire_share(apart, cast(q_positions, work), cast(c, work), cast(threshold, work), eps=eps)
     layers = (cast(x, work) for x in (w1, b1, w2, b2))
-    return cast(xp.moveaxis(fire_network(share, *layers), -1, -3), w2.dtype)
+    return cast(with_axis_moved(fire_network(share, *layers), -1, -3), w2.dtype)
 
 
 @part(noun="share")

@@ -1,6 +1,6 @@
 """Spatial and edge bias of Graphormer. Source: Ying et al., arXiv:2106.05234, sections 3.1.2 and 3.1.3."""
 
-from posref.core.arrays import Array, cast, library, namespace, rows, whole, wide
+from posref.core.arrays import Array, cast, library, namespace, rows, whole, wide, with_axis_moved
 from posref.core.checks import check_broadcast, check_real
 from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
@@ -103,7 +103,7 @@ def graph_bias(distances: ArrayOf[T], table: ArrayOf[T], edges: ArrayOf[T], weig
     d, work = whole(name, "distances", distances), wide(table.dtype, xp)
     spatial = rows(cast(table, work), spatial_rows(d, table.shape[0]))
     found = spatial + path_mean(cast(edges, work), cast(weights, work), d)
-    return cast(xp.moveaxis(found, -1, -3), table.dtype)
+    return cast(with_axis_moved(found, -1, -3), table.dtype)
 
 
 @part()

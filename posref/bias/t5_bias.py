@@ -1,7 +1,7 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
 from posref.bias.t5_buckets import check_buckets, t5_buckets
-from posref.core.arrays import Array, distances, library, namespace, rows, whole
+from posref.core.arrays import Array, distances, library, rows, whole, with_axis_moved
 from posref.core.checks import check_real, check_tokens
 from posref.core.strips import in_strips
 from posref.spec import Axes, Flag, Integer, encoding, part
@@ -111,4 +111,4 @@ def t5_bias(
 @part()
 def t5_rows(table: Array, buckets: Array, /) -> Array:
     """Return the table's rows for the buckets, with the head axis before queries and keys."""
-    return namespace(table).moveaxis(rows(table, buckets), -1, -3)
+    return with_axis_moved(rows(table, buckets), -1, -3)

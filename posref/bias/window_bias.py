@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, index_dtype, library, namespace, rows
+from posref.core.arrays import Array, beside, index_dtype, library, namespace, rows, with_axis_moved
 from posref.core.checks import check_flag, check_integer, check_real, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
@@ -149,4 +149,4 @@ def with_class_token(index: Array, offsets: int, /) -> Array:
 @part()
 def window_entries(table: Array, index: Array, /) -> Array:
     """Return the table's entries, heads first."""
-    return namespace(table).moveaxis(rows(table, index), -1, 0)
+    return with_axis_moved(rows(table, index), -1, 0)

@@ -364,6 +364,13 @@ def paired(first: Array, second: Array, axis: int) -> Array:
     return xp.reshape(xp.stack([first, second], axis=axis), shape)
 
 
+def with_axis_moved(x: Array, source: int, destination: int) -> Array:
+    """Return `x` with one axis moved. PyTorch's vmap has no rule for moveaxis, but one for this."""
+    axes = [axis for axis in range(x.ndim) if axis != source % x.ndim]
+    axes.insert(destination % x.ndim, source % x.ndim)
+    return namespace(x).permute_dims(x, tuple(axes))
+
+
 def by_sign(x: Array) -> tuple[Array, Array, Array]:
     """
     Return min(x, 0), max(x, 0) and -abs(x), all with the derivative of x >= 0 at 0.

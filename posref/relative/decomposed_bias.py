@@ -1,6 +1,6 @@
 """Decomposed relative tables for height and width. Source: Li et al., MViTv2, arXiv:2112.01526, section 4.1."""
 
-from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, rows
+from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, rows, with_axis_moved
 from posref.core.checks import check_integer, check_real
 from posref.core.products import matmul
 from posref.relative.decomposed_rows import decomposed_rows
@@ -84,7 +84,7 @@ def decomposed_bias(q: ArrayOf[T], table_h: ArrayOf[T], table_w: ArrayOf[T], /, 
     [[[[42.0, 22.0]], [[31.0, 21.0]]]]
     """
     name = "decomposed_bias"
-    xp = library(name, q=q, table_h=table_h, table_w=table_w)
+    library(name, q=q, table_h=table_h, table_w=table_w)
     check_real(name, q=q, table_h=table_h, table_w=table_w)
     sizes = [check_integer(name, of, n, 1) for of, n in (("k_rows", k_rows), ("k_columns", k_columns))]
     if q.ndim < 3:
@@ -98,7 +98,7 @@ def decomposed_bias(q: ArrayOf[T], table_h: ArrayOf[T], table_w: ArrayOf[T], /, 
             raise ValueError(msg)
     queries, height, width = widened(q, table_h, table_w)
     by_column = _term(queries, width, sizes[1])  # (*R, I, J, U)
-    by_row = xp.moveaxis(_term(xp.moveaxis(queries, -3, -2), height, sizes[0]), -3, -2)  # (*R, I, J, V)
+    by_row = with_axis_moved(_term(with_axis_moved(queries, -3, -2), height, sizes[0]), -3, -2)  # (*R, I, J, V)
     return cast(by_row[..., :, None] + by_column[..., None, :], q.dtype)
 
 

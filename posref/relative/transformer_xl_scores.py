@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.sines import arranged, ladder
 from posref.core.angles import cos_sin
-from posref.core.arrays import Array, cast, distances, library, namespace, whole
+from posref.core.arrays import Array, cast, distances, library, namespace, whole, with_axis_moved
 from posref.core.checks import check_flag, check_integer, check_positive, check_real, check_rows, check_tokens, check_word
 from posref.core.products import matmul
 from posref.relative.shaw_table import widened
@@ -174,7 +174,7 @@ def transformer_xl_scores(
     pairs = r_weight.shape[0] // 2
     cos, sin = cos_sin(apart, ladder(xp, pairs, pairs - 1 if endpoint else pairs, base), dtype=queries.dtype)
     waves = arranged(sin, cos, layout)
-    projected = matmul(for_distance, xp.moveaxis(weight, 0, -1))  # (*R, H, Q, d)
+    projected = matmul(for_distance, with_axis_moved(weight, 0, -1))  # (*R, H, Q, d)
     relative = matmul(projected[..., None, :], xp.matrix_transpose(waves))[..., 0, :]
     return cast(matmul(for_content, xp.matrix_transpose(keys)) + relative, q.dtype)
 

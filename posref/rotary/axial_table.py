@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import DType, beside, cast, index_dtype, library, result_dtype, times
+from posref.core.arrays import DType, beside, cast, index_dtype, library, result_dtype, times, with_axis_moved
 from posref.core.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -130,7 +130,7 @@ def axial_table(
     xp = library(name, positions=positions)
     dtype = result_dtype(name, positions, dtype)
     index = beside(axes, positions, index_dtype(positions))
-    of_pairs = xp.moveaxis(xp.take(positions, index, axis=0), 0, -1)
+    of_pairs = with_axis_moved(xp.take(positions, index, axis=0), 0, -1)
     cos, sin = cos_sin_of_pairs(of_pairs, inv_freq, dtype=dtype)
     return cast(times(cos, attention_factor), dtype), cast(times(sin, attention_factor), dtype)
 

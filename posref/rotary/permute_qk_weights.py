@@ -1,6 +1,6 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.core.arrays import are_numpy, cast, library
+from posref.core.arrays import are_numpy, cast, library, with_axis_moved
 from posref.core.checks import check_integer, check_numbers, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
@@ -100,5 +100,5 @@ def permute_qk_weights(
     by_head = xp.reshape(weight, (heads, width, *rest))
     pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)
     in_pairs = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))
-    moved = xp.reshape(xp.moveaxis(in_pairs, 1, 2), (heads, rotated, *rest))
+    moved = xp.reshape(with_axis_moved(in_pairs, 1, 2), (heads, rotated, *rest))
     return xp.reshape(xp.concat([moved, by_head[:, rotated:, ...]], axis=1), weight.shape)
