@@ -93,7 +93,7 @@ def foreign(path: Path) -> set[str]:
         "addition.py": {"numpy", "torch"},
         "pairs.py": {"torch"},
         "strips.py": {"numpy", "torch"},
-        "surroundings.py": {"numpy", "jax"},
+        "surroundings.py": {"numpy", "jax", "torch"},
         "types.py": {"numpy", "typing_extensions"},
         "charts.py": {"matplotlib"},
     }
