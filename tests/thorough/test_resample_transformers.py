@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 from test_resample import PLAIN, assert_inside
-from transformers import BeitConfig, Dinov2Config, Dinov2WithRegistersConfig, DPTConfig, SamVisionConfig, ViTConfig
+from transformers import (
+    BeitConfig,
+    Dinov2Config,
+    Dinov2WithRegistersConfig,
+    DPTConfig,
+    SamVisionConfig,
+    TvpConfig,
+    ViTConfig,
+    VivitConfig,
+)
 from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 from transformers.models.dinov2.modeling_dinov2 import Dinov2Embeddings
 from transformers.models.dinov2_with_registers.modeling_dinov2_with_registers import Dinov2WithRegistersEmbeddings
@@ -26,9 +35,11 @@ from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLVisionCon
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionEmbeddings
+from transformers.models.tvp.modeling_tvp import TvpVisualInputEmbedding
 from transformers.models.unlimited_ocr.configuration_unlimited_ocr import UnlimitedOcrVisionEncoderConfig
 from transformers.models.unlimited_ocr.modeling_unlimited_ocr import UnlimitedOcrVisionEmbeddings
 from transformers.models.vit.modeling_vit import ViTEmbeddings
+from transformers.models.vivit.modeling_vivit import VivitEmbeddings
 
 from posref.positions import grid
 
@@ -50,6 +61,11 @@ def with_class(module: Any, height: int, width: int) -> tuple[torch.Tensor, torc
 
 def vit(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     return with_class(ViTEmbeddings(ViTConfig(**IMAGE)), height, width)
+
+
+def vivit(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of one tubelet in time: of more, the model's sum with the tokens raises."""
+    return with_class(VivitEmbeddings(VivitConfig(num_frames=2, tubelet_size=[2, PATCH, PATCH], **IMAGE)), height, width)
 
 
 def dinov2(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -153,6 +169,7 @@ CORNERS = {**PLAIN, "align_corners": True}
 SMOOTH = {**PLAIN, "antialias": True}
 MODELS: dict[str, tuple[Callable[[int, int], tuple[torch.Tensor, torch.Tensor]], dict[str, Any]]] = {
     "ViT": (vit, {"method": "cubic", **PLAIN, "prefix": 1}),
+    "ViViT": (vivit, {"method": "cubic", **PLAIN, "prefix": 1}),
     "DINOv2": (dinov2, {"method": "cubic", **PLAIN, "prefix": 1}),
     "DINOv2 with registers": (dinov2_with_registers, {"method": "cubic", **SMOOTH, "prefix": 1}),
     "DPT": (dpt, {"method": "linear", **PLAIN, "prefix": 1}),
@@ -176,6 +193,20 @@ def test_a_model_of_transformers_resamples_so(name: str, new: tuple[int, int]) -
     table, found = made(*new)
     values = {"angle32": found.detach().double().numpy()}
     assert_inside(table.detach().double().numpy(), new, {"old_size": (SIDE, SIDE), **options}, values)
+
+
+@pytest.mark.parametrize("new", [*NEW, (SIDE, SIDE)], ids=str)
+def test_tvp_resamples_the_axes_that_grow(new: tuple[int, int]) -> None:
+    """Others have the first rows of their table."""
+    module = TvpVisualInputEmbedding(
+        TvpConfig(hidden_size=WIDTH, max_grid_row_position_embeddings=SIDE, max_grid_col_position_embeddings=SIDE)
+    )
+    found = module.add_2d_positional_embeddings(torch.zeros(1, *new, WIDTH), interpolate_pos_encoding=True)[0]
+    old = tuple(min(cells, SIDE) for cells in new)
+    rows, columns = module.row_position_embeddings.weight[: old[0], None], module.col_position_embeddings.weight[: old[1]]
+    options = {"old_size": old, "prefix": 0, "method": "cubic", **PLAIN}
+    table = (rows + columns).reshape(-1, WIDTH).detach().double().numpy()
+    assert_inside(table, new, options, {"angle32": found.reshape(-1, WIDTH).detach().double().numpy()})
 
 
 @pytest.mark.parametrize("cells", [5, 9])
