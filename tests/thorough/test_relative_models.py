@@ -13,12 +13,16 @@ from transformers.models.inkling.configuration_inkling import InklingTextConfig
 import posref
 
 
-@pytest.mark.parametrize(("attn_type", "clamp_len", "mem_len"), [("bi", -1, 0), ("uni", -1, 7), ("bi", 4, 7)])
-def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("attn_type", "clamp_len", "mem_len", "same_length"),
+    [("bi", -1, 0, True), ("uni", -1, 7, False), ("uni", -1, 7, True), ("bi", 4, 7, False)],
+)
+def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, same_length: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     config, model = made(
         0, "xlnet", vocab_size=50, d_model=24, n_layer=2, n_head=3, d_inner=32, attn_type=attn_type, clamp_len=clamp_len,
-        mem_len=mem_len,
+        mem_len=mem_len, same_length=same_length,
     )  # fmt: skip
+    masks = posref.from_config(config.to_dict()).get("text mask", [])
     first, tokens = torch.randint(50, (2, 6)), torch.randint(50, (2, 9))
     mems = model(first, use_mems=True).mems if mem_len else None
 
@@ -35,7 +39,11 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
         )  # fmt: skip
         scores = scores * self.scale
         if attn_mask is not None:
-            scores = scores - 1e30 * attn_mask.permute(2, 3, 0, 1)
+            at, other = torch.arange(keys - queries, keys), torch.arange(keys)
+            seen = at[:, None] >= other
+            for options in (entry.options for entry in masks):
+                seen = posref.sliding_window(at, other, **{**options, "window": options["window"] + keys - queries})
+            scores = scores.masked_fill(~seen, -1e30)
         return torch.einsum("bnij,jbnd->ibnd", torch.softmax(scores, -1), v)
 
     assert_replaced(monkeypatch, run, (code("xlnet").XLNetRelativeAttention, "rel_attn_core", core))
