@@ -123,6 +123,12 @@ def test_what_a_stack_has_besides_rotations() -> None:
     assert entry.options["dims"] == (64, 64)
 
 
+@pytest.mark.parametrize("kind", ["yarn", "llama3", "longrope"])
+def test_scalings_that_the_stacks_refuse_are_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match="no stack reads another"):
+        rotations({"model_type": "internlm2", "rope_scaling": {"type": kind, "factor": 2.0}})
+
+
 def test_the_first_pairs_of_a_whole_head_rotate_by_frequencies_of_their_share() -> None:
     """K2-Horizon (SGLang, xllm.py, 1144): channels i and i + D/2, i < R/2, by base^(-2i/R)."""
     head, lanes, base = 64, 24, 1e7
@@ -175,9 +181,12 @@ def test_the_language_model_of_deepseek_vl2_is_plain_without_a_latent_vector() -
 def test_the_text_of_internvl_is_what_its_file_says() -> None:
     with pytest.raises(ValueError, match="architectures"):
         from_config({"model_type": "internvl_chat", "llm_config": {**SIZES, "architectures": ["PhiForCausalLM"]}})
-    named = {**SIZES, "architectures": ["Qwen3MoeForCausalLM"]}
-    found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": named})
-    assert found["text"] == from_config({**named, "model_type": "qwen3_moe"})["text"]
+    kinds = {"Qwen3Moe": "qwen3_moe", "Qwen3": "qwen3", "GptOss": "gpt_oss", "InternLM2": "internlm2", "Qwen2": "qwen2"}
+    for name, kind in kinds.items():
+        named = {**SIZES, "architectures": [f"{name}ForCausalLM"], "model_type": "internlm2"}
+        found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": named})
+        want = from_config({**named, "model_type": kind})
+        assert {name: found[name] for name in want} == want
     for kind in ("internlm2", "llama", "qwen2", "qwen3_moe"):
         found = from_config({"model_type": "internvl_chat", "vision_config": {}, "llm_config": {**SIZES, "model_type": kind}})
         assert found["text"] == from_config({**SIZES, "model_type": kind})["text"]

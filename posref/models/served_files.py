@@ -47,6 +47,15 @@ def internvl(config: Config) -> Config:
     return {**config, "llm_config": {**text, "model_type": kinds[name]}}
 
 
+def internlm2(config: Config) -> Config:
+    """Refuse scalings that both stacks refuse (SGLang, configs/internvl.py, 136; mlx-lm, internlm2.py, 34)."""
+    scaling = config.get("rope_scaling")
+    kind = first(("rope_type", "type"), scaling) if isinstance(scaling, dict) else None
+    if kind not in (None, "default", "linear", "dynamic"):
+        refuse(f"rope_scaling must be 'linear' or 'dynamic', as no stack reads another for this model; got {kind!r}.")
+    return config
+
+
 def kimi_k3(config: Config) -> Config:
     """Refuse a text that rotates, which no stack runs (vLLM, models/kimi_k3/nvidia/model.py, 744)."""
     text = config.get("text_config")
@@ -268,13 +277,15 @@ def with_widths(config: Config, widths: Mapping[str, Any]) -> Config:
     return {**config, "per_layer_config": listed}
 
 
+# what writes parts of a file, before they are read
+PARENTS: dict[str, Callable[[Config], Config]] = {"internvl_chat": internvl}
 FILES: dict[str, Callable[[Config], Config]] = {
     "bailing_moe_linear": lambda config: groups(config, MIXERS["lightning"]),  # which rotate
     "bailing_moe_v3": bailing_v3,
     "baichuan_m1": baichuan_m1,
     "gigachat3_5": typed,
     "grok": grok,
-    "internvl_chat": internvl,
+    "internlm2": internlm2,
     "iquest_q1": iquest,
     "jet_nemotron": typed,
     "k2_horizon": k2_horizon,

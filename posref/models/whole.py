@@ -13,6 +13,7 @@ from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
 from posref.models.qk_norms import norms_of
 from posref.models.readers import Reader, axial, grid, latent, of_text, rotary
+from posref.models.served_files import PARENTS
 from posref.models.sides import with_sides, without_positions
 from posref.models.unreviewed import parent_of
 
@@ -132,6 +133,7 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
     if "refused" in known:
         refuse(f"{where}['model_type'] must be one that is read; got {model!r}: {known['refused']}.")
     found: dict[str, list[Entry | None]] = {}
+    config = PARENTS.get(model, dict)(config)
     for key in known.get("parts", {}):
         part = part_of(config, key, where)
         if part is not None:
