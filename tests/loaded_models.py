@@ -103,6 +103,8 @@ def small_model(
     for weight in model.parameters():
         if weight.dim() > 1:
             torch.nn.init.normal_(weight, std=0.15)
+        else:
+            weight.data += 0.05 * torch.randn_like(weight)
     return cast(model, dtype)
 
 

@@ -69,10 +69,11 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         names: "thinker text".
 
         Attention has components of its own, where a model has more than the softmax of q.k / sqrt(d): "text mask" (a window or
-        chunks), "text temperature" (a factor on queries that grows with the position), "text scale", "text softcap", "text
-        sinks" and "text values". An operation with no options, such as ``("attention", {})`` for sinks, takes arrays of the
-        checkpoint. "text norm" or "vision norm" is the norm of queries and keys: `norm_rope` or `norm_mrope` with the rotation,
-        where both are of one head, else `rms_norm`, whose ``conventions`` say the width and the order.
+        chunks), "text temperature" (a factor on queries that grows with the position), "text bias" (of Doge, learned), "text
+        scale", "text softcap", "text sinks" and "text values". An operation with no options, such as ``("attention", {})`` for
+        sinks, takes arrays of the checkpoint. "text norm" or "vision norm" is the norm of queries and keys: `norm_rope` or
+        `norm_mrope` with the rotation, where both are of one head, else `rms_norm`, whose ``conventions`` say the width and the
+        order.
 
     A file with ``_class_name`` is of diffusers. Its components are those of the class ("attention", "timestep", "input",
     "sizes", ...), and ``conventions["positions"]`` is the rule of positions, which are the caller's: pipelines make them.
