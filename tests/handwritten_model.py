@@ -16,14 +16,15 @@ class Mixer(nn.Module):
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.heads, self.scale = heads, (width // heads) ** -0.5
+        self.heads, self.scale, self.before, self.forgets = heads, (width // heads) ** -0.5, 1.0, False
         self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """Attend to all tokens before."""
         q, k, v = (w(x).unflatten(-1, (self.heads, -1)) for w in (self.wq, self.wk, self.wv))
-        q, k = turn(q, k, table)
-        heads = (y.transpose(1, 2) for y in (q, k, v))
+        turned = turn(q, k, table)
+        q, k = (q, turned[1]) if self.forgets else turned
+        heads = (y.transpose(1, 2) for y in (self.before * q, k, v))
         out = nn.functional.scaled_dot_product_attention(*heads, is_causal=True, scale=self.scale)
         return x + self.wo(out.transpose(1, 2).flatten(2))
 

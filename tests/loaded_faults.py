@@ -44,9 +44,29 @@ FILES: dict[str, dict[str, Any]] = {
     "falcon": {},
     "mpt": {},
     "t5": {},
+    "ministral3": {
+        "sliding_window": 4096,
+        "rope_parameters": {**YARN, "original_max_position_embeddings": 8192, "llama_4_scaling_beta": 0.25},
+    },
+    "llama4_text": {
+        "floor_scale": 16,
+        "attn_scale": 0.3,
+        "attention_chunk_size": 16,
+        "no_rope_layers": [1, 1, 1, 0],
+        "moe_layers": [],
+    },
+    "mimo_v2_flash": {
+        "layer_types": ["full_attention", "sliding_attention"] * 2,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5e6, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+        },
+    },
+    "ernie4_5_vl_moe": {},
+    "doge": {},
 }
-AUTO = {"t5": SEQUENCE, "modernbert": MASKED, "qwen2_vl_text": "AutoModel"}
-ONLY_EAGER = ("gpt_oss", "gemma2", "mpt")
+AUTO = {"ernie4_5_vl_moe": "AutoModelForImageTextToText", "t5": SEQUENCE, "modernbert": MASKED, "qwen2_vl_text": "AutoModel"}
+ONLY_EAGER = ("gpt_oss", "gemma2", "mpt", "mimo_v2_flash")
 
 
 class Planted(NamedTuple):
@@ -84,7 +104,7 @@ def attentions(model: Any) -> dict[int, Any]:
     modules = {}
     for name, module in model.named_modules():
         number = re.search(r"\.(\d+)\.", name)
-        if number and re.search(r"Attention$", type(module).__name__) and "cross" not in name.lower():
+        if number and re.search(r"Attention$", type(module).__name__) and not re.search("cross|vision", name.lower()):
             modules.setdefault(int(number[1]), module)
     return modules
 
@@ -120,7 +140,8 @@ def scaling_lost(make: Make) -> Planted | None:
     rope = FILES[make.model_type].get("rope_parameters", {})
     if rope.get("rope_type", "default") == "default":
         return None
-    plain = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
+    beside = ("rope_theta", "llama_4_scaling_beta", "original_max_position_embeddings")
+    plain = {"rope_type": "default", **{name: rope[name] for name in beside if name in rope}}
     model = make.model(rope_parameters=plain)
     if "deepseek" in make.model_type:
         for one in attentions(model).values():
@@ -130,7 +151,7 @@ def scaling_lost(make: Make) -> Planted | None:
 
 def base_lost(make: Make) -> Planted | None:
     rope = FILES[make.model_type].get("rope_parameters")
-    if not rope or rope["rope_theta"] == 1e4:
+    if not rope or rope.get("rope_theta", 1e4) == 1e4:
         return None
     return Planted(make.model(rope_parameters={**rope, "rope_theta": 1e4}), make.file, "rotation", rotating(make), "base 10000")
 
@@ -163,12 +184,12 @@ def shifted_layer(make: Make) -> Planted | None:
 
 def in_a_layer(make: Make, change: Callable[..., Any], words: str) -> Planted | None:
     model, layers = make.model(), rotating(make)
-    if not layers or (make.model_type == "qwen2_vl_text" and words != "does not rotate"):
+    if not layers or (make.model_type in ("qwen2_vl_text", "ernie4_5_vl_moe") and words != "does not rotate"):
         return None
     layer, seen = max(layers), []
 
     def hook(module: Any, args: Any, options: dict[str, Any]) -> Any:
-        if "position_embeddings" in options:
+        if isinstance(options.get("position_embeddings"), tuple):
             seen.append(1)
             return args, {**options, "position_embeddings": change(*options["position_embeddings"])}
         return None
@@ -215,7 +236,7 @@ def window_changed(change: Callable[[int], int | None], words: str) -> Callable[
         window = getattr(model.config, "sliding_window", None)
         if not layers or window is None or make.model_type == "modernbert":
             return None
-        if change(window) is None and make.model_type != "mistral":
+        if change(window) is None and make.model_type not in ("mistral", "ministral3"):
             model.config.layer_types = ["full_attention"] * len(model.config.layer_types)
             return None  # modules read the types when they are built: no one loses a window so
         if window > 53 and change(window) is not None:
@@ -229,7 +250,7 @@ def window_changed(change: Callable[[int], int | None], words: str) -> Callable[
 def scale_changed(make: Make) -> Planted | None:
     model = make.model()
     modules = {n: module for n, module in attentions(model).items() if isinstance(getattr(module, "scaling", None), float)}
-    if not modules or make.model_type == "t5":
+    if not modules or make.model_type in ("t5", "doge"):
         return None
     layer = max(modules)
     modules[layer].scaling *= 1.5
@@ -246,6 +267,28 @@ def softcap_lost(make: Make) -> Planted | None:
     for module in layers.values():
         module.attn_logit_softcapping = None
     return Planted(model, make.file, "attention", set(layers), "softcap") if layers else None
+
+
+def sinks_lost(make: Make) -> Planted | None:
+    model = make.model()
+    modules = {n: one for n, one in attentions(model).items() if isinstance(getattr(one, "sinks", None), torch.Tensor)}
+    for module in modules.values() if make.model_type == "mimo_v2_flash" else ():
+        module.sinks = None
+    return Planted(model, make.file, "attention", set(modules), "sinks") if make.model_type == "mimo_v2_flash" else None
+
+
+def temperature_lost(make: Make) -> Planted | None:
+    """In all layers of Ministral 3, and in Llama 4's that do not rotate."""
+    model = make.model()
+    if make.model_type == "ministral3":
+        model.config.rope_parameters["llama_4_scaling_beta"] = 0.0
+    elif make.model_type == "llama4_text":
+        attentions(model)[3].attn_temperature_tuning = False
+    else:
+        return None
+    return Planted(
+        model, make.file, "temperature", {3} if make.model_type == "llama4_text" else rotating(make), "multiplied by 1 to 1"
+    )
 
 
 def causality_lost(make: Make) -> Planted | None:
@@ -421,6 +464,8 @@ KINDS: dict[str, Callable[[Make], Planted | None]] = {
     "window one shorter": window_changed(lambda w: w - 1, "window of 8"),
     "scale of one layer": scale_changed,
     "softcap lost": softcap_lost,
+    "sinks lost": sinks_lost,
+    "temperature lost": temperature_lost,
     "one layer sees later keys": causality_lost,
     "layer types a layer later": layer_types_shifted,
     "one axis for all": axes_lost,

@@ -151,6 +151,15 @@ def test_any_module_is_judged_whose_functions_are_named() -> None:
     model.layers[1].scale = 1.0
     with pytest.raises(AssertionError, match=r"layer 1: attention: scale 1 fits; the file says 0.25"):
         assert_model(model, FILE, functions=["turn"])
+    model = Decoder(1e5)
+    model.layers[2].before, model.layers[0].forgets = 0.25, True
+    with pytest.raises(AssertionError) as error:
+        assert_model(model, FILE, functions=["turn"])
+    found = [line for line in str(error.value).splitlines() if line.startswith("DIFFERS")]
+    assert found == [
+        "DIFFERS: text, layer 0: rotation: query: its result is not used: attention reads what it was before",
+        "DIFFERS: text, layer 2: attention: before attention queries are multiplied by 0.25 to 0.25; the file says no factor",
+    ]
 
 
 def test_what_is_no_model_is_refused() -> None:

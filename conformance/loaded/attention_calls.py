@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 import posref
@@ -17,6 +18,7 @@ from ..judge import judge
 from .file_facts import LayerFacts
 from .recording import Attention, Softmax
 
+MISSING = "the sinks of the file are missing"
 QUERIES = 12  # of the first, second and last head, that are judged by value in a call; what queries see is judged in all
 
 
@@ -104,12 +106,17 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
         If the call cannot be judged.
     """
     assert call.visible is not None
+    if not all(bool(x.isfinite().all()) for x in (call.q, call.k, call.v)):
+        msg = "its queries, keys or values are not finite"
+        raise ValueError(msg)
     sinks = sinks_of(call) if facts.sinks else None
+    terms = Terms(call.visible, _scale_of(call, facts), facts.softcap, sinks, bias)
+    tolerance = _outside(call, terms)
+    if facts.sinks and sinks is None and tolerance is None:
+        return MISSING
     if facts.sinks and sinks is None:
         msg = "the file has sinks, and they are not found in the module"
         raise ValueError(msg)
-    terms = Terms(call.visible, _scale_of(call, facts), facts.softcap, sinks, bias)
-    tolerance = _outside(call, terms)
     if tolerance is None:
         return None
     for words, near in _near(call, terms, others):
@@ -120,6 +127,21 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
     if float((_attention(replace(call, k=k, v=v), terms) - call.out.double()).abs().max()) <= 8 * tolerance:
         return f"head h reads key head h % {groups}; heads share by h // {heads // groups}"
     return "no near scale, softcap or sinks give these values"
+
+
+def factor_difference(
+    factors: torch.Tensor, allowed: float, entry: Entry | None, places: Sequence[npt.NDArray[np.int64]]
+) -> str | None:  # fmt: skip
+    """Return how factors on queries differ from the file's temperature, at one of some positions; None if they do not."""
+    wants = [torch.ones_like(factors)]
+    if entry is not None:
+        options: dict[str, Any] = dict(entry.options or {})
+        wants = [torch.as_tensor(posref.attention_temperature(at, **options), device=factors.device) for at in places]
+    if any(bool(((factors / want - 1).abs() <= allowed).all()) for want in wants):
+        return None
+    ends = "{0:.6g} to {1:.6g}"
+    seen, said = (ends.format(float(x[0]), float(x[-1])) for x in (factors, wants[0]))
+    return f"before attention queries are multiplied by {seen}; the file says {said if entry else 'no factor'}"
 
 
 def scaled_before(call: Attention, facts: LayerFacts) -> bool:
@@ -176,7 +198,7 @@ def _near(call: Attention, terms: Terms, others: Mapping[str, float]) -> Iterato
         if isinstance(scale, float | int) and scale != terms.scale:
             yield f"scale {scale:.6g} fits; the file says {terms.scale:.6g}", replace(terms, scale=float(scale))
     if terms.sinks is not None:
-        yield "the sinks of the file are missing", replace(terms, sinks=None)
+        yield MISSING, replace(terms, sinks=None)
     sinks = sinks_of(call)
     if terms.sinks is None and sinks is not None:
         yield "it has sinks; the file says none", replace(terms, sinks=sinks)

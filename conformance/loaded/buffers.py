@@ -116,7 +116,7 @@ def _lengths(words: str, entry: Entry, length: int) -> Iterator[Expected]:
 
 def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others: list[Expected]) -> str | None:
     """Return what is wrong with a buffer of frequencies; None if it has the values of an entry."""
-    values = buffer.double().numpy().ravel()
+    values = _falling(buffer.double().numpy().ravel(), expected)
     kept = str(buffer.dtype).removeprefix("torch.")
     same = [one for one in expected if one.values.shape == values.shape]
     if any(_conforms(values, one) for one in same):
@@ -144,6 +144,17 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
         count = "" if same else f", and there are {values.size} for {expected[0].values.size if expected else 0}"
         return f"unscaled frequencies of base {base:.6g}; the file says {file}{count}"
     return "not the frequencies of any layer of the file"
+
+
+def _falling(values: npt.NDArray[np.float64], expected: list[Expected]) -> npt.NDArray[np.float64]:
+    """Return the frequencies of rows, of columns and of time, as Ernie keeps them, in the order of the pairs."""
+    for options in [one.entry.options or {} for one in expected]:
+        if options.get("arrangement") == "ernie" and values.size == sum(options["sections"]):
+            of_grid = 2 * options["sections"][1]
+            pairs = np.concatenate([values[:of_grid].reshape(2, -1).T.ravel(), values[of_grid:]])
+            if (np.diff(pairs) < 0).all():
+                return pairs
+    return values
 
 
 def _errors(values: npt.NDArray[np.float64], expected: list[Expected]) -> str:

@@ -13,6 +13,7 @@ from posref.models.whole import from_config
 
 SCALE_KEYS = ("query_pre_attn_scalar", "attention_multiplier")  # where from_config has no scale, it does not read them
 PLAIN_ATTENTION: tuple[str, dict[str, Any]] = ("attention", {})  # of parts without positions
+TEMPERATURE = "attention_temperature"
 BIASES = ("alibi", "t5_bias")
 ROTATIONS = ("rope", "mrope")
 PLAIN = ("rope", "mrope", "learned", "sinusoidal", "alibi", "t5_bias")  # attention is a softmax of q.k with at most a bias
@@ -31,6 +32,7 @@ class LayerFacts:
     scale: float | None
     sinks: bool
     softcap: float | None
+    temperature: Entry | None
     unjudged: tuple[str, ...] = ()  # components that change attention and that are not judged
 
     @property
@@ -70,7 +72,9 @@ class FileFacts:
     def layer(self, part: str, number: int) -> LayerFacts:
         """Return what the file says of a layer."""
         scale, position = self.entry(f"{part} scale", number), self.entry(part, number)
-        others = ("temperature", "values", "attention", "horizontal", "layout")
+        temperature = self.entry(f"{part} temperature", number)
+        defined = temperature is not None and temperature.operation == TEMPERATURE and temperature.options is not None
+        others = ("values", "attention", "horizontal", "layout", "bias", *(() if defined else ("temperature",)))
         unjudged = [
             name for name in (f"{part} {other}" for other in others) if self.entry(name, number) not in (None, PLAIN_ATTENTION)
         ]
@@ -87,6 +91,7 @@ class FileFacts:
             _scale(scale, position),
             sinks is not None,
             softcap and (softcap.options or {}).get("softcap"),
+            temperature if defined else None,
             tuple(unjudged),
         )
 

@@ -65,6 +65,9 @@ def difference(
         If the call cannot be judged: the error says why.
     """
     before, after = _tokens_last(rotation.before, len(positions.tokens)), _tokens_last(rotation.after, len(positions.tokens))
+    if not bool(before.isfinite().all()):
+        msg = "its queries or keys are not finite before they rotate"
+        raise ValueError(msg)
     if entry is None:
         return None if torch.equal(before, after) else _named(before, after, entry, positions, others, 0.0)
     width, rotated = before.shape[-1], _lanes(entry, before.shape[-1])

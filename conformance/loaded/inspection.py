@@ -29,6 +29,7 @@ from .file_facts import FileFacts, LayerFacts, facts_of
 from .head_rotations import Positions, rotation_text
 from .model_report import Difference, ModelReport, NotJudged
 from .recording import Attention, Recording, Rotation, recorded
+from .steps import Step, query_factors, unused
 
 TOKENS, FAR = 53, 30_011  # a prime number of tokens; the first far position
 DECODED = 47  # tokens of a decoder beside an encoder: another prime, so that cross attention is told from self-attention
@@ -99,6 +100,10 @@ class Inspection:
         self._compare_norms(recording)
         self._compare_tables(recording)
         self._compare_attentions(recording, self.facts)
+        self._compare_steps(recording, positions, self.facts)
+        attending = {self._place(call.module)[0] for call in (*recording.attentions, *recording.softmaxes)}
+        for part in set(self.facts.parts) - attending:
+            self._leave(part, None, "attention", "no attention function and no softmax of heads, queries and keys is seen")
         if self._has_short_frequencies() and positions.tokens[0] > 0:
             self._compare_rotations(self._forward(_positions(0), placed=True), _positions(0))
             self.report.passed += f", and one at positions 0 to {TOKENS - 1}"
@@ -342,12 +347,12 @@ class Inspection:
             self._leave(part, layer, "attention values", "the module computes attention itself: its scale is not seen")
 
     def _compare_values(self, call: Attention, file: LayerFacts, part: str, layer: int) -> None:
-        beside = [name for name in file.unjudged if name != f"{part} temperature"]  # which queries have before the call
+        beside = [name for name in file.unjudged if name not in self._before_call(part)]
         if beside:
             self._leave(part, layer, "attention values", f"the file has {', '.join(beside)}")
             return
-        if file.unjudged:
-            self._leave(part, layer, "temperature", "its factors on queries are not compared")
+        if f"{part} temperature" in file.unjudged:
+            self._leave(part, layer, "temperature", "posref does not define its factors on queries")
         try:
             bias = self._bias(call, file, part)
             scales = {f"of layer {n}": e.options["scale"] for n, e in enumerate(self.facts.components.get(f"{part} scale", []))
@@ -359,6 +364,39 @@ class Inspection:
             self._leave(part, layer, "attention values", str(error))
             return
         self._note(part, layer, "attention", text)
+
+    # ---- from step to step ----------------------------------------------------------------------------------------------
+    def _compare_steps(self, recording: Recording, positions: Positions, facts: FileFacts) -> None:
+        """Judge whether attention reads what norms and rotations give, and the factors on queries between them."""
+        for module in dict.fromkeys(call.module for call in recording.attentions):
+            part, layer = self._place(module)
+            calls = [call for call in recording.attentions if call.module is module]
+            tokens, heads = calls[0].q.shape[-2], [x for call in calls for x in (call.q, call.k)]
+            if layer is None or not self._wanted(layer) or any(x.shape[-2] != tokens for x in heads):
+                continue
+            turned = [one for one in recording.rotations if one.module is module]
+            steps = [Step("norm", self.names[one.module].rpartition(".")[2], one.before, one.after)
+                     for one in recording.norms if one.owner is module]  # fmt: skip
+            steps += [Step("rotation", "query" if one.which == 0 else "key", one.before, one.after) for one in turned]
+            for step in unused(steps, heads, tokens):
+                self._note(part, layer, step.what, f"{step.name}: its result is not used: attention reads what it was before")
+            sources = [step.after for step in reversed(steps)] + [x for x in [calls[0].projected] if x is not None]
+            found = query_factors(sources, calls[0].q)
+            file = facts.layer(part, layer)
+            scaled = attention_calls.scaled_before(calls[0], file)
+            if found is None and file.temperature is not None:
+                self._leave(part, layer, "temperature", "no queries are seen that are those of attention but for a factor")
+            elif found is not None and not scaled and f"{part} temperature" not in file.unjudged:
+                # layers that do not rotate may get no positions: they count from 0
+                starts = (0, positions.tokens[0]) if file.rotation is None else (0,)
+                at = [positions.tokens - start for start in starts]
+                what = "attention" if file.temperature is None else "temperature"
+                self._note(part, layer, what, attention_calls.factor_difference(*found, file.temperature, at))
+
+    def _before_call(self, part: str) -> set[str]:
+        """Return the components that change queries or values before the attention function gets them."""
+        made = {entry.operation for entry in self.facts.components.get(f"{part} values", []) if entry is not None}
+        return {f"{part} temperature"} | (set() if "shaw_values" in made else {f"{part} values"})
 
     def _bias(self, call: Attention, file: LayerFacts, part: str) -> torch.Tensor | None:
         """Return the bias that the file gives a call, from the module's own table where it is learned."""

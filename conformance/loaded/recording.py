@@ -53,7 +53,7 @@ class Attention:
     """
     A call of an attention function, its tensors in at least float32.
 
-    `visible` says which query sees which key, (H, Q, K): the weights of a call with queries of zeros are positive there. None
+    `visible` says which query sees which key, (H, Q, K): the weights of a call with heads of zeros are positive there. None
     if the function does not take such a call.
     """
 
@@ -307,9 +307,9 @@ def _wide(x: Any) -> Any:
 
 
 def _visible(real: Callable[..., Any], tensors: tuple[Any, ...], rest: tuple[Any, ...], options: Any) -> torch.Tensor | None:
-    """Return which query sees which key: the weights of a call with queries of zeros, each key with its own value."""
+    """Return which query sees which key: the weights of a call with heads of zeros, each key with its own value."""
     q, k, v = tensors
     count = k.shape[-2]
     rows = torch.eye(count, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], count, count).contiguous()
-    weights: torch.Tensor = real(torch.zeros_like(q), k, rows, *rest, **options)[0].transpose(1, 2)
+    weights: torch.Tensor = real(torch.zeros_like(q), torch.zeros_like(k), rows, *rest, **options)[0].transpose(1, 2)
     return weights[0] > 0 if weights.shape == (1, q.shape[1], q.shape[-2], count) else None
