@@ -219,7 +219,8 @@ def rotation_added(make: Make) -> Planted | None:
     still = {n: module for n, module in attentions(model).items() if not getattr(module, "use_rope", True)}
     for module in still.values():
         module.use_rope = 1
-    return Planted(model, make.file, "rotation", set(still), "the file says no rotation") if still else None
+    others = make.model_type == "llama4_text"  # its layers that rotate have no temperature
+    return Planted(model, make.file, "rotation", set(still), "the file says no rotation", others) if still else None
 
 
 def windows(make: Make) -> set[int]:
@@ -281,7 +282,7 @@ def temperature_lost(make: Make) -> Planted | None:
     """In all layers of Ministral 3, and in Llama 4's that do not rotate."""
     model = make.model()
     if make.model_type == "ministral3":
-        model.config.rope_parameters["llama_4_scaling_beta"] = 0.0
+        model.config.rope_parameters = {**model.config.rope_parameters, "llama_4_scaling_beta": 0.0}
     elif make.model_type == "llama4_text":
         attentions(model)[3].attn_temperature_tuning = False
     else:
