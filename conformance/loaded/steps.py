@@ -68,7 +68,7 @@ def _pairs(source: torch.Tensor, x: torch.Tensor, tokens: int) -> Iterator[tuple
         return
     width = min(a.shape[-1], b.shape[-1])
     for first, second in ((a[..., :width], b[..., :width]), (a[..., -width:], b[..., -width:])):
-        yield torch.broadcast_tensors(first, second)  # type: ignore[misc]
+        yield torch.broadcast_tensors(first, second)
 
 
 def _heads(x: torch.Tensor, tokens: int) -> torch.Tensor | None:
