@@ -101,8 +101,8 @@ class Inspection:
         self._compare_tables(recording)
         self._compare_attentions(recording, self.facts)
         self._compare_steps(recording, positions, self.facts)
-        attending = {self._place(call.module)[0] for call in (*recording.attentions, *recording.softmaxes)}
-        for part in set(self.facts.parts) - attending:
+        modules = [call.module for call in recording.attentions] + [call.module for call in recording.softmaxes]
+        for part in [part for part in self.facts.parts if part not in {self._place(module)[0] for module in modules}]:
             self._leave(part, None, "attention", "no attention function and no softmax of heads, queries and keys is seen")
         if self._has_short_frequencies() and positions.tokens[0] > 0:
             self._compare_rotations(self._forward(_positions(0), placed=True), _positions(0))
