@@ -150,8 +150,7 @@ def check(
             report = _report(loaded, asking, findings, missing)
         finally:
             loaded.close()
-    report.unmet += scope_statement.unmet(required, report)
-    report.named = op is not None
+    report.unmet += scope_statement.unmet(required, report, by_name=op is not None)
     return report
 
 

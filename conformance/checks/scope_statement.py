@@ -407,10 +407,10 @@ def _required_bound(axis: str, sign: str, value: str, before: Any) -> dict[str, 
     return {**(before if isinstance(before, dict) else {}), "max" if sign == "<=" else "min": limit}
 
 
-def unmet(required: Demands, report: Report) -> tuple[str, ...]:
-    """Return what is required of a scope and not in it, in words."""
+def unmet(required: Demands, report: Report, *, by_name: bool) -> tuple[str, ...]:
+    """Return what is required of a scope and not in it, in words; if operations were asked `by_name`, none may be missing."""
     scopes = report.scopes
-    found = [f"{op} is not offered" for op in required.named if op in report.missing]
+    found = [f"{op} is not offered" for op in report.missing if by_name or op in required.named]
     if not report.complete:
         return ()
     if required.scope and not any(required.scope.get(scope.op) or scope.op in required.named for scope in scopes):

@@ -29,7 +29,6 @@ class Report:
     batch: list[Mapping[str, Any]] | None = (
         None  # of every operation and dtype whether its rows have the same bits alone, if asked
     )
-    named: bool = False  # whether operations were asked by name: then none may be missing
 
     @property
     def scopes(self) -> list[Scope]:
@@ -66,8 +65,7 @@ class Report:
     def conformant(self) -> bool:
         """Whether every operation that was asked conforms in its scope, with values, and nothing is undone or unmet."""
         passed = bool(self.counts["pass"]) or any(scope.fresh for scope in self.scopes)
-        met = not self.unmet and not (self.named and self.missing)
-        return self.complete and passed and met and all(op.conformant for op in self.operations)
+        return self.complete and passed and all(op.conformant for op in self.operations) and not self.unmet
 
     @property
     def exit_code(self) -> int:
