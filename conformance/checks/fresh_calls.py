@@ -28,7 +28,7 @@ import numpy.typing as npt
 from posref.backends.rounding import BITS, round_to
 from posref.spec import REGISTRY, Axes, Integer, Real
 
-from ..calls import HALF, given_dtype, positions_of
+from ..calls import EXACT, HALF, given_dtype, positions_of
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.records import is_number, make, quantities, read, word_of
@@ -53,12 +53,10 @@ FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
-Drawn = tuple[
-    LoadedCase, Call, str, str
-]  # a case, the call drawn from it, what is other in it, and an array that exchanges two
+# A case, the call that is drawn from it, what is other in it, and the array in which two numbers are exchanged, or ""
+Drawn = tuple[LoadedCase, Call, str, str]
 NUMBERS = "other numbers"
 EXCHANGES = 2  # in one array
-EXACT = 1 << 24  # float32 holds all integers below
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
@@ -138,7 +136,7 @@ def _with_numbers(
 
 
 def _exchanged(case: LoadedCase, call: Call, drawn: str = "") -> Iterator[Drawn]:
-    """Yield calls with two neighbours of an array exchanged, in its middle and near its begin."""
+    """Yield calls with two neighbours of an array exchanged, in its middle and near its start."""
     for name, x in _exchanged_in(case.op, call).items():
         places = _places(x)
         for k in dict.fromkeys((*places[len(places) // 2 :][:1], *places[:1])):

@@ -13,6 +13,7 @@ from itertools import chain
 
 import numpy as np
 
+from ..calls import EXACT
 from ..diagnosis.explanation import Judged
 from ..diagnosis.near_names import Ties, parted
 from ..experiments.asker import RIGHT, WRONG
@@ -25,7 +26,6 @@ from .scope_result import asked_cases
 
 DRAWN = 160  # records of which calls are compared, for one operation
 ASKED = 6  # calls that a target is asked
-FARTHEST = 2**24  # positions: beyond it float32 does not hold them, and rounding decides
 Further = Callable[[Ties], list[Judged]]
 
 
@@ -71,7 +71,7 @@ def _drawn(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
         record = trial.full(rng.choice(failing))
         for name in rng.sample(names, min(len(names), rng.choice((1, 2, 3)))):
             record[name] = rng.choice(trial.domains[name])
-        if record.get("start", 0) > FARTHEST or trial.asker.is_known(record):
+        if record.get("start", 0) > EXACT or trial.asker.is_known(record):
             continue
         call = trial.asker.whole(record)
         if call is not None and is_small(call):

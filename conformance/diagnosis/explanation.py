@@ -21,6 +21,7 @@ import numpy as np
 from posref.spec import REGISTRY, Flag, OneOf
 
 from .. import judge
+from ..calls import EXACT
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from ..model import number
@@ -72,7 +73,6 @@ MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
 DIGITS = 5  # in which two numbers that were fitted are told apart
-EXACT = 2**24  # positions up to which float32 holds all integers
 NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over

@@ -16,7 +16,7 @@ from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
 from .. import judge
-from ..calls import ladder
+from ..calls import EXACT, ladder
 from ..model import Answer, Operation, decides, number
 from ..vocabulary.axes import BANDS
 from .batches import Batch, Output, Places, batches_of, outputs_of
@@ -25,7 +25,6 @@ from .coverage import cover
 from .curves import Figures
 
 CLOSE = 1e-9  # sums in another order differ by less
-EXACT = 1 << 24  # the largest number up to which float32 has all integers
 
 
 def summarise(operation: Operation, answers: list[Answer], known: Places) -> None:
