@@ -467,7 +467,10 @@ def test_a_bad_target_is_refused(name: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(("source", "message"), [("1 +", "SyntaxError"), ("raise OSError('gone')", "OSError: gone")])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("1 +", "SyntaxError"), ("raise OSError('gone')", "OSError: gone"), ("pass;" * 500_000, "must be at most 2 MiB")],
+)
 def test_a_file_that_does_not_run_is_refused(source: str, message: str, tmp_path: Any) -> None:
     file = tmp_path / "kernel.py"
     file.write_text(source, encoding="utf-8")

@@ -29,7 +29,7 @@ from ..accuracy import OF_DTYPE, TRIG
 from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, TargetError, Unsupported, shown
 from ..model import LoadedCase
-from . import invocation
+from . import invocation, limits
 from .base import SCALINGS, checked_claims, checked_scalings, checked_supports, expect_among
 from .replies import CalledTarget, Reply
 
@@ -343,6 +343,10 @@ def _where(error: BaseException) -> str:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         msg = f"{path}: no such file."
+        raise TargetError(msg)
+    if path.stat().st_size > limits.SOURCE:
+        most = limits.SOURCE >> 20
+        msg = f"{path}: a Python file must be at most {most} MiB, as Python compiles it whole. Load numbers from another file."
         raise TargetError(msg)
     spec = importlib.util.spec_from_file_location(f"posref_target_{path.stem}", path)
     if spec is None or spec.loader is None:
