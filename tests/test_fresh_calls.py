@@ -207,6 +207,30 @@ def test_a_fresh_call_is_another_one_and_the_reference_is_right(op: str) -> None
     assert judged >= 1
 
 
+BY_SUMS = """
+import torch
+import posref
+backend = "torch"
+
+def layer_norm_rope(x, weight, bias, cos, sin, /, *, eps, precedence, **options):
+    if precedence != "norm_first":
+        raise NotImplementedError
+    x32, mean = x.float(), x.float().mean(-1, keepdim=True)
+    y = (x32 - mean) / ((x32 * x32).mean(-1, keepdim=True) - mean * mean + eps).sqrt() * weight + bias
+    return posref.apply_rope(y, cos, sin, **options).to(x.dtype)
+"""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_variance_by_sums_is_wrong_far_from_0(seed: int, tmp_path: Path) -> None:
+    """The suite's numbers lie near 0, where the mean of the squares less the square of the mean is as good as any."""
+    (tmp_path / "sums.py").write_text(BY_SUMS)
+    report = check(str(tmp_path / "sums.py"), op="layer_norm_rope", dtype="float32", seed=seed, experiments=0)
+    assert report.counts["fail"] == 0
+    assert report.operations[0].scope is not None
+    assert "with x far from 0: out" in report.operations[0].scope.narrow
+
+
 @few(3, "op", ["apply_rope", "norm_rope", "rope"])
 def test_a_fresh_call_is_given_as_it_is_judged(op: str) -> None:
     """Else the target gets reals that were rounded, such as those of tables in half precision, and the judge others."""

@@ -6,7 +6,8 @@ own factor; positions are moved, those of queries farther than those of keys; in
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
 
 One that is right is asked again with two neighbours of an array exchanged. A cache by the sum, the ends or the shape of the
-array does not see that. Nor does a cache by bytes or by halves see that far positions of the suite are others.
+array does not see that. Nor does a cache by weighted sums see four positions changed so that these stay, nor a cache by bytes
+or by halves that far positions of the suite are others. Reals are also moved far from 0, where a difference of sums is lost.
 
 Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not.
 
@@ -57,6 +58,8 @@ Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 Drawn = tuple[LoadedCase, Call, str, str]
 NUMBERS = "other numbers"
 EXCHANGES = 2  # in one array
+BALANCED = np.array([1, -3, 3, -1])  # added to four positions, they change no sum weighted by 1, by the place or by its square
+AWAY = 256  # times the largest number, added to all
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
@@ -133,11 +136,42 @@ def _with_numbers(
         if call is not None and call_key(case.op, call) not in keys:
             yield case, call, NUMBERS, ""
             yield from _exchanged(case, call)
+            yield from _balanced(case, call)
+            yield from _far_from_zero(case, call, dtype)
+
+
+def _balanced(case: LoadedCase, call: Call) -> Iterator[Drawn]:
+    """Yield calls with four positions of an array changed, whose sums and weighted sums stay."""
+    known = _numbers_of(case.op, call)
+    for name, x in _exchangeable_in(case.op, call).items():
+        axes, places = REGISTRY[case.op].arrays[name], range(x.size - len(BALANCED) + 1)
+        if axes.kind == "real" or axes.distinct or axes.earlier or not np.array_equal(x, np.round(x)):
+            continue
+        low, high = (default if end is None else end for end, default in zip(limits(axes, known), (0, math.inf), strict=True))
+        flat = x.reshape(-1)
+        changed = [
+            np.concatenate([flat[:k], flat[k : k + len(BALANCED)] + sign * BALANCED, flat[k + len(BALANCED) :]])
+            for k in places
+            for sign in (1, -1)
+        ]
+        for other in [values for values in changed if np.min(values) >= low and np.max(values) <= high][:1]:
+            inputs = {**call.inputs, name: other.reshape(x.shape).astype(x.dtype)}
+            yield case, replace(call, inputs=inputs), f"four numbers changed in {name}, but no weighted sum", f"{name} balanced"
+
+
+def _far_from_zero(case: LoadedCase, call: Call, dtype: str) -> Iterator[Drawn]:
+    """Yield calls with the reals of an array moved far from 0, by more than they differ; not those of few bits."""
+    for name, x in call.inputs.items():
+        axes, narrow = REGISTRY[case.op].arrays[name], given_dtype(case.op, name, dtype, case.form)
+        free = axes.kind == "real" and axes.usual == Axes.usual and not axes.positive and (axes.low, axes.high) == (None, None)
+        if free and narrow not in HALF and x.size and np.all(np.isfinite(x)):
+            moved = round_to(x + AWAY * 2.0 ** np.ceil(np.log2(np.max(np.abs(x)) or 1.0)), narrow)
+            yield case, replace(call, inputs={**call.inputs, name: moved}), f"{name} far from 0", f"{name} far"
 
 
 def _exchanged(case: LoadedCase, call: Call, drawn: str = "") -> Iterator[Drawn]:
     """Yield calls with two neighbours of an array exchanged, in its middle and near its start."""
-    for name, x in _exchanged_in(case.op, call).items():
+    for name, x in _exchangeable_in(case.op, call).items():
         places = _places(x)
         for k in dict.fromkeys((*places[len(places) // 2 :][:1], *places[:1])):
             inputs = {**call.inputs, name: _with_two_exchanged(x, k)}
@@ -166,12 +200,12 @@ def _alike(op: str, cases: Sequence[LoadedCase], asker: Asker) -> Iterator[Drawn
                 yield case, told, words, ""
 
 
-def _exchanged_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
+def _exchangeable_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of a call whose numbers may be in any order."""
     arrays = REGISTRY[op].arrays
     return {
         n: x for n, x in call.inputs.items()
-        if arrays[n].index or (arrays[n].kind in ("position", "real", "wide") and not arrays[n].ordered)
+        if not arrays[n].ordered and (arrays[n].index or arrays[n].kind in ("position", "real", "wide"))
     }  # fmt: skip
 
 
@@ -183,7 +217,7 @@ def _differ(op: str, call: Call, other: Call) -> bool:
 
 def _exchangeable(op: str, call: Call) -> int:
     """Return in how many arrays of a call two numbers may be exchanged."""
-    return sum(bool(_places(x)) for x in _exchanged_in(op, call).values())
+    return sum(bool(_places(x)) for x in _exchangeable_in(op, call).values())
 
 
 def _places(x: npt.NDArray[Any]) -> list[int]:
@@ -308,8 +342,7 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
     """Return the call of a case with other numbers, and options that are not stored; None where there are no others."""
     [call] = case.calls
     record = REGISTRY[case.op]
-    known = {**defaults(case.op), **call.params}
-    known |= {letter: size[0] for sizes in letters(case.op, call).values() for letter, size in sizes.items() if len(size) == 1}
+    known = _numbers_of(case.op, call)
     if not call.inputs:
         return _with_other_options(case.op, call, rng, stored)
     moves = any(not letter.startswith("~") for letter in record.rows) and not any(known.get(n) is not None for n in RELATIONS)
@@ -336,6 +369,12 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
         return None
     inputs = {first: inputs[first][..., :-1]}
     return replace(call, inputs=inputs, expected=plain(case.op, inputs, call.params))
+
+
+def _numbers_of(op: str, call: Call) -> dict[str, Any]:
+    """Return the options of a call and the sizes of its axes."""
+    sizes = [(letter, size) for own in letters(op, call).values() for letter, size in own.items()]
+    return {**defaults(op), **call.params} | {letter: size[0] for letter, size in sizes if len(size) == 1}
 
 
 def _of_lengths(

@@ -110,8 +110,8 @@ def layer_norm_rope(
     -----
     A norm over the channels of all heads together needs two calls: this one of (B, T, H * D) with cosines of 1, then
     `apply_rope`. Code that subtracts the square of the mean from the mean of the squares loses digits where the mean is far
-    from 0: from a mean of some 30 deviations on it leaves the bounds. No stored case has such numbers: judge a call of yours by
-    `posref.testing.assert_conforms`.
+    from 0: from a mean of some 30 deviations on it leaves the bounds. No stored case has such numbers, but fresh calls of
+    `posref check` do.
 
     Examples
     --------
