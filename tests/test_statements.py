@@ -158,7 +158,7 @@ def test_embeddings_are_multiplied_by_the_root_of_the_width() -> None:
 def test_a_learned_table_has_weights_and_an_end() -> None:
     rows = np.zeros((512, 768))
     assert rows.size == 393_216
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"^learned: positions must be rows that the table has: "):
         posref.learned(np.asarray([512]), rows)
     assert posref.sinusoidal(np.asarray([512]), 768, layout="interleaved").shape == (1, 768)
 
