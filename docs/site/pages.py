@@ -43,6 +43,10 @@ DOCS, ROOT = HERE.parent, HERE.parents[1]
 PITFALLS = 10  # shown; the rest is folded
 MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
 FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config", "from_gguf")
+BEYOND = (  # the pictures of the gallery: a page, its title and what it has
+    ("variants", "Named variants", "Variants such as VideoRoPE, GRAPE or clipped RoPE: one line each, with its equation."),
+    ("choose", "Choose your encoding", "A recommendation for your data, and a table of what each encoding does."),
+)
 GRAPHS = ("laplacian_eigenvalues", "laplacian_projectors")
 
 
@@ -228,9 +232,12 @@ def _gallery() -> str:
         "",
     ]
     lines += ["::::{grid} 1 2 3 3", ":class-container: gallery"]
-    for op in (op for family in FAMILIES for op in _members(family)):
+    shown = [op for family in FAMILIES for op in _members(family)]
+    for op in shown:
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
         lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", _says(op), ":::"]
+    for page, title, text in BEYOND[: -len(shown) % 3]:  # the last row of the grid is full
+        lines += [":::{grid-item-card} " + title, f":link: {page}", ":link-type: doc", text, ":::"]
     return "\n".join([*lines, "::::", ""])
 
 
