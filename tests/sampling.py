@@ -1,8 +1,8 @@
 """
 Which parameters of a test a run asks.
 
-A plain run has a few of many, and a thorough one the others. Of tests that go over all operations, mistakes or pairs a thorough
-run has a share, by a seed that is printed.
+A plain run has a few of many, and a thorough one half of the others. Of tests that go over all operations, mistakes or pairs a
+thorough run has a share, by a seed that is printed.
 """
 
 import os
@@ -15,15 +15,17 @@ import pytest
 SHARE = float(os.environ.get("POSREF_SHARE", "1"))  # conftest.py sets both, for all workers
 SEED = int(os.environ.get("POSREF_SEED", "0"))
 STARTS = random.Random(SEED)
+HALF = 0.5 / SHARE  # of what is shared
 
 everything = pytest.mark.skipif(SHARE < 1, reason="judges all together of which this run has a share: --everything")
 
 
 def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
-    """Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has the others."""
+    """Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has half of the others."""
     every, single = list(values), isinstance(names, str) and "," not in names
     plain = {k * len(every) // count for k in range(count)}
-    some = [value if k in plain else _thorough(value, single) for k, value in enumerate(every)]
+    others = {*share([k for k in range(len(every)) if k not in plain], HALF)}
+    some = [value if k in plain else _thorough(value, single) for k, value in enumerate(every) if k in plain | others]
     return pytest.mark.parametrize(names, some, **options)
 
 
@@ -47,7 +49,7 @@ def share(values: Iterable[Any], part: float = 1.0) -> list[Any]:
     Values are in the order of their operations, so that an operation with enough of them has one.
     """
     every = list(values)
-    if SHARE == 1:
+    if SHARE == 1 or not every:
         return every
     count, start = max(1, round(SHARE * part * len(every))), STARTS.random()
     return [every[int((start + k) * len(every) / count)] for k in range(count)]
