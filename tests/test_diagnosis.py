@@ -190,6 +190,7 @@ def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
     assert f"if positions are held in {width}: " in told(sinusoidal, "sinusoidal")["text"]
 
 
+@pytest.mark.thorough
 def test_each_wrong_call_of_a_sequence_is_counted() -> None:
     """Calls are counted from 1, as the lines of failures count them, and none is left out."""
 

@@ -219,6 +219,7 @@ def of_lengths(change: Any) -> Any:
     return SimpleNamespace(alibi=alibi, __name__="of lengths")
 
 
+@pytest.mark.thorough
 def test_draws_are_inside_of_a_narrow_scope() -> None:
     findings = fuzz(of_lengths(lambda out, heads: out), examples=40)
     assert findings.exit_code == 0

@@ -53,6 +53,7 @@ def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:
     assert budget.short
 
 
+@pytest.mark.thorough
 def test_work_is_counted_in_values_whatever_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that does not come to its end ends at the same mistake where each second is ten."""
 

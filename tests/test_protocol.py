@@ -138,6 +138,7 @@ def test_every_harness_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {*wrong.REPLIES, *wrong.STATED} <= set(ONE_VERDICT) | OTHERS
 
 
+@pytest.mark.thorough
 def test_a_claim_that_is_too_high_fails_and_a_lower_one_does_not() -> None:
     far = "sinusoidal/sin-cos/far"
     assert asked("claims_too_much", case=far).counts == {"fail": 1}
