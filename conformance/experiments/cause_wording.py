@@ -140,6 +140,8 @@ def words(op: str, name: str, cause: Cause) -> str:
             return f"reals of {' or '.join(map(str, shows))} bits"
         case "size" | "start":
             return f"{'positions from' if kind == 'start' else word_of(op, rest)} {_listed(shows)}"
+    if lacks == ["broadcast-view"] and len(shows) > 1:
+        return "no input that is a broadcast view"
     return " or ".join(TEXTS.get((name, value), f"{name} {value}") for value in shows)
 
 
