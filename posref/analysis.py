@@ -18,6 +18,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    """Return only the public names, without what is imported."""
+    return __all__
+
+
 def distance_matrix(table: ArrayOf[T], /) -> T:
     r"""
     Return the Euclidean distance between every two rows.
@@ -530,7 +535,7 @@ def rounded(x: ArrayOf[T], bits: int, /) -> T:
     [256.0, 0.10009765625]
     """
     check_integer("rounded", "bits", bits, 2)
-    x = wide_enough("rounded", x)
+    x = _wide_enough("rounded", x)
     scaled = x * float(2 ** (53 - bits) + 1)
     return scaled - (scaled - x)
 
@@ -568,8 +573,8 @@ def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) ->
     >>> angle_error(np.asarray([1.0, 0.01]), np.asarray([1.0, 257.0]), bits=8).round(4).tolist()
     [0.0, 0.9589]
     """
-    inv_freq = wide_enough("angle_error", inv_freq, "inv_freq")
-    positions = wide_enough("angle_error", positions, "positions")
+    inv_freq = _wide_enough("angle_error", inv_freq, "inv_freq")
+    positions = _wide_enough("angle_error", positions, "positions")
     true = _angles("angle_error", inv_freq, positions)
     held = rounded(rounded(positions, bits)[:, None] * rounded(inv_freq, bits), bits)
     xp = namespace(true)
@@ -597,7 +602,7 @@ def by_distance(bias: ArrayOf[T], /) -> T:
     return namespace(bias).flip(bias[..., -1, :], axis=-1)
 
 
-def wide_enough(function: str, x: Array, argument: str = "x") -> Array:
+def _wide_enough(function: str, x: Array, argument: str = "x") -> Array:
     """Return `x`. Raise if it is not float64."""
     xp = library(function, **{argument: x})
     if x.dtype != getattr(xp, "float64", None):

@@ -12,6 +12,16 @@ from dataclasses import dataclass, fields
 
 from posref import surroundings
 
+__all__ = [
+    "RECORDS", "Clipped", "DynamicNTK", "DynamicYaRN", "Linear", "Llama3", "LongRoPE", "NTKAlpha", "NTKAware", "NTKFixed",
+    "NTKMixed", "Proportional", "Scaling", "YaRN", "YaRNByTurns",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """Return only the public names, without what is imported."""
+    return __all__
+
 
 @dataclass(frozen=True)
 class Scaling(metaclass=surroundings.Record):

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from posref.conformance.loaded.model_report import ModelReport
     from posref.models.arguments import Config
 
+__all__ = ["assert_conforms", "assert_laplacian_eigenvectors", "assert_model", "calls", "watch"]
+
+
+def __dir__() -> list[str]:
+    """Return only the public names, without what is imported."""
+    return __all__
+
 
 def assert_conforms(
     op: str, actual: Any, /, *arrays: Any, claim: str | None = None, rows: Literal["some"] | None = "some",

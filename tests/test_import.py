@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,11 @@ def test_dir_shows_what_a_user_calls() -> None:
     rest |= {"laplacian_eigenvalues", "laplacian_projectors"}
     assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
     assert len(posref.__all__) == len(set(posref.__all__))
+    for name in ("analysis", "plots", "positions", "scaling", "testing"):
+        module = import_module(f"posref.{name}")
+        assert dir(module) == sorted(module.__all__), name
+        defined = {n for n, value in vars(module).items() if isfunction(value) and value.__module__ == f"posref.{name}"}
+        assert {n for n in defined if not n.startswith("_")} <= set(module.__all__), name
 
 
 def test_type_checkers_see_what_dir_shows() -> None:

@@ -16,6 +16,11 @@ from .kinds import KINDS, Kind, kinds_of
 __all__ = ["KINDS", "Chart", "Kind", "Lines", "Map", "Points", "chart", "kinds_of", "save"]
 
 
+def __dir__() -> list[str]:
+    """Return only the public names, without what is imported."""
+    return __all__
+
+
 def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: str = "", **options: Any) -> Chart:
     """
     Return the chart of an operation.
