@@ -25,7 +25,10 @@ def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options
     every, single = list(values), isinstance(names, str) and "," not in names
     plain = {k * len(every) // count for k in range(count)}
     others = {*share([k for k in range(len(every)) if k not in plain], HALF)}
-    some = [value if k in plain else _thorough(value, single) for k, value in enumerate(every) if k in plain | others]
+    asked = sorted(plain | others)
+    some = [every[k] if k in plain else _thorough(every[k], single) for k in asked]
+    if isinstance(options.get("ids"), Sequence):
+        options["ids"] = [options["ids"][k] for k in asked]
     return pytest.mark.parametrize(names, some, **options)
 
 

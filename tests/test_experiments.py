@@ -107,7 +107,7 @@ UNLEARNED = {
 }  # fmt: skip
 
 
-@few(3, "seed", in_turn(range(40)), ids=str)
+@few(3, "seed", in_turn(range(24)), ids=str)
 @pytest.mark.parametrize(("kind", "several"), [("refused", ""), ("wrong", ""), ("refused", "and"), ("wrong", "or")])
 def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (op, words, holds), begun = drawn(seed, kind, several), list[Experiment]()

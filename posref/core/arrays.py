@@ -130,7 +130,7 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
     xp = namespace(x)
     if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
-    if is_of(xp, "torch") and hasattr(values, "ndim") and type(values).__module__ != "numpy":
+    if hasattr(values, "ndim") and type(values).__module__ != "numpy" and is_of(xp, "torch"):
         import numpy as np
 
         values = np.asarray(values)  # PyTorch would read its bytes as `dtype`

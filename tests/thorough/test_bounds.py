@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 from reporting import of_reference
+from sampling import HALF, everything, share
 from test_correct import FILES, assert_no_failure
 from test_reference import assert_conformant
 
@@ -21,7 +22,7 @@ def report(who: str) -> Report:
     return check(str(files[who])) if who in files else of_reference(backend=who)
 
 
-@pytest.mark.parametrize("name", [file.stem for file in FILES])
+@pytest.mark.parametrize("name", share([file.stem for file in FILES], HALF))
 def test_no_case_fails(name: str) -> None:
     assert_no_failure(report(name))
 
@@ -42,6 +43,7 @@ def ratios() -> Ratios:
     return found
 
 
+@everything
 def test_the_bounds_are_not_idle(capsys: pytest.CaptureFixture[str]) -> None:
     """The worst of the correct implementations comes within a hundredth of every bound, and none is beyond one."""
     found = ratios()
