@@ -15,7 +15,7 @@ from posref.conformance.comparison.variants import CODE, PAGE, named, variants
 SETUP = CODE.search(PAGE.read_text(encoding="utf-8"))[1]  # type: ignore[index]
 FREQUENCIES = 1e4 ** (-np.arange(4) / 4)
 P = np.arange(6.0)
-AXES: dict[str, list[int]] = {"videorope": [1, 2, 0, 0], "mm-rope": [0, 0, 1, 2], "m-rope-i": [0, 1, 2, 0]}
+AXES: dict[str, list[int]] = {"videorope": [1, 2, 0, 0], "m-rope-i": [0, 1, 2, 0]}
 Names = dict[str, Any]
 
 
@@ -87,6 +87,12 @@ def clamped(n: Names) -> Any:
     return turned(n["waves"](6, 64, start=1.0), n["grid"][axes].T * 1e4 ** (-np.arange(32) / 32))
 
 
+def by_channels(n: Names) -> Any:
+    """The first of two halves has four channels of time, then two of height and two of width three times; twice in all."""
+    axes = [0] * 4 + [1, 1, 2, 2] * 3
+    return turned(n["waves"](6, 64, start=1.0), n["grid"][axes * 2].T * 1e4 ** (-np.arange(32) / 32))
+
+
 def without_time(n: Names) -> Any:
     return turned(n["q"], (n["grid"] * [[0], [1], [1]])[AXES["videorope"]].T * FREQUENCIES)
 
@@ -96,7 +102,7 @@ def on_circle(n: Names) -> Any:
     phi = 0.5 * np.asarray([1, 1, 0, 0]) * 2 * np.pi + 0.5 * np.arange(4) * np.pi / 2
     u, v = np.asarray([-1, 1, 0]) / 2**0.5, np.asarray([-1, -1, 2]) / 6**0.5  # x, y, z
     cells = 10 * (u[:, None] * np.cos(phi) + v[:, None] * np.sin(phi))[::-1]
-    return turned(n["q"][:, :4], cells[AXES["m-rope-i"]].T * FREQUENCIES)
+    return turned(n["q"][:, :4], cells[[0, 0, 1, 2]].T * FREQUENCIES)
 
 
 def learned_change(n: Names) -> Any:
@@ -156,8 +162,8 @@ def by_path(n: Names) -> Any:
 def commuting(n: Names) -> Any:
     block = n["waves"](1, 2, 4, 4, start=1.0)[0]
     skew = block - np.swapaxes(block, 1, 2)
-    amount = np.asarray([0.5, -0.3, 0.8]) @ n["grid"]
-    matrices = expm(amount[:, None, None, None] * skew)
+    amount = n["grid"].T @ np.asarray([[0.5, 0.2], [-0.3, 0.6], [0.8, -0.4]])  # (tokens, blocks)
+    matrices = expm(amount[:, :, None, None] * skew)
     return np.einsum("tgij,htgj->htgi", matrices, n["q"].reshape(4, 6, 2, 4)).reshape(4, 6, 8)
 
 
@@ -192,7 +198,7 @@ EQUATIONS: dict[str, tuple[Callable[[Names], Any], Callable[[Names], Any]]] = { 
     "Clamped M-RoPE (GenLIP)": (lambda n: n["rotated"], clamped),
     "VideoRoPE": (lambda n: n["rotated"], allocated("videorope")),
     "HoPE (of vision-language models)": (lambda n: n["rotated"], without_time),
-    "MM-RoPE": (lambda n: n["rotated"], allocated("mm-rope")),
+    "MM-RoPE": (lambda n: n["rotated"], by_channels),
     "V2PE": (
         lambda n: n["rotated"],
         lambda n: turned(n["q"], np.asarray([0, 1, 1.25, 1.5, 1.75, 3])[:, None] * FREQUENCIES),
