@@ -254,7 +254,10 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
     [
         (("rope",), "rope needs x, positions, layout, base; give --shape x=.* and --positions and --option layout="),
         (("ropes",), "NAME must be the name of an operation"),
-        (("learned", "--array", "positions=0,9", "--shape", "table=5,3"), "learned does not take this call: index 9 is out of"),
+        (
+            ("learned", "--array", "positions=0,9", "--shape", "table=5,3"),
+            "learned does not take this call: learned: positions must be rows",
+        ),
         (
             ("alibi", "--option", "num_heads=8"),
             "--option must be one of heads, form, max_bias, root, first, count for alibi; got 'num_heads'. Did you mean heads",
