@@ -30,7 +30,7 @@ os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
 os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer what they print, as they do elsewhere
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
-SHARE = 0.125  # of what is sampled, in a thorough run
+SHARE = 0.0625  # of what is sampled, in a thorough run
 EXAMPLES = {"plain": 15, "thorough": 100}  # on which an invariant is tried
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take

@@ -1,8 +1,8 @@
 """
 Which parameters of a test a run asks.
 
-A plain run has a few of many, and a thorough one half of the others. Of tests that go over all operations, mistakes or pairs a
-thorough run has a share, by a seed that is printed.
+A plain run has a few of many, and a thorough one a quarter of the others. Of tests that go over all operations, mistakes or
+pairs a thorough run has a share, by a seed that is printed.
 """
 
 import os
@@ -15,16 +15,16 @@ import pytest
 SHARE = float(os.environ.get("POSREF_SHARE", "1"))  # conftest.py sets both, for all workers
 SEED = int(os.environ.get("POSREF_SEED", "0"))
 STARTS = random.Random(SEED)
-HALF = 0.5 / SHARE  # of what is shared
+QUARTER = 0.25 / SHARE  # of all, whatever is shared
 
 everything = pytest.mark.skipif(SHARE < 1, reason="judges all together of which this run has a share: --everything")
 
 
 def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
-    """Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has half of the others."""
+    """Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has a quarter of the others."""
     every, single = list(values), isinstance(names, str) and "," not in names
     plain = {k * len(every) // count for k in range(count)}
-    others = {*share([k for k in range(len(every)) if k not in plain], HALF)}
+    others = {*share([k for k in range(len(every)) if k not in plain], QUARTER)}
     asked = sorted(plain | others)
     some = [every[k] if k in plain else _thorough(every[k], single) for k in asked]
     if isinstance(options.get("ids"), Sequence):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from sampling import HALF, few, share
+from sampling import QUARTER, few, share
 
 import posref
 from posref.cli import cli
@@ -146,7 +146,7 @@ def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", share(KINDS, HALF))
+@pytest.mark.parametrize("kind", share(KINDS, QUARTER))
 def test_a_new_adapter_conforms_in_its_scope(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     CliRunner().invoke(cli, ["adapter", "new", "mine", "--like", kind, "-o", str(file)])

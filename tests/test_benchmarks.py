@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from sampling import QUARTER, share
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ("tables", "attention")
@@ -54,7 +55,7 @@ def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("theme", ["rotation", "biases", "gradients", "starting", "checking", "golden", "gpu"])
+@pytest.mark.parametrize("theme", share(["rotation", "biases", "gradients", "starting", "checking", "golden", "gpu"], QUARTER))
 def test_every_other_theme_runs(benchmarks: ModuleType, tmp_path: Path, theme: str) -> None:
     lines = ran(benchmarks, tmp_path / "table.json", theme)
     assert lines

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from click.testing import CliRunner
-from sampling import few
+from sampling import QUARTER, few, share
 
 import posref
 from posref.cli import cli
@@ -313,7 +313,7 @@ def kinds() -> list[str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", kinds())
+@pytest.mark.parametrize("name", share(kinds(), QUARTER))
 def test_every_kind_of_preset_can_be_asked(name) -> None:
     model = for_model.read(name)
     assert check("posref", model=name, op=model.kinds[0].op, dtype="float32").exit_code == 0

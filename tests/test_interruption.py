@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import interruptible
 from interrupting import a_folder, scratch_of, tree
-from sampling import few
+from sampling import QUARTER, few, share
 from stopping import COMMANDS, stop_all
 
 from posref.conformance.errors import VectorError
@@ -107,7 +107,7 @@ def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path
 
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by Linux's files")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", share(COMMANDS, QUARTER))
 def test_a_command_that_is_stopped_leaves_nothing(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     ends, wrong = stop_all(5, request.config.option.seed, [name], tmp_path)
     assert not wrong

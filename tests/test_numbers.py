@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import QUARTER, share
 
 import posref
 from posref.conformance import check, check_call
@@ -151,7 +152,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", share(SCENARIOS, QUARTER))
 def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from conftest import interruptible
-from sampling import HALF, few, share
+from sampling import QUARTER, few, share
 
 import posref
 from posref.cli import cli
@@ -363,7 +363,7 @@ QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
     "file",
     [
         pytest.param(file, marks=[] if file.stem in QUICK else pytest.mark.thorough)
-        for file in (ROOT / "examples" / "broken_rope.py", *share(CORRECT, HALF))
+        for file in (ROOT / "examples" / "broken_rope.py", *share(CORRECT, QUARTER))
     ],
     ids=lambda file: file.stem,
 )

@@ -45,7 +45,7 @@ def test_a_share_is_as_large_as_it_says_and_even(monkeypatch: pytest.MonkeyPatch
     ("options", "passed", "seed"),
     [
         ((), 3, False),
-        (("-m", "thorough"), 4 + 12, True),
+        (("-m", "thorough"), 2 + 6, True),
         pytest.param(("-m", "thorough", "--everything"), 7 + 100 + 1, False, marks=pytest.mark.thorough),
         pytest.param(("-m", "thorough", "-k", "sampled"), 100, False, marks=pytest.mark.thorough),  # chosen by name: all
     ],

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 from reporting import of_reference
-from sampling import HALF, everything, share
+from sampling import QUARTER, everything, share
 from test_correct import FILES, assert_no_failure
 from test_reference import assert_conformant
 
@@ -22,7 +22,7 @@ def report(who: str) -> Report:
     return check(str(files[who])) if who in files else of_reference(backend=who)
 
 
-@pytest.mark.parametrize("name", share([file.stem for file in FILES], HALF))
+@pytest.mark.parametrize("name", share([file.stem for file in FILES], QUARTER))
 def test_no_case_fails(name: str) -> None:
     assert_no_failure(report(name))
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from quality import cases, caught, diagnosed, pairs, together
-from sampling import share
+from sampling import everything, share
 from test_deviations import finite
 
 from posref.conformance.diagnosis import strength
@@ -70,6 +70,7 @@ def are_equal(names: list[str], pair: Deviation, op: str) -> bool:
 
 
 @pytest.mark.thorough
+@everything
 def test_most_pairs_are_recognised() -> None:
     """A search that always ended without a name would pass the test above."""
     shown = [(pair, op) for pair, op in pairs(SPARSE) if caught(pair, op) and finite(pair, op)]

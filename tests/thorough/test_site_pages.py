@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from sampling import QUARTER, share
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -115,7 +116,7 @@ def run(browser: webdriver.Chrome, script: str) -> Any:
     return browser.execute_script(script)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", share(KINDS, QUARTER))
 def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path, browser: webdriver.Chrome, kind: str) -> None:
     for width in (1400, 1000, 420):
         grounds = set()
