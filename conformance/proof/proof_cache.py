@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import array_api_compat
-import flint
-import mpmath
 import numpy as np
 import safetensors
 
@@ -52,6 +50,9 @@ def identity() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that proved values and their files come from."""
+    import flint  # what only checks needs neither
+    import mpmath
+
     return {
         "python": sys.version,
         "numpy": np.__version__,
@@ -73,6 +74,8 @@ def stamp() -> Stamp | None:
 
 def _gmpy2() -> str:
     """Return the version of gmpy2 and of its library if mpmath computes with it."""
+    import mpmath
+
     if mpmath.libmp.BACKEND != "gmpy":
         return "not used"
     import gmpy2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import pairwise
 from typing import Any
-from xml.sax.saxutils import escape
 
 from ..errors import printable
 
@@ -150,10 +150,8 @@ def _bounds(points: Sequence[Mapping[str, Any]], claim: str, axes: _Axes) -> lis
             (left, first), steps = places[0], [(round(x - a, 1), round(y - b, 1)) for (a, b), (x, y) in pairwise(places)]
             line = f"{left:g} {first:g}" + "".join(f"l{x:g} {y:g}" for x, y in steps)  # relative, since a page has many
             dashes = f"M{left - 3:g} {first:g}h6" + "".join(f"m{round(x - 6, 1):g} {y:g}h6" for x, y in steps)
-            title = f"what {printable(name)} allows" + (", the class claimed" if name == claim else "")
-            parts.append(
-                f'<g class="{look}"><title>{escape(title)}</title><path class="join" d="M{line}"/><path d="{dashes}"/></g>'
-            )
+            title = escape(f"what {printable(name)} allows" + (", the class claimed" if name == claim else ""), quote=False)
+            parts.append(f'<g class="{look}"><title>{title}</title><path class="join" d="M{line}"/><path d="{dashes}"/></g>')
             labels.append((places[-1][1], name, look))
     height = -math.inf
     for y, name, look in sorted(labels):
@@ -186,7 +184,7 @@ def _title(point: Mapping[str, Any]) -> str:
     ratio = _value(point["ratio"])
     beyond = "must be exact or finite" if math.isinf(ratio) else f"{plain(ratio)} times the bound"
     error = "not finite" if isinstance(point["error"], str) else plain(point["error"])
-    return escape(printable(f"position {plain(point['position'])}: error {error}, {beyond}; {point['case']}"))
+    return escape(printable(f"position {plain(point['position'])}: error {error}, {beyond}; {point['case']}"), quote=False)
 
 
 def _spread(count: int, size: float, needed: float = LINE) -> range:
@@ -200,10 +198,10 @@ def _value(number: float | str) -> float:
 
 
 def _text(x: float, y: float, text: str, look: str, anchor: str) -> str:
-    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(printable(text))}</text>'
+    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(printable(text), quote=False)}</text>'
 
 
 def _svg(look: str, label: str, height: float, parts: Sequence[str]) -> str:
-    name = escape(printable(label), {'"': "&quot;"})
+    name = escape(printable(label))
     head = f'<svg class="{look}" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{name}">'
     return "\n".join([head, *parts, "</svg>"])

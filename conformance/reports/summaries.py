@@ -7,8 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
@@ -149,14 +149,14 @@ def badge(document: Json) -> str:
         (_loosest(document) if word.startswith("conformant") else word, COLOURS[word]),
         (f"{scope}{passed}/{asked}", COLOURS[word]),
     ]
-    label = escape(" | ".join(text for text, _ in parts), {'"': "&quot;"})
+    label = escape(" | ".join(text for text, _ in parts))
     title = label + (f"; computed {process(document)}" if process(document) else "")
     boxes, texts, x = [], [], 0
     for text, colour in parts:
         wide = 12 + round(sum(3.9 if c in NARROW else 9.3 if c in WIDE else 6.9 for c in text))
         boxes.append(f'<rect x="{x}" width="{wide}" height="20" fill="{colour}"/>')
         boxes.append(f'<rect x="{x}" width="1" height="20" fill="#fff" opacity="{0.3 if x else 0}"/>')
-        texts.append(f'<text x="{x + wide / 2:g}" y="14" textLength="{wide - 12}">{escape(text)}</text>')
+        texts.append(f'<text x="{x + wide / 2:g}" y="14" textLength="{wide - 12}">{escape(text, quote=False)}</text>')
         x += wide
     font = 'font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11"'
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="20" role="img" aria-label="{label}">
