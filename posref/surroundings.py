@@ -69,6 +69,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
             return function(*arrays, **options)
         except Exception as error:
             check_names(function, options, error)
+            check_given(function, len(arrays), options, error)
             named = arguments(arrays, options)
             settings = neutral((*named.values(), options.get("xp")), error)
             if not settings:
@@ -97,6 +98,22 @@ def check_names(function: Callable[..., Any], options: Iterable[str], error: Exc
             remedy = f"Did you mean {' or '.join(meant)}?" if meant else f"It takes {', '.join(named)}."
             msg = f"{function.__name__}: {name} is not an argument of {function.__name__}. {remedy}"
             raise TypeError(msg) from error
+
+
+def check_given(function: Callable[..., Any], arrays: int, options: Iterable[str], error: Exception) -> None:
+    """Raise, from Python's error, if a call lacks arguments that `function` needs, or gives it too many by position."""
+    described = signature(function).parameters.values()
+    places = [argument.name for argument in described if argument.kind is argument.POSITIONAL_ONLY]
+    needed = [argument.name for argument in described if argument.default is argument.empty]
+    lacking = [name for name in needed if (name not in places[:arrays] if name in places else name not in options)]
+    is_said = not isinstance(error, TypeError) or str(error).startswith(f"{function.__name__}: ")
+    if is_said or not (lacking or arrays > len(places)):
+        return
+    ways = {"position": [name for name in lacking if name in places], "name": [name for name in lacking if name not in places]}
+    need = ", ".join(f"{' and '.join(names)} by {way}" for way, names in ways.items() if names)
+    most = f"takes {' and '.join(places)} by position, all others by name; got {arrays} by position"
+    msg = f"{function.__name__}: a call {f'must have {need}' if lacking else most}."
+    raise TypeError(msg) from error
 
 
 class Record(type):
