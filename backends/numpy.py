@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.core.arrays import numpy_namespace
+
 from .rounding import bits_of
 
 name, dtypes, float64_trigonometry = "numpy", ("float64", "float32", "float16"), True
@@ -13,9 +15,7 @@ name, dtypes, float64_trigonometry = "numpy", ("float64", "float32", "float16"),
 
 def namespace() -> Any:
     """Return the array API namespace."""
-    import array_api_compat.numpy as xp
-
-    return xp
+    return numpy_namespace()
 
 
 def dtype(name: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from posref.backends.bounds import Bounds, Sensitivity, rounded_up
 from posref.backends.numbers import Array, Undecided
 from posref.backends.rounding import LARGEST, representable
+from posref.core.arrays import numpy_namespace
 from posref.core.composition import Function, makes_frequencies
 from posref.spec import REGISTRY, Encoding
 
@@ -177,9 +178,7 @@ def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arra
     """Return what the definition gives in NumPy's float64: not the truth, but near it."""
     positional, keywords = bind(op, inputs, params)
     if makes_constants(op):
-        import array_api_compat.numpy as xp
-
-        keywords["xp"] = xp
+        keywords["xp"] = numpy_namespace()
     if takes_dtype(op):
         keywords["dtype"] = np.dtype(np.float64)
     with np.errstate(all="ignore"):

@@ -1,8 +1,9 @@
 """Array helpers that the definitions share: namespaces, constants, dtypes, relative positions, heads."""
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from operator import getitem
 from types import ModuleType
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ Namespace = Any
 DType = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
+IDLE = ("ctypeslib", "f2py", "ma", "polynomial", "testing")  # parts of NumPy
 KEPT = 256  # results of a function of constants, the last ones used
 
 # Libraries that list float64 but compute its sine in float32 (their backends say so, and a test checks it).
@@ -37,7 +39,7 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
     if xp is None:
         _check_kinds(function, names, arrays)
         try:
-            xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
+            xp = numpy_namespace() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
             types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             *others, last = names
@@ -67,10 +69,28 @@ def are_numpy(*types: type) -> bool:
     return bool(types)
 
 
-def _numpy() -> Namespace:
-    import array_api_compat.numpy as xp
+def numpy_namespace() -> Namespace:
+    """
+    Return NumPy's array API namespace.
 
-    return xp
+    array_api_compat copies NumPy's names, and so would load the parts that NumPy loads only when they are used. They have no
+    place in the array API and take longer to load than the rest: the copy gets them later, from NumPy.
+    """
+    if "array_api_compat.numpy" not in sys.modules:
+        import numpy
+
+        idle = [part for part in IDLE if part not in vars(numpy)]
+        vars(numpy).update(dict.fromkeys(idle))
+        try:
+            import array_api_compat.numpy as xp
+        finally:
+            for part in idle:
+                if vars(numpy)[part] is None:
+                    del vars(numpy)[part]
+        for part in idle:
+            del vars(xp)[part]
+        vars(xp)["__getattr__"] = partial(getattr, numpy)
+    return sys.modules["array_api_compat.numpy"]
 
 
 def is_of(xp: Namespace, library: str) -> bool:
