@@ -127,6 +127,7 @@ CACHES = {
     "a cache by positions in half precision": _cache("sinusoidal", "dim", "p.astype(np.float16).tobytes()"),
     "a cache by positions in a byte": _cache("sinusoidal", "dim", "(p % 256).tobytes()"),
     "a cache by weighted sums of positions": _cache("alibi", "k", "str(p.ravel() @ np.arange(p.size)[:, None] ** [0, 1, 2])"),
+    "a cache by the sum and the parity of positions": _cache("alibi", "k", "str((p.sum(), (p % 2).tobytes()))"),
     "a cache by the sum of a table": _cache("learned", "table", "p.tobytes()", known="table.sum()"),
 }  # fmt: skip
 WRONG: dict[str, Target] = {
