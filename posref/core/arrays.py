@@ -70,27 +70,39 @@ def are_numpy(*types: type) -> bool:
 
 
 def numpy_namespace() -> Namespace:
-    """
-    Return NumPy's array API namespace.
+    """Return NumPy's array API namespace."""
+    if not is_compiling() and "array_api_compat.numpy" not in sys.modules:
+        _copy_what_is_used()
+    import array_api_compat.numpy as xp
 
-    array_api_compat copies NumPy's names, and so would load the parts that NumPy loads only when they are used. They have no
-    place in the array API and take longer to load than the rest: the copy gets them later, from NumPy.
-    """
-    if "array_api_compat.numpy" not in sys.modules:
-        import numpy
+    return xp
 
-        idle = [part for part in IDLE if part not in vars(numpy)]
-        vars(numpy).update(dict.fromkeys(idle))
-        try:
-            import array_api_compat.numpy as xp
-        finally:
-            for part in idle:
-                if vars(numpy)[part] is None:
-                    del vars(numpy)[part]
+
+def _copy_what_is_used() -> None:
+    """
+    Import array_api_compat's copy of NumPy without the parts that NumPy loads only when they are used.
+
+    They have no place in the array API and take longer to load than the rest. The copy gets them later, from NumPy.
+    """
+    import numpy
+
+    idle = [part for part in IDLE if part not in vars(numpy)]
+    vars(numpy).update(dict.fromkeys(idle))
+    try:
+        import array_api_compat.numpy as xp  # another thread that is here waits until it is whole
+    finally:
         for part in idle:
-            del vars(xp)[part]
-        vars(xp)["__getattr__"] = partial(getattr, numpy)
-    return sys.modules["array_api_compat.numpy"]
+            if vars(numpy).get(part, numpy) is None:
+                vars(numpy).pop(part, None)
+    for part in idle:
+        vars(xp).pop(part, None)
+    vars(xp).setdefault("__getattr__", partial(getattr, numpy))
+
+
+def is_compiling() -> bool:
+    """Return whether PyTorch compiles: Dynamo cannot read the dtype of a NumPy array, nor change modules."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def is_of(xp: Namespace, library: str) -> bool:

@@ -4,10 +4,9 @@ Checks of arguments. Each error is one sentence: function, argument, requirement
 Checks of options return the option, with NumPy scalars converted to Python numbers.
 """
 
-import sys
 from typing import Any
 
-from posref.core.arrays import Array, are_numpy, check_signs, library, namespace
+from posref.core.arrays import Array, are_numpy, check_signs, is_compiling, library, namespace
 from posref.spec import MISSING
 from posref.surroundings import not_plain
 
@@ -43,7 +42,7 @@ def check_frequencies(
 ) -> None:  # fmt: skip
     """Raise if frequencies, or other factors, are not real, or narrow, like a buffer after ``model.to(bfloat16)``."""
     if are_numpy(type(frequencies)):
-        narrow, real = frequencies.itemsize < 4, _is_compiling() or frequencies.dtype.kind in "iuf"
+        narrow, real = frequencies.itemsize < 4, is_compiling() or frequencies.dtype.kind in "iuf"
     else:
         xp = namespace(frequencies, function=function, names=(argument,))
         real = xp.isdtype(frequencies.dtype, "real floating")
@@ -53,12 +52,6 @@ def check_frequencies(
     if narrow:
         msg = f"{function}: {argument} must be at least float32 (in bfloat16, {reason}); got {frequencies.dtype}."
         raise ValueError(msg)
-
-
-def _is_compiling() -> bool:
-    """Return whether PyTorch compiles: Dynamo cannot read the dtype of a NumPy array."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_compiling()
 
 
 def check_real(function: str, **arrays: Array) -> None:
