@@ -100,18 +100,19 @@ def check_names(function: Callable[..., Any], options: Iterable[str], error: Exc
             raise TypeError(msg) from error
 
 
-def check_given(function: Callable[..., Any], arrays: int, options: Iterable[str], error: Exception) -> None:
+def check_given(function: Callable[..., Any], placed: int, options: Iterable[str], error: Exception) -> None:
     """Raise, from Python's error, if a call lacks arguments that `function` needs, or gives it too many by position."""
     described = signature(function).parameters.values()
-    places = [argument.name for argument in described if argument.kind is argument.POSITIONAL_ONLY]
+    places = [argument.name for argument in described if argument.kind is not argument.KEYWORD_ONLY]
+    nameless = [argument.name for argument in described if argument.kind is argument.POSITIONAL_ONLY]
     needed = [argument.name for argument in described if argument.default is argument.empty]
-    lacking = [name for name in needed if (name not in places[:arrays] if name in places else name not in options)]
+    lacking = [name for name in needed if name not in places[:placed] and (name in nameless or name not in options)]
     is_said = not isinstance(error, TypeError) or str(error).startswith(f"{function.__name__}: ")
-    if is_said or not (lacking or arrays > len(places)):
+    if is_said or not (lacking or placed > len(places)):
         return
-    ways = {"position": [name for name in lacking if name in places], "name": [name for name in lacking if name not in places]}
+    ways = {"position": [name for name in lacking if name in nameless], "name": [n for n in lacking if n not in nameless]}
     need = ", ".join(f"{' and '.join(names)} by {way}" for way, names in ways.items() if names)
-    most = f"takes {' and '.join(places)} by position, all others by name; got {arrays} by position"
+    most = f"takes {' and '.join(places)} by position, all others by name; got {placed} by position"
     msg = f"{function.__name__}: a call {f'must have {need}' if lacking else most}."
     raise TypeError(msg) from error
 
@@ -124,11 +125,12 @@ class Record(type):
         NAMES.add(name)
 
     def __call__(cls, *values: Any, **named: Any) -> Any:
-        """Return a record; the error for a wrong name says the right one."""
+        """Return a record; the error for a wrong name says the right one, and for a missing one which."""
         try:
             return super().__call__(*values, **named)
         except TypeError as error:
             check_names(cls, named, error)
+            check_given(cls, len(values), named, error)
             raise
 
     @property

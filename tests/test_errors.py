@@ -72,6 +72,15 @@ def test_what_a_call_lacks_is_named(op: str) -> None:
         assert str(caught.value) == f"{function.__name__}: a call must have {said}."
 
 
+@pytest.mark.parametrize("record", scaling.RECORDS, ids=lambda record: record.__name__)
+def test_what_a_record_lacks_is_named(record: type) -> None:
+    needed = [field.name for field in dataclasses.fields(record) if field.default is dataclasses.MISSING]
+    for given in range(len(needed)):
+        with pytest.raises(TypeError) as caught:
+            record(*[2.0] * given)
+        assert str(caught.value) == f"{record.__name__}: a call must have {' and '.join(needed[given:])} by name."
+
+
 def test_no_call_is_there_twice_and_each_is_refused() -> None:
     seen = [call.partition("  #")[0] for call, _ in calls()]
     assert len(seen) == len(set(seen))
