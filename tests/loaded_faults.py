@@ -238,7 +238,6 @@ def window_changed(change: Callable[[int], int | None], words: str) -> Callable[
         if not layers or window is None or make.model_type == "modernbert":
             return None
         if change(window) is None and make.model_type not in ("mistral", "ministral3"):
-            model.config.layer_types = ["full_attention"] * len(model.config.layer_types)
             return None  # modules read the types when they are built: no one loses a window so
         if window > 53 and change(window) is not None:
             return None  # a window longer than the pass is shortened in the file and in the model together

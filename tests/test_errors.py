@@ -57,19 +57,19 @@ def test_error(call: str, error: str) -> None:
     assert outcome(call) == error
 
 
-@pytest.mark.parametrize("op", REGISTRY)
-def test_what_a_call_lacks_is_named(op: str) -> None:
+def test_what_a_call_lacks_is_named() -> None:
     """All arguments without a default, if none is given, and each number that alone is left out."""
-    function = REGISTRY[op].function
-    needed = [a for a in inspect.signature(function).parameters.values() if a.default is a.empty]
-    places, options = ([a.name for a in needed if (a.kind is a.POSITIONAL_ONLY) is placed] for placed in (True, False))
-    numbers = [name for name in options if not isinstance(REGISTRY[op].domains.get(name), OneOf)]
-    for given, left_out in [((), options), *(([object()] * len(places), [name]) for name in numbers)]:
-        ways = {"position": [] if given else places, "name": left_out}
-        said = ", ".join(f"{' and '.join(names)} by {way}" for way, names in ways.items() if names)
-        with pytest.raises(TypeError) as caught:
-            function(*given, **{name: object() for name in options if name not in left_out})
-        assert str(caught.value) == f"{function.__name__}: a call must have {said}."
+    for encoding in REGISTRY.values():
+        function = encoding.function
+        needed = [a for a in inspect.signature(function).parameters.values() if a.default is a.empty]
+        places, options = ([a.name for a in needed if (a.kind is a.POSITIONAL_ONLY) is placed] for placed in (True, False))
+        numbers = [name for name in options if not isinstance(encoding.domains.get(name), OneOf)]
+        for given, left_out in [((), options), *(([object()] * len(places), [name]) for name in numbers)]:
+            ways = {"position": [] if given else places, "name": left_out}
+            said = ", ".join(f"{' and '.join(names)} by {way}" for way, names in ways.items() if names)
+            with pytest.raises(TypeError) as caught:
+                function(*given, **{name: object() for name in options if name not in left_out})
+            assert str(caught.value) == f"{function.__name__}: a call must have {said}."
 
 
 @pytest.mark.parametrize("record", scaling.RECORDS, ids=lambda record: record.__name__)
