@@ -271,7 +271,7 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         ((*ROPE, "--option", "bse=3"), "--option must be one of layout, base, .*; got 'bse'"),
         ((*ROPE, "--option", "base"), "--option must be NAME=VALUE; got 'base'"),
         ((*ROPE, "--option", "layout=halves"), "rope does not take this call: rope: layout must be one of"),
-        ((*ROPE, "--option", 'scaling={"type":"YaRN"}'), "--option scaling: .*missing"),
+        ((*ROPE, "--option", 'scaling={"type":"YaRN"}'), "--option scaling: YaRN: a call must have factor and original_length"),
         ((*ROPE[:5], "--shape", "2,128"), "positions must broadcast to the leading axes of x"),
         (
             (*ROPE[:5], "--shape", "64,64,3,128", "--minutes", "0.001"),
