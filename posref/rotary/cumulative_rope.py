@@ -108,6 +108,9 @@ def cumulative_rope(
     inverse = check_flag(name, "inverse", inverse)
     library(name, x=x, increments=increments, start=start)
     check_lanes(name, "x", x)
+    if x.ndim < 2:
+        msg = f"{name}: x must be (..., tokens, channels); got shape {tuple(x.shape)}."
+        raise ValueError(msg)
     check_increments(name, increments, start)
     if 2 * increments.shape[-1] > x.shape[-1]:
         msg = (
