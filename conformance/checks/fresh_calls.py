@@ -20,7 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,7 @@ def _balanced(case: LoadedCase, call: Call) -> Iterator[Drawn]:
     """Yield calls with four positions of an array changed, whose sums and weighted sums stay."""
     known = _numbers_of(case.op, call)
     for name, x in _exchangeable_in(case.op, call).items():
-        axes, places = REGISTRY[case.op].arrays[name], range(x.size - len(BALANCED) + 1)
+        axes = REGISTRY[case.op].arrays[name]
         if axes.kind == "real" or axes.distinct or axes.earlier or not np.array_equal(x, np.round(x)):
             continue
         low, high = (default if end is None else end for end, default in zip(limits(axes, known), (0, math.inf), strict=True))
@@ -153,10 +153,11 @@ def _balanced(case: LoadedCase, call: Call) -> Iterator[Drawn]:
         changed = (
             np.concatenate([flat[:k], flat[k : k + len(BALANCED)] + sign * times * BALANCED, flat[k + len(BALANCED) :]])
             for times in TIMES
-            for k in places
+            for k in range(x.size - len(BALANCED) + 1)
             for sign in (1, -1)
         )
-        for other in islice((values for values in changed if np.min(values) >= low and np.max(values) <= high), 1):
+        other = next((values for values in changed if np.min(values) >= low and np.max(values) <= high), None)
+        if other is not None:
             inputs = {**call.inputs, name: other.reshape(x.shape).astype(x.dtype)}
             yield case, replace(call, inputs=inputs), f"four numbers changed in {name}, but no weighted sum", f"{name} balanced"
 

@@ -17,7 +17,7 @@ Namespace = Any
 DType = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
-IDLE = ("ctypeslib", "f2py", "ma", "polynomial", "testing")  # parts of NumPy
+IDLE = ("ctypeslib", "f2py", "ma", "polynomial", "testing")  # parts that NumPy loads when they are used
 KEPT = 256  # results of a function of constants, the last ones used
 
 # Libraries that list float64 but compute its sine in float32 (their backends say so, and a test checks it).
