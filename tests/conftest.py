@@ -31,6 +31,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer wh
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
 SHARE = 0.0625  # of what is sampled, in a thorough run
+TURNS = 5  # seeds, as those of days that follow each other, until every dear test was run
 EXAMPLES = {"plain": 15, "thorough": 100}  # on which an invariant is tried
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
@@ -80,7 +81,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which share of the thorough tests is run, and how to run the same again."""
     if not config.stash.get(SAMPLED, False):
         return None
-    return f"thorough tests: a share of {SHARE} of those sampled, by --seed {config.option.seed}; --everything runs all"
+    seed = config.option.seed
+    return f"thorough tests: {SHARE} of those sampled, one in {TURNS} dear ones, by --seed {seed}; --everything runs all"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -98,11 +100,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in the folder of thorough tests, and begin with the files that take longest: a worker runs a whole file."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """
+    Mark what is in the folder of thorough tests, leave out the dear ones whose turn it is not, and begin with the files that
+    take longest: a worker runs a whole file.
+    """
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
+    if float(os.environ["POSREF_SHARE"]) < 1:
+        dear = [item for item in items if item.get_closest_marker("dear") and item.get_closest_marker("thorough")]
+        others = [item for k, item in enumerate(dear) if (k + int(os.environ["POSREF_SEED"])) % TURNS]
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 

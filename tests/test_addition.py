@@ -107,6 +107,7 @@ def test_the_result_belongs_to_the_caller() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first, angles.cos_sin(p, f, dtype=np.float32), strict=True))
 
 
+@pytest.mark.thorough
 def test_it_is_not_done_for_gradients_graphs_fractions_or_float64(asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     f = FREQUENCIES["1e4"]
     learned = torch.as_tensor(f).requires_grad_()

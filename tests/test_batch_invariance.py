@@ -204,6 +204,7 @@ def test_an_assertion_on_a_function(name: str) -> None:
         assert_conforms(op, function(*arrays, **options), *arrays, **options)
 
 
+@pytest.mark.thorough
 def test_an_assertion_says_both() -> None:
     def wrong(x: Any, positions: Any, /, **options: Any) -> Any:
         return 1.5 * by_size(x, positions, **options)

@@ -43,6 +43,7 @@ def check_figures(lines: list[dict[str, object]]) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ran(benchmarks, tmp_path / "first.json", *QUICK)
     assert {line["theme"] for line in lines} == set(QUICK)
@@ -55,6 +56,7 @@ def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("theme", share(["rotation", "biases", "gradients", "starting", "checking", "golden", "gpu"], QUARTER))
 def test_every_other_theme_runs(benchmarks: ModuleType, tmp_path: Path, theme: str) -> None:
     lines = ran(benchmarks, tmp_path / "table.json", theme)

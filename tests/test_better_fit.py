@@ -36,6 +36,7 @@ def remarks(target: Any, op: str, dtype: str, claim: str = "low") -> list[str]:
     return [note for note in report.target["notes"] if "fits a known mistake better" in note]
 
 
+@pytest.mark.thorough
 def test_a_mistake_that_passes_is_named_with_its_numbers() -> None:
     """The code of a model rounds at several operations, and divides the sum of the squares by D - 1."""
     unbiased = [(f"{x}.pow(2).mean(", f"{x}.shape[-1] / ({x}.shape[-1] - 1) * {x}.pow(2).mean(") for x in SQUARED]

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
 from cheating import RIGHT, WRONG, run
 from sampling import few
 
 
+@pytest.mark.dear
 @few(2, "name", WRONG)
 def test_a_wrong_target_never_passes(name: str, tmp_path: Path) -> None:
     done = run(WRONG[name], tmp_path)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from posref.conformance import check
 from posref.conformance.accuracy import OF_FREQUENCIES
@@ -38,12 +39,14 @@ def achieved(op: str, function: Any, claim: str | None = None) -> tuple[str | No
     return operation.achieved, not operation.counts["fail"]
 
 
+@pytest.mark.thorough
 def test_the_product_is_told_from_the_frequencies() -> None:
     assert achieved("rope_table", lambda *a, **k: table(*a, **k, work="float64")) == ("angle64", True)
     assert achieved("rope_table", lambda *a, **k: table(*a, **k, work="float32")) == ("product32", True)
     assert achieved("rope_table", lambda *a, **k: table(*a, **k, work="float32"), "frequency32") == ("product32", False)
 
 
+@pytest.mark.thorough
 def test_frequencies_are_told_from_those_in_float64() -> None:
     assert achieved("sinusoidal", lambda *a, **k: sinusoidal(*a, **k, work="float64")) == ("angle64", True)
     assert achieved("sinusoidal", lambda *a, **k: sinusoidal(*a, **k, work="float32")) == ("frequency32", True)

@@ -146,6 +146,7 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_pipe_sees_no_colours_and_no_progress() -> None:
     command = [sys.executable, "-P", "-m", "posref", "check", EXAMPLE]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
@@ -184,6 +185,7 @@ def apply_rope(x, cos, sin, /, *, layout):
 """
 
 
+@pytest.mark.thorough
 def test_a_file_that_does_not_name_its_library_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TORCH)
     lines = run("check", str(tmp_path / "mine.py"), "--op", "apply_rope").output.splitlines()

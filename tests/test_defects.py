@@ -26,7 +26,7 @@ UNNAMED = (  # of the reference in float32 alone: its rounding is further from f
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@few(4, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
+@few(2, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
     """A defect of several registered mistakes is named by them, and one that the registry lacks is never called another."""
     report, found = report_on(defect), row(defect)
@@ -37,7 +37,7 @@ def test_found_and_explained(defect: type[Defect]) -> None:
     assert found.verdict == "named" if defect.NAMES else defect.SAID in said, said
 
 
-@few(4, ("name", "plain"), share(MISTAKES, part=0.5))
+@few(2, ("name", "plain"), share(MISTAKES, part=0.5))
 def test_a_registered_mistake_is_found_and_called_nothing_else(name: str, plain: bool) -> None:
     """In float32. Plain code shares nothing with the reference, and may lack the word that the mistake needs."""
     op, implementation = mistaken(name, plain=plain)
@@ -101,6 +101,8 @@ def test_verdicts_are_judged_as_they_say() -> None:
     assert {"named", "partly named", "told", "unexplained", "wrong"} == set(VERDICTS)
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
     report = of_the_example()
     broken = {op.op: op for op in report.operations if op.diagnosis is not None}
@@ -114,6 +116,7 @@ def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_stage_says_which_pair_it_is() -> None:
     """Each stage has a deviation of its own; what is composed of them has both."""
     report = report_on(named("stages_each_wrong"))
@@ -124,6 +127,7 @@ def test_a_stage_says_which_pair_it_is() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_no_pair_is_named_where_one_is_enough() -> None:
     """Two deviations of which one has no effect in an operation are called by the other alone."""
     pair = together(DEVIATIONS["sign-flipped"], DEVIATIONS["x-through-bfloat16"])

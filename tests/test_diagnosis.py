@@ -58,7 +58,7 @@ def wrong(
     return kept
 
 
-@few(3, "name", SAID)
+@few(1, "name", SAID)
 def test_a_defect_without_a_name_is_told(name: str) -> None:
     (found,) = [op.diagnosis for op in report_on(named(name)).operations if op.diagnosis]
     assert SAID[name] in found["text"]
@@ -115,6 +115,7 @@ def test_a_stage_is_blamed_for_what_it_explains() -> None:
     assert _blame("apply_rope", found, {"apply_rope": [["layout-half"]]}) == "apply_rope fails too, for another reason"
 
 
+@pytest.mark.thorough
 def test_a_stage_that_fails_in_one_dtype_is_the_first_wrong_stage_whatever_fails_in_others() -> None:
     """Its values are wrong in float64, and only its gradients in float32."""
 
@@ -147,6 +148,8 @@ def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(m
     assert score(question, wanted, told_by) > 1  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> None:
     """All calls of the kernel tier have one window; what they share besides is their size."""
 
@@ -191,6 +194,7 @@ def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_each_wrong_call_of_a_sequence_is_counted() -> None:
     """Calls are counted from 1, as the lines of failures count them, and none is left out."""
 
@@ -210,6 +214,7 @@ def test_each_wrong_call_of_a_sequence_is_counted() -> None:
     assert "of 3 calls" not in wrong_in(1, 3, 4)
 
 
+@pytest.mark.thorough
 def test_another_dtype_has_no_other_name() -> None:
     """Float16 alone would be explained by another place of eps too."""
 
@@ -225,6 +230,7 @@ def test_another_dtype_has_no_other_name() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_what_explains_one_dtype_is_no_explanation_of_a_few_cases_of_another() -> None:
     """A table with one frequency does not tell the base."""
 
@@ -248,6 +254,7 @@ def test_values_come_first_where_as_many_failing_cases_have_none() -> None:
     assert text.endswith(f" 1 case gave no values to compare: it has no shape ({silent.id}).")
 
 
+@pytest.mark.thorough
 def test_a_mistake_that_explains_three_quarters_of_the_failing_cases_is_named() -> None:
     """The others have errors that nothing explains, and no form of input or option tells which cases they are."""
     known = [case for case in stored("alibi") if case.kind == "value" and "float32" in case.dtypes]
@@ -553,7 +560,8 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
-@few(12, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
+@pytest.mark.dear
+@few(4, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
 def test_a_wrong_operation_is_told(
     function: Function, op: str, says: Sequence[str], starts: str, like: str, never: Sequence[str], names: Any
 ) -> None:

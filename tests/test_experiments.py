@@ -107,7 +107,8 @@ UNLEARNED = {
 }  # fmt: skip
 
 
-@few(3, "seed", in_turn(range(24)), ids=str)
+@pytest.mark.dear
+@few(1, "seed", in_turn(range(24)), ids=str)
 @pytest.mark.parametrize(("kind", "several"), [("refused", ""), ("wrong", ""), ("refused", "and"), ("wrong", "or")])
 def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (op, words, holds), begun = drawn(seed, kind, several), list[Experiment]()
@@ -159,6 +160,8 @@ def test_records_that_no_field_tells_apart_are_no_cause() -> None:
     assert _sentences("rope_frequencies", [cause]) == []
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_what_is_wrong_beside_channels_that_do_not_rotate_is_found_from_calls_without_any() -> None:
     """A size of 0 says nothing if it leaves nothing, but here the channels that rotate are left."""
 

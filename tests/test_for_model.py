@@ -104,6 +104,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("function", [clipped, *(pytest.param(f, marks=THOROUGH) for f in (first_row, unscaled, in_half))])
 def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
@@ -119,6 +120,7 @@ def test_a_call_that_is_refused_is_told() -> None:
     assert [text.split(":")[0] for text in report.unmet] == [f"rope refuses 3 of 7 calls of {LLAMA}"]
 
 
+@pytest.mark.dear
 @THOROUGH
 def test_a_failure_repeats(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
@@ -187,6 +189,7 @@ def gemma(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.thorough
 def test_every_call_is_one_that_a_layer_makes(gemma: str) -> None:
     """Also where calls are wrong or refused: no experiment and no fresh call has other options or sizes."""
     calls = []
@@ -202,6 +205,7 @@ def test_every_call_is_one_that_a_layer_makes(gemma: str) -> None:
     assert {*calls} == {(base, (heads,), 32, True) for base in (1e4, 1e6) for heads in (1, 2)}
 
 
+@pytest.mark.dear
 @few(1, ("layer", "text"), [
     (5, "Text layer 5: these are the options of text layers 0-4 (base=10000.0)."),
     (None, "Text layers 0-4: these are the options of text layer 5 (base=1000000.0); text layer 5: these are the options of"),

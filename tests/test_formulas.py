@@ -178,6 +178,7 @@ WAYS: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
 SOON = ("exp2 torch", "complex numpy", "FFT")
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("way", [pytest.param(w, marks=[] if w in SOON else [pytest.mark.thorough]) for w in WAYS])
 def test_another_formula_is_inside(way: str) -> None:
     functions, backend, dtypes = WAYS[way]

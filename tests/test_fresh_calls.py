@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sampling import few, share
+from sampling import few, in_turn, share
 
 import posref
 from posref.conformance import check
@@ -105,7 +105,7 @@ OPTION, AXIS = "params.get({!r})", "inputs[0].shape[-1:]"
     ("xpos_scales", OPTION.format("scale_base")), ("alibi", OPTION.format("heads")), ("apply_rope", AXIS),
     ("attention_logits", OPTION.format("scale")),
 ])  # fmt: skip
-@pytest.mark.parametrize("seed", range(3))
+@few(1, "seed", in_turn(range(3)))
 def test_what_is_right_for_the_numbers_of_the_suite_alone_fails(op: str, number: str, seed: int, tmp_path: Path) -> None:
     """Fresh calls have other options and sizes too."""
     (tmp_path / "only.py").write_text(ONLY.format(op=op, number=number, inputs="inputs", params="params"))
@@ -116,6 +116,7 @@ def test_what_is_right_for_the_numbers_of_the_suite_alone_fails(op: str, number:
     assert report.operations[0].scope.narrow.startswith("it is wrong in a fresh call")
 
 
+@pytest.mark.dear
 @few(1, "key", KEYS)
 @few(1, "tier", ["smoke", "core"])
 def test_no_key_of_a_table_helps(tier: str, key: str, tmp_path: Path) -> None:
@@ -165,6 +166,7 @@ def test_a_target_that_returns_or_replaces_what_is_not_its_own_fails(name: str, 
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
     first = run(tmp_path, "right.py")
@@ -221,7 +223,7 @@ def layer_norm_rope(x, weight, bias, cos, sin, /, *, eps, precedence, **options)
 """
 
 
-@pytest.mark.parametrize("seed", range(2))
+@few(1, "seed", range(2))
 def test_a_variance_by_sums_is_wrong_far_from_0(seed: int, tmp_path: Path) -> None:
     """The suite's numbers lie near 0, where the mean of the squares less the square of the mean is as good as any."""
     (tmp_path / "sums.py").write_text(BY_SUMS)

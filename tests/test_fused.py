@@ -85,6 +85,7 @@ def test_honest_attention_is_inside(weights: str, dtype: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("dtype", HALF)
 def test_honest_latent_attention_is_inside(dtype: str) -> None:
     assert not failures("mla_logits", mla(), dtype)
@@ -96,6 +97,7 @@ def test_a_scale_that_is_off_is_found(factor: float) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("factor", [0.98, 0.95])
 def test_a_rotated_part_that_is_too_small_is_found(factor: float) -> None:
     assert len(failures("mla_logits", mla(factor), "bfloat16")) > 5

@@ -103,6 +103,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("name", share(PLANTED, QUARTER))
 def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path) -> None:
     op, change, smallest = PLANTED[name]
@@ -121,6 +122,7 @@ def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path)
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_the_same_seed_finds_the_same_bytes_and_a_longer_run_no_other(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     found = [fuzz(but(op, change), examples=n, seed=5, output=tmp_path / f"{k}") for k, n in enumerate((30, 30, 60))]
@@ -150,6 +152,7 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
     assert len(seen(4, 6)) == 4  # each call is asked twice
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "file",
     [
@@ -165,6 +168,7 @@ def test_correct_code_does_not_fail(file: str) -> None:
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
+@pytest.mark.dear
 @few(
     4,
     ("op", "examples"),
@@ -220,6 +224,7 @@ def of_lengths(change: Any) -> Any:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_draws_are_inside_of_a_narrow_scope() -> None:
     findings = fuzz(of_lengths(lambda out, heads: out), examples=40)
     assert findings.exit_code == 0
@@ -252,6 +257,7 @@ def test_a_failure_that_does_not_come_again_is_said_to() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     target = but(op, change)
@@ -283,6 +289,7 @@ def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.Mo
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_program_that_crashes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hunt.STEPS, "crash", 2)
     file = tmp_path / "dies.py"
@@ -316,6 +323,7 @@ def run(*arguments: str) -> Any:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(TARGET)
@@ -358,6 +366,7 @@ def test_what_cannot_run_is_exit_2(
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     op, change, _ = PLANTED["alibi of more than 16 heads"]
@@ -367,6 +376,7 @@ def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_diagnosis_tells_draws_apart() -> None:
     """All draws of a seed have one id in the report."""
 

@@ -77,6 +77,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_one_others(tmp_path: P
     assert not np.array_equal(one["in/x"], three["in/x"])
 
 
+@pytest.mark.thorough
 def test_a_folder_is_a_suite_that_can_be_checked_and_verified(tmp_path: Path) -> None:
     scaling = '{"type": "YaRN", "factor": 4, "original_length": 64}'
     run("rope", "--option", "layout=half", "--option", "base=500", "--option", f"scaling={scaling}", "--positions", "0:9:3",
@@ -226,6 +227,7 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_large_calls_are_proved_in_several_processes(tmp_path: Path) -> None:
     big = ("rope", "--preset", "llama-3.1-8b", "--positions", "0:64", "--shape", "20,64,128")
     for jobs in "12":

@@ -81,6 +81,7 @@ def test_the_bits_are_those_of_automatic_differentiation(as_written: Any, option
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_so_they_are_of_what_calls_it_and_of_large_views(as_written: Any) -> None:
     """A cotangent of a sum is one number, expanded; a transposed x is read in other strides."""
     positions, three = torch.arange(1024), torch.stack([torch.arange(1024)] * 3)
@@ -151,6 +152,7 @@ class Named(Tensor):
     """A subclass of tensors, whose results are of the subclass."""
 
 
+@pytest.mark.thorough
 def test_elsewhere_the_definition_is_differentiated() -> None:
     x, (cos, sin) = made(2, 4, 6), table(4, 6)
 

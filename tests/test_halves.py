@@ -57,6 +57,7 @@ def test_two_processes_find_what_one_finds(target: str) -> None:
     assert not workers()
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_interrupted_reports_what_it_has(target: str) -> None:
     """The report of both says that it is incomplete, and the other process is gone."""
 

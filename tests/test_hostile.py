@@ -341,6 +341,7 @@ def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Cha
     assert not (root.parent / "copy").exists()
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("count", [200, pytest.param(4000, marks=pytest.mark.thorough)])
 def test_mutants_are_refused_or_read_as_the_official_readers_do(tmp_path: Path, count: int) -> None:
     with address_space(256 * 2**20):
@@ -523,6 +524,7 @@ def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     check_call(lambda x, positions, /, **options: x, op="rope", dtype="float32").write_json(file)

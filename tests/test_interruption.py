@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 POSREF = [sys.executable, "-P", "-m", "posref"]
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     ("kind", "count", "outcomes"),
     [
@@ -84,6 +85,7 @@ def test_a_full_disk_is_exit_code_2_and_leaves_nothing(limit: int, arguments: tu
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ["alibi_slopes"])
     before = tree(tmp_path / "suite")
@@ -92,6 +94,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     assert scratch_of(tmp_path / "suite") == []
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGHUP))]
 )
@@ -106,6 +109,7 @@ def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by Linux's files")
 @pytest.mark.parametrize("name", share(COMMANDS, QUARTER))
 def test_a_command_that_is_stopped_leaves_nothing(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -169,6 +173,7 @@ def test_a_folder_that_is_not_replaced_must_be_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

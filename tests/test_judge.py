@@ -49,6 +49,7 @@ def test_an_infinite_value_must_be_equal(true: float, got: float) -> None:
     assert judge("rope_table", call, outputs, "float64", "float64").verdict == ("pass" if got == true else "fail")
 
 
+@pytest.mark.thorough
 def test_how_many_values_were_judged_is_said_where_it_is_not_all() -> None:
     call = right()
     whole = judge("rope_table", call, dict(call.expected), "float64", "float64")

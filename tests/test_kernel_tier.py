@@ -119,6 +119,7 @@ def wrong_rows_from_8192(x: Array, positions: Array, **options: Any) -> Array:
     return y
 
 
+@pytest.mark.thorough
 def test_rows_that_are_lost_behind_heads_and_tokens_are_found() -> None:
     assert asked("mrope/kernel/half-heads-and-tokens", mrope=wrong_rows_from_8192).verdict == "fail"
 
@@ -170,6 +171,7 @@ def test_what_a_class_says_nothing_of_is_told_and_counts_nowhere() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_core_and_kernel_cases_make_one_report() -> None:
     narrow = SimpleNamespace(alibi=lambda q, k, /, **options: posref.alibi(q, k, **options), dtypes=("float32",))
     report = check(narrow, op="alibi", tier="kernel")

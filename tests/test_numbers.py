@@ -55,6 +55,7 @@ def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_work_is_counted_in_values_whatever_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that does not come to its end ends at the same mistake where each second is ten."""
 
@@ -152,6 +153,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("name", share(SCENARIOS, QUARTER))
 def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
@@ -200,6 +202,7 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "function", [roots, frequencies_of_no_base, noise, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__
 )
@@ -218,6 +221,7 @@ def test_frequencies_may_grow() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_zeros_are_told_as_such() -> None:
     assert "if x is taken for 0." in told(lambda x, positions, /, **options: 0 * x, "rope")
 
@@ -245,6 +249,7 @@ def test_errors_lead_where_most_cases_end_in_one() -> None:
     assert re.match(r"\d+ cases ended in an error: ValueError: no rows \(.*\)\. Of the others: ", text), text
 
 
+@pytest.mark.thorough
 def test_outputs_that_are_exchanged_are_named_beside_a_mistake() -> None:
     """Cosines and sines are in each other's place, and cells are counted from one."""
 

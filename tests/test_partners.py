@@ -114,6 +114,7 @@ def test_a_rotation_inside_another_operation_is_read(op: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_noise_is_not_read() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:
         right = posref.apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
@@ -124,6 +125,7 @@ def test_noise_is_not_read() -> None:
     assert found["text"].startswith("unexplained")
 
 
+@pytest.mark.thorough
 def test_a_rotation_without_a_formula_is_told_by_its_channels() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
         if layout != "interleaved" or 2 * cos.shape[-1] != x.shape[-1]:

@@ -95,6 +95,7 @@ def test_panels_are_where_the_blank_cells_are() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_labels_are_not_cut() -> None:
     with plots.charts._style(dark=False) as plt:
         for op in PICTURES:

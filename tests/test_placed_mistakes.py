@@ -89,6 +89,7 @@ def test_a_mistake_that_is_right_in_some_values_of_its_place_is_no_mistake_in_th
     assert not str(said["text"]).startswith("Only channels after the last full block of 8 (n mod 8 of them) are wrong. There")
 
 
+@pytest.mark.thorough
 def test_a_block_of_tokens_of_one_call_is_said() -> None:
     x = np.random.default_rng(0).standard_normal((2, 24, 8)).astype(np.float32)
     y = posref.rope(x, np.arange(24), **ROTATION)
@@ -111,6 +112,7 @@ def test_places_leave_work_for_numbers_in_a_large_call() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_two_mistakes_of_which_one_acts_with_a_word_alone_are_named_by_word() -> None:
     def sinusoidal(positions: Any, dim: int, /, *, layout: str, **options: Any) -> Any:
         found = np.array(posref.sinusoidal(np.asarray(positions) + 1, dim, layout=layout, **options))

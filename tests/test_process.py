@@ -43,7 +43,7 @@ IN_CALLS = {
     "default": ("fail", "off by"),
 }
 RESTS = {ERROR: {ERROR, "rejected"}, "fail": {"fail", "pass", "rejected"}}
-QUICK = ("exit", "exit_now", "hang", "kill_parent", "interrupt", "mute", "unnamed", "list", "complex", "default")
+QUICK = ("exit", "hang", "kill_parent", "interrupt", "list", "default")
 AT_IMPORT = ("exit", "exit_now", "kill_group", "interrupt", "mute")
 HARMLESS = ("print", "at_exit", "hang_at_exit", "fork", "daemon")
 
@@ -268,6 +268,8 @@ def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: P
 
 
 # ---- the process ------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_a_crash_ends_the_operation_and_the_others_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "crashing.py"
     file.write_text(
@@ -340,6 +342,7 @@ def test_what_cannot_be_loaded_or_sent_is_an_error() -> None:
         check("posref", op="alibi_slopes", device=lambda: None)
 
 
+@pytest.mark.thorough
 def test_a_case_is_repeated_on_the_same_device(tmp_path: Path) -> None:
     path = tmp_path / "none.py"
     path.write_text("backend = 'torch'\n\n\ndef alibi_slopes(heads, /):\n    return None\n", encoding="utf-8")
@@ -429,6 +432,7 @@ def test_memory_that_can_be_shared_is_limited(way: str, tmp_path: Path) -> None:
     assert case.verdict in ("crash", "protocol"), case.message  # by how long the system takes; a timeout if nobody looks
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
 def test_the_memory_of_all_processes_is_limited(tmp_path: Path) -> None:
     """None of them holds more than a quarter of the limit."""

@@ -162,6 +162,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.dear
 @few(1, "name", COMMANDS)
 def test_no_module_of_the_current_folder_runs_in_the_judge(name: str, tmp_path: Path) -> None:
     for fake in FAKES:

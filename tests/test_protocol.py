@@ -229,6 +229,7 @@ def test_nothing_survives_the_end_of_posref(number: int, nothing_left: str) -> N
         time.sleep(0.1)
 
 
+@pytest.mark.thorough
 def test_a_stopped_supervisor_is_killed_too() -> None:
     child = Child([sys.executable, "-c", "import os, time; os.kill(os.getppid(), 19); time.sleep(100)"], memory=0)
     with pytest.raises(Stopped, match="no reply"):
@@ -249,6 +250,7 @@ def cases(ops: Sequence[str] = tuple(REGISTRY)) -> Iterator[LoadedCase]:
         yield from group.cases
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.thorough)])
 def test_requests_are_of_the_schema_and_have_nothing_that_is_expected(every: int) -> None:
     """Of every case of so manyth operations."""
@@ -359,6 +361,7 @@ WHOLE = ("broken_rope", "numpy_angle64")  # the others are asked the smoke tier:
 QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "file",
     [
@@ -379,6 +382,7 @@ def test_a_name_an_object_and_a_program_get_the_same_verdicts(file: Path) -> Non
     assert alone.exit_code == together.exit_code
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("op", [pytest.param(op, marks=pytest.mark.thorough) for op in ("learned", "apply_rope")])
 def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
     alone, together = (check(given, backend="torch", op=op, dtype="float32", claim="angle64") for given in ("posref", posref))

@@ -141,6 +141,7 @@ def test_what_it_says_that_it_overwrites_may_be(library: str, tmp_path: Path) ->
     assert report.counts["pass"] > 100
 
 
+@pytest.mark.thorough
 def test_gradients_are_asked_in_memory_that_is_not_contiguous() -> None:
     report = check("posref", backend="torch", case="apply_rope/gradient/strided", experiments=0)
     assert report.counts["pass"] >= 2

@@ -102,8 +102,8 @@ def scaled(kind: type, of: Callable[[dict[str, Any]], Any]) -> Callable[..., Any
     return frequencies_of
 
 
-@few(2, "number", range(16))
-@few(3, "kind", [DynamicNTK, YaRN, Llama3, NTKAware])
+@few(1, "number", range(16))
+@few(2, "kind", [DynamicNTK, YaRN, Llama3, NTKAware])
 def test_a_drawn_rule_of_an_extension_is_read(kind: type, number: int) -> None:
     rules = list(extensions.RULES[kind]())
     rule = rules[np.random.default_rng(number).integers(len(rules))]
@@ -128,7 +128,7 @@ SAMPLES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("says", "slopes"), [
+@few(1, ("says", "slopes"), [
     ("2^(-max_bias (h - 1)/H) for every H", lambda n: 2.0 ** (-8 * np.arange(n) / n)),
     ("slopes are 2^-linspace(1, max_bias, H)", lambda n: 2.0 ** -np.linspace(1, 8, n)),
     ("slope h of H heads is 2^(-max_bias h/(H + 1)) for every H", lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / (n + 1))),
@@ -160,7 +160,7 @@ def sinusoids(first: Callable[[Any], Any], second: Callable[[Any], Any], *, zero
     return sinusoidal
 
 
-@pytest.mark.parametrize(("says", "first", "second", "zero"), [
+@few(1, ("says", "first", "second", "zero"), [
     ("the first column of pair i is the sine of p base^(-4i/d) and the second column of pair i is the cosine of p "
      "base^(-(4i + 2)/d), and position 0 has zeros.",
      lambda a: np.sin(a[0] * a[1] ** (-2 * a[2])), lambda a: np.cos(a[0] * a[1] ** (-2 * a[2] - 2 / a[3])), True),
@@ -175,7 +175,7 @@ def test_waves_are_read(says: str, first: Any, second: Any, zero: bool) -> None:
     assert says in told(sinusoids(first, second, zero=zero), "sinusoidal")
 
 
-@few(3, "seed", range(20))
+@few(1, "seed", range(20))
 @few(2, "op", sorted(KNOWN))
 def test_drawn_parts_of_a_formula_are_read(op: str, seed: int) -> None:
     """A combination that is said gives what the drawn one gives, in every stored call."""

@@ -64,6 +64,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_every_operation_has_a_map_and_those_with_positions_a_curve() -> None:
     itself = of_reference(dtype="float32").to_json()
     validate("report", itself, Path("report.json"))
@@ -360,6 +361,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
     return shown
 
 
+@pytest.mark.dear
 @few(
     1,
     ("target", "op", "expected"),

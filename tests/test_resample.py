@@ -60,6 +60,7 @@ def assert_inside(table: np.ndarray, new: tuple[int, ...], options: dict[str, An
         )
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(
     ("seeds", "largest"),
     [(range(12), 9), pytest.param(range(100, 300), 37, marks=pytest.mark.thorough)],

@@ -175,6 +175,7 @@ def test_a_drawn_group_is_proved_again(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_an_entry_that_is_damaged_and_a_case_that_is_edited_are_the_only_ones_proved(
     tmp_path: Path, installed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +230,7 @@ def test_the_key_covers_all_of_a_case_and_all_cases_of_a_group(change: dict[str,
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
     store = Store(tmp_path)
     by_id = groups(list(all_cases()))
@@ -357,6 +359,7 @@ print(sorted(loaded - {str(path) for _, path in proof_cache._files()}))
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_the_key_covers_everything_that_a_proof_loads() -> None:
     done = subprocess.run([sys.executable, "-P", "-c", PROVE_AND_LIST], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -500,6 +503,7 @@ def run(site: Path, *arguments: str, check: bool = True, **environment: str) -> 
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_path: Path, installed: dict[str, bytes]) -> None:
     """In a copy of the package, by the command."""
     shutil.copytree(INSTALLED, site / "conformance" / "vectors")
@@ -533,6 +537,7 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_an_operation_has_the_same_bytes_in_one_process_and_without_gmpy2(op: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--op", op]

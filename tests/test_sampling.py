@@ -21,6 +21,11 @@ def test_sampled(k):
 def test_few(n, m):
     pass
 
+@pytest.mark.dear
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in range(10))])
+def test_dear(k):
+    pass
+
 @everything
 @pytest.mark.thorough
 def test_whole():
@@ -44,9 +49,9 @@ def test_a_share_is_as_large_as_it_says_and_even(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("options", "passed", "seed"),
     [
-        ((), 3, False),
-        (("-m", "thorough"), 2 + 6, True),
-        pytest.param(("-m", "thorough", "--everything"), 7 + 100 + 1, False, marks=pytest.mark.thorough),
+        ((), 3 + 1, False),
+        (("-m", "thorough"), 2 + 6 + 2, True),
+        pytest.param(("-m", "thorough", "--everything"), 7 + 100 + 10 + 1, False, marks=pytest.mark.thorough),
         pytest.param(("-m", "thorough", "-k", "sampled"), 100, False, marks=pytest.mark.thorough),  # chosen by name: all
     ],
     ids=["plain", "thorough", "everything", "by name"],
@@ -55,7 +60,7 @@ def test_a_share_is_as_large_as_it_says_and_even(monkeypatch: pytest.MonkeyPatch
 def test_a_run_has_so_many(pytester: pytest.Pytester, options: tuple[str, ...], passed: int, seed: bool, workers: str) -> None:
     here = Path(__file__).parent
     pytester.makeini(
-        "[pytest]\ntestpaths = tests\nmarkers =\n thorough\n"
+        "[pytest]\ntestpaths = tests\nmarkers =\n thorough\n dear\n"
         f'pythonpath = {here}\naddopts = -p no:cacheprovider -m "not thorough"\n'
     )
     folder = pytester.mkdir("tests")

@@ -32,6 +32,7 @@ def with_scalars(function: Any) -> Any:
     return call
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=pytest.mark.thorough)])
 @pytest.mark.filterwarnings("error")
 def test_options_are_scalars(tier: str) -> None:

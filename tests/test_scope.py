@@ -486,6 +486,7 @@ def test_a_refusal_inside_a_stated_scope_is_selective() -> None:
     assert {"rope/half/inverse"} <= {case for case, _ in report.scopes[0].refused} or report.counts["selective"] > 0
 
 
+@pytest.mark.dear
 @THOROUGH
 def test_a_wrong_answer_outside_the_stated_scope_is_said_to_be_outside() -> None:
     """Whoever states a scope and answers beyond it needs to know that he must refuse there."""
@@ -945,6 +946,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
     assert ";" not in line
 
 
+@pytest.mark.dear
 @few(
     3,
     ("op", "function", "words"),

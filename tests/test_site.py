@@ -349,6 +349,7 @@ def test_a_symptom_leads_to_its_mistakes_and_findings_in_two_clicks_and_they_lea
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_every_displayed_formula_is_drawn() -> None:
     pages()
     import formulas

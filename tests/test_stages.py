@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref.conformance import Unsupported, check_call
@@ -48,7 +49,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@few(1, "name", PAIRS)
 def test_frequencies_and_a_known_mistake_are_named_together(name: str) -> None:
     function, formula, mistake = PAIRS[name]
     found = check_call(function, op="rope", dtype="float32", experiments=0).operations[0].diagnosis

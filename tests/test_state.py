@@ -67,6 +67,7 @@ def cached(op: str, key: Callable[[Array, dict[str, Any]], Any]) -> Callable[...
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_key_with_the_kind_of_a_scaling_alone_is_found() -> None:
     def by_kind(x: Array, options: dict[str, Any]) -> Any:
         return {n: type(v).__name__ if n == "scaling" else v for n, v in options.items()}.__repr__()
@@ -218,6 +219,7 @@ def test_a_partner_by_xor_is_found_in_core_and_in_the_kernel_tier() -> None:
     assert [ask(target, case, "float32").verdict for case in parts] == ["pass", "fail", "pass", "fail"]
 
 
+@pytest.mark.thorough
 def test_answers_that_change_between_identical_calls_are_told_before_any_cause() -> None:
     """Wrong by one now and then, wherever the layout is interleaved: no layout, position or size is the cause."""
     rng = np.random.default_rng(0)

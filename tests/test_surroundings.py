@@ -141,6 +141,7 @@ def differing(
     return found
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize(("name", "mode"), EACH)
 def test_every_operation_in_every_mode(name: str, mode: str, plain: Any) -> None:
     with opened(name) as library:

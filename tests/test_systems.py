@@ -101,11 +101,13 @@ def assert_same(folder: Path, *arguments: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_check_gives_the_same_report(tmp_path: Path) -> None:
     assert_same(tmp_path, "posref", "--op", "alibi")
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(
         "import os, posref\n"
@@ -117,11 +119,14 @@ def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=everything)])
 def test_all_operations_give_the_same_report(tmp_path: Path, tier: str) -> None:
     assert_same(tmp_path, "posref", "--tier", tier)
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_a_call_that_hangs_ends_at_its_time_limit(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text("import time\ndef alibi_slopes(heads, /): time.sleep(600)\n", encoding="utf-8")
     code, found = report(tmp_path, "hanging.py", "--timeout", "1")

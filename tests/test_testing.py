@@ -44,7 +44,7 @@ def test_what_is_right_conforms(name: str, dtype: str) -> None:
 
 
 @few(
-    4,
+    2,
     ("op", "given", "options"),
     [
         ("alibi", (QUERIES, KEYS), {"heads": 6, "form": "distance"}),

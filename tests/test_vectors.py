@@ -48,6 +48,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_rebuilding_gives_the_same_smoke_cases(smoke: Path) -> None:
     """The thorough tests rebuild all."""
     found = files(smoke)
@@ -154,6 +155,7 @@ def test_a_decision_within_the_tolerance_is_refused() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 def test_build_replaces_a_suite_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(VectorError, match="must be new, empty, or hold a suite"):

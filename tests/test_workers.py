@@ -196,6 +196,7 @@ def lives(pid: int) -> bool:
 
 
 @pytest.mark.thorough
+@pytest.mark.dear
 @pytest.mark.parametrize(
     "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGKILL))]
 )

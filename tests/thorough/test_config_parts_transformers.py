@@ -14,6 +14,7 @@ from transformers import CONFIG_MAPPING
 from posref.models.model_types import table
 
 
+@pytest.mark.dear
 def test_defaults_are_those_of_the_configuration_classes() -> None:
     """In a process of its own: a class of transformers may share a dictionary of defaults with its objects, which change it."""
     program = "import json, model_tables; print(json.dumps(model_tables.defaults()))"

@@ -136,6 +136,13 @@ def test_nothing_scrolls_sideways_and_nothing_is_loaded_from_outside(built: Path
         assert len(grounds) == 2  # light and dark
 
 
+PASTE = """
+const box = document.getElementById("symptom-words");
+box.value = arguments[0];
+box.dispatchEvent(new Event("input"));
+"""
+
+
 def test_the_box_on_the_page_of_symptoms_ranks_entries(built: Path, browser: webdriver.Chrome) -> None:
     """What the script ranks is what `ranking` ranks, for titles of threads; and a link leads to its entry."""
     sys.path.append(str(SITE))
@@ -150,15 +157,13 @@ def test_the_box_on_the_page_of_symptoms_ranks_entries(built: Path, browser: web
     whole = "return document.querySelectorAll('article h3').length"
     assert (run(browser, whole), run(browser, listed), count.text) == (len(titles), [], "")
     rows = json.loads((SITE.parents[1] / "tests" / "symptom_titles.json").read_text(encoding="utf-8"))
-    for text in (
-        *(row["title"] for row in rows if row["title"].isascii()),
-        "interl",
-        "unsloth#3699",
-        "inv_freq",
-        "KeyError: 'type'",
-    ):
-        box.clear()
-        box.send_keys(text)
+    titled = [row["title"] for row in rows if row["title"].isascii()]
+    for text in (*titled, "interl", "unsloth#3699", "inv_freq", "KeyError: 'type'"):
+        if text in titled:
+            browser.execute_script(PASTE, text)
+        else:
+            box.clear()
+            box.send_keys(text)
         plain = [re.sub(r"[^\w]", "", titles[number]) for number in ranking.ranked(text, weights)[:8]]
         assert [re.sub(r"[^\w]", "", title) for title in run(browser, listed)] == plain, text
     run(browser, "document.querySelector('#symptom-results a').click()")
