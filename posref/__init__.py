@@ -4,7 +4,7 @@ posref: the reference for positional encodings.
 Every function is defined once, with the Python array API, and runs on NumPy, PyTorch, JAX, CuPy, Dask and other array API
 libraries. `posref.spec.REGISTRY` lists all functions. In a terminal, ``posref list`` prints them.
 
-A function is imported when it is first used: that of the encoding X from X.py in the folder of its family.
+Functions are imported on first use. Encoding X lives in X.py, in the folder of its family.
 """
 
 from posref import startup as _startup

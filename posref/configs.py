@@ -8,7 +8,7 @@ from posref.types import Layout
 
 __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]
 
-LAYOUTS: dict[str, Layout]  # of every known model type; the table is read when it is asked for
+LAYOUTS: dict[str, Layout]  # of every known model type; the table is read on first use
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from posref.types import Layout
 
 __all__ = ["GGUF_LAYOUTS", "rope_from_gguf"]
 
-GGUF_LAYOUTS: dict[str, Layout]  # of every known architecture; the table is read when it is asked for
+GGUF_LAYOUTS: dict[str, Layout]  # of every known architecture; the table is read on first use
 
 
 def __getattr__(name: str) -> Any:

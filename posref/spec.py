@@ -316,7 +316,7 @@ def encoding(
       of these operations take effect in it, and a test compares it with the definition.
     - `closed` operations have their own mistakes. Mistakes of the operations that they call have no effect in them.
     - `sums` is true if a result is a sum over an axis, as of products in a logit, whose terms may cancel. Its error can be as
-      large as that of the largest value in its row.
+      large as the error of the largest value in its row.
     - `rounded` says where to add a small relative error that stands for all correct roundings: names of array arguments, or
       "result". By default it is the result, if that is real and depends on no real array and no other operation.
     """

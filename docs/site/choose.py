@@ -141,5 +141,5 @@ def _components(name: str) -> dict[str, list[str]]:
 
 def _link(op: str, up: str = "") -> str:
     if op == UNKNOWN:
-        return "that of the timm model inside"
+        return "as the timm model inside"
     return f"[{ABOUT[op].title}]({up}encodings/{op}.md)" if op in REGISTRY else f"*{op}*"

@@ -45,7 +45,7 @@ def log_spaced_coordinates(offsets: ArrayOf[T], /, *, window: int | None, dtype:
         w, the rows or columns of the window in which the network was trained, at least 1. For 1, u is 8Δ. None: the natural
         logarithm of the offset itself, as in timm's mode "cr" and x-transformers' ``log_distance``.
     dtype : dtype or None
-        Of the result. By default that of `offsets` if they are floating, else the library's default.
+        Of the result. By default the dtype of `offsets` if it is floating, else the library's default.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def log_spaced_coordinates(offsets: ArrayOf[T], /, *, window: int | None, dtype:
 
     Notes
     -----
-    The paper's equation (4) has the natural logarithm of 1 + abs(Δ) alone. The formula above is that of the authors' code. It
+    The paper's equation (4) has the natural logarithm of 1 + abs(Δ) alone. The formula above is from the authors' code. It
     divides by w - 1 = 0 for a window of 1, as timm's and transformers' do; but transformers does not divide by the model's own
     window, if that has one row.
 

@@ -29,7 +29,7 @@ def read_tower(metadata: Mapping[str, Any], layer: int | None) -> dict[str, list
     kind = metadata.get("clip.vision.projector_type", metadata.get("clip.projector_type"))
     if not isinstance(kind, str) or kind not in (*TABLE, *RESIZED, *ROTARY):
         known = ", ".join(sorted((*TABLE, *RESIZED, *ROTARY)))
-        refuse(f"clip.projector_type must be that of a tower that is read; got {kind!r}. Read: {known}.")
+        refuse(f"clip.projector_type must name a tower that posref reads; got {kind!r}. Read: {known}.")
     if layer is not None:
         check_layer(metadata, "clip.vision", layer)
     if kind in TABLE:

@@ -29,7 +29,7 @@ def circle(
     radius : float
         R, above 0. With "auto" the authors take the largest coordinate of the centred grid.
     share : float
-        alpha, the share of the cell's own angle beside that of its number, from 0 to 1.
+        alpha, from 0 to 1. The angle is alpha times the cell's own angle plus 1 - alpha times the angle of its number.
     xp : module, optional
         The array library of the result, such as ``torch``. None means NumPy.
     device : optional

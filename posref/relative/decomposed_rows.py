@@ -48,7 +48,7 @@ def decomposed_rows(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, q_si
     q_size : int
         q, the number of cells of the queries' grid along this axis, from 1 to 32768.
     k_size : int
-        k, that of the keys' grid. In SAM, ViTDet and SegGPT both are alike; in MViTv2 keys are pooled.
+        k, the number of cells of the keys' grid along this axis. SAM, ViTDet and SegGPT have k = q; MViTv2 pools keys.
 
     Returns
     -------

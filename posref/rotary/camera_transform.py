@@ -15,7 +15,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 @encoding(
     title="Camera transforms of attention (GTA, PRoPE, UCPE)",
     idea=(
-        "Every token has a matrix: that of the camera, or the ray, that sees it. Queries, keys, values and the output are "
+        "Every token has the matrix of the camera, or the ray, that sees it. Queries, keys, values and the output are "
         "multiplied by it, four channels at a time. Products of a query and a key then depend on the one camera relative to "
         "the other, and values arrive as the query's camera would see them."
     ),
