@@ -133,13 +133,17 @@ def _over(which: int, *, kept: bool) -> Wrap:
     def wrap(function: Function) -> Function:
         def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
             part = _parts(x, cos, lanes)[which]
-            if not x.size or not x[..., part].size or options["precedence"] == "rope_first":
+            if not x.size or not x[..., part].size:
                 return function(x, weight, cos, sin, lanes=lanes, **options)
-            square = (x[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
-            normed = x / np.sqrt(square) * (weight + options["weight_offset"])
+            first = options["precedence"] == "rope_first"
+            given = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes) if first else x
+            square = (given[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
+            normed = given / np.sqrt(square) * (weight + options["weight_offset"])
             if kept:
-                normed, scaled = np.array(x, dtype=np.float64), normed
+                normed, scaled = np.array(given, dtype=np.float64), normed
                 normed[..., part] = scaled[..., part]
+            if first:
+                return normed
             return posref.apply_rope(normed, cos, sin, layout=options["layout"], lanes=lanes)
 
         return deviating
