@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posref import alibi, from_config, from_gguf, presets, rope_frequencies, rope_from_config, rope_from_gguf
+from posref import alibi, from_config, from_gguf, mrope, presets, rope_frequencies, rope_from_config, rope_from_gguf
 from posref.gguf import GGUF_LAYOUTS
 from posref.models.arguments import Entry
 
@@ -166,15 +166,22 @@ def imrope(sections: list[int], pairs: int) -> list[int]:
     return axes
 
 
-@pytest.mark.parametrize("sections", [[24, 20, 20, 0], [11, 11, 10, 0], [16, 24, 24, 0], [22, 21, 21, 0]])
+@pytest.mark.parametrize("sections", [[24, 20, 20, 0], [11, 11, 10, 0], [16, 24, 24, 0], [22, 21, 21, 0], [16, 16, 16, 16]])
 def test_pairs_of_the_fourth_position_are_named(sections: list[int]) -> None:
+    """The others rotate by the position that ggml gives them."""
     pairs = sum(sections)
     (entry,) = from_gguf(of("qwen3vl", block_count=1, rope__dimension_count=2 * pairs, rope__dimension_sections=sections))[
         "text"
     ]
     assert entry is not None
-    fourth = [pair for pair, axis in enumerate(imrope(sections, pairs)) if axis == 3]
+    axes = imrope(sections, pairs)
+    fourth = [pair for pair, axis in enumerate(axes) if axis == 3]
     assert entry.conventions.get("positions", "").count(str(fourth)) == bool(fourth)
+    x, positions = np.eye(1, 2 * pairs) + 1.0, np.array([[7.0], [11.0], [5.0]])
+    angles = np.array([positions[axis % 3, 0] for axis in axes]) * 1e4 ** (-np.arange(pairs) / pairs)
+    expected = x[0, :pairs] * np.cos(angles) - x[0, pairs:] * np.sin(angles)
+    off = np.abs(mrope(x, positions, **(entry.options or {}))[0, :pairs] - expected)
+    assert np.delete(off, fourth).max() < 1e-14
 
 
 def test_sections_are_needed_where_the_graph_needs_them() -> None:
