@@ -375,6 +375,7 @@ def test_full_layers_of_step35_rotate_half_of_their_width() -> None:
         ("dots3note", {"attention__sliding_window_pattern": [0, 1], "attention__sliding_window": 8, "rope__freq_base_swa": 5e4},
          ["interleaved"] * 2, ["half", None]),
         ("bailingmoe3", {"attention__head_count_kv": [0, 8]}, [None, "interleaved"], []),
+        ("bailingmoe3", {"attention__head_count_kv": [0, 8], "rope__dimension_sections": [11, 11, 10, 0]}, [None, "half"], []),
     ],
 )  # fmt: skip
 def test_layouts_of_text_and_of_indexers(arch: str, keys: dict[str, Any], texts: list[Any], indexers: list[Any]) -> None:
