@@ -631,8 +631,8 @@ class Outcome:
 def replaced(model_type: str, *, controls: bool = True, **changes: Any) -> Outcome:
     """Return whether a small model with posref in place of its position code gives the same outputs."""
     config = small(model_type, **changes)
-    file = {**config.to_dict(), "model_type": model_type}
-    return compared(made(config), facts_of(file), controls=controls)
+    model = made(config)
+    return compared(model, facts_of({**config.to_dict(), "model_type": model_type}, model), controls=controls)
 
 
 def compared(model: Any, facts: FileFacts, *, controls: bool) -> Outcome:
@@ -683,7 +683,7 @@ def keys_read(model_type: str) -> list[str]:
     try:
         model = made(config)
         with wide():
-            first_pass(model, facts_of({**config.to_dict(), "model_type": model_type}))
+            first_pass(model, facts_of({**config.to_dict(), "model_type": model_type}, model))
     finally:
         del kind.__getattribute__
     file = config.to_dict()
@@ -720,7 +720,7 @@ def silent(model_type: str) -> Iterator[tuple[str, str]]:
                 continue
             try:
                 with limited(20):
-                    facts = facts_of({**config.to_dict(), "model_type": model_type})
+                    facts = facts_of({**config.to_dict(), "model_type": model_type}, model)
             except ValueError as error:
                 yield key, f"refused: {str(error)[:100]}"
                 continue

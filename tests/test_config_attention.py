@@ -65,6 +65,9 @@ def test_softcaps_are_those_that_the_code_applies() -> None:
     [
         ({"model_type": "bert"}, "text", "both"),
         ({"model_type": "bert", "is_decoder": True}, "text", "causal"),
+        ({"model_type": "bridgetower_text_model", "is_decoder": True}, "text", "causal"),
+        ({"model_type": "blip", "architectures": ["BlipForConditionalGeneration"]}, "text", "causal"),
+        ({"model_type": "blip", "architectures": ["BlipForImageTextRetrieval"]}, "text", "both"),
         ({"model_type": "gpt2"}, "text", "causal"),
         ({"model_type": "xlm", "causal": True}, "text", "causal"),
         ({"model_type": "xlnet", "attn_type": "uni"}, "text", "causal"),

@@ -111,7 +111,7 @@ def _scale(entry: Entry | None, position: Entry | None) -> float | None:
     return 1.0 if position is not None and position.operation == "t5_bias" else None
 
 
-def facts_of(config: Any) -> FileFacts:
-    """Read a configuration, or its file."""
-    whole = parsed(config)
+def facts_of(config: Any, model: object) -> FileFacts:
+    """Read a configuration, or its file. The class of a model stands for the architectures of the file."""
+    whole = {**parsed(config), "architectures": [type(model).__name__]}
     return FileFacts(whole, from_config(whole))

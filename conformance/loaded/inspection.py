@@ -57,7 +57,7 @@ def inspect_model(model: Any, config: Any = None, layers: Any = None, functions:
         msg = "assert_model: config must be the model's config.json: the model has no config of its own."
         raise TargetError(msg)
     try:
-        facts = facts_of(config)
+        facts = facts_of(config, whole)
     except ValueError as error:
         raise TargetError(str(error)) from error
     kind = facts.config.get("model_type")
@@ -447,7 +447,7 @@ class Inspection:
     def _compare_shorter(self, long: Mapping[str, int]) -> None:
         """Judge masks in a pass where windows are shorter, in the file and in the model's configuration."""
         try:
-            facts = facts_of(_shortened(self.facts.config, long))
+            facts = facts_of(_shortened(self.facts.config, long), self.model)
         except ValueError:
             self._skip("window", f"{', '.join(long)} cannot be made shorter than the pass")
             return
