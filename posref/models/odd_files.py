@@ -1,8 +1,9 @@
 """
 Files of models that say in keys of their own what other files say in the usual ones: a function for each.
 
-`FILES` has the function that writes the usual keys into a file, by model type. `CHECKS` has the one that refuses a file whose
-model does not rotate, or not in a way that its row tells. Each names the file of transformers 5.23.0 that it follows.
+`FILES` has the function that writes the usual keys into a file, by model type; `PARENTS` has the one that writes its parts first.
+`CHECKS` has the one that refuses a file whose model does not rotate, or not in a way that its row tells. Each names the file of
+transformers 5.23.0 that it follows.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,6 +84,14 @@ def dory(config: Config) -> Config:
     return {**config, "layer_types": listed[::2], "num_hidden_layers": len(listed[::2])}
 
 
+def blip(config: Config) -> Config:
+    """Write the class of a text that writes captions: it sees earlier tokens only (blip/modeling_blip_text.py, 537)."""
+    text = config.get("text_config") or {}
+    if not isinstance(text, dict) or config.get("architectures") != ["BlipForConditionalGeneration"]:
+        return config
+    return {**config, "text_config": {**text, "architectures": ["BlipTextLMHeadModel"]}}
+
+
 def chatglm(config: Config) -> None:
     """Refuse ChatGLM before version 2, which rotates by two positions."""
     if config.get("kv_channels") is None or config.get("original_rope") is False:
@@ -99,6 +108,8 @@ def _switched(config: Config, key: str, on: Any) -> None:
         refuse(f"config of {model!r} must have {key} {on!r}, or the model has no rotation; got {config.get(key)!r}.")
 
 
+# what writes parts of a file, before they are read
+PARENTS: dict[str, Callable[[Config], Config]] = {"blip": blip, **served_files.PARENTS}
 FILES: dict[str, Callable[[Config], Config]] = {
     **served_files.FILES,
     "chatglm": kv_channels,

@@ -47,14 +47,6 @@ def internvl(config: Config) -> Config:
     return {**config, "llm_config": {**text, "model_type": kinds[name]}}
 
 
-def blip(config: Config) -> Config:
-    """Write the class of a text that writes captions: it sees earlier tokens only (blip/modeling_blip_text.py, 537)."""
-    text = config.get("text_config") or {}
-    if not isinstance(text, dict) or config.get("architectures") != ["BlipForConditionalGeneration"]:
-        return config
-    return {**config, "text_config": {**text, "architectures": ["BlipTextLMHeadModel"]}}
-
-
 def internlm2(config: Config) -> Config:
     """Refuse scalings that both stacks refuse (SGLang, configs/internvl.py, 136; mlx-lm, internlm2.py, 34)."""
     scaling = config.get("rope_scaling")
@@ -286,7 +278,7 @@ def with_widths(config: Config, widths: Mapping[str, Any]) -> Config:
 
 
 # what writes parts of a file, before they are read
-PARENTS: dict[str, Callable[[Config], Config]] = {"blip": blip, "internvl_chat": internvl}
+PARENTS: dict[str, Callable[[Config], Config]] = {"internvl_chat": internvl}
 FILES: dict[str, Callable[[Config], Config]] = {
     "bailing_moe_linear": lambda config: groups(config, MIXERS["lightning"]),  # which rotate
     "bailing_moe_v3": bailing_v3,
