@@ -1,7 +1,7 @@
 """
 Files of models that say in keys of their own what other files say in the usual ones: a function for each.
 
-`FILES` has the function that writes the usual keys into a file, by model type; `PARENTS` has the one that writes its parts first.
+`FILES` has the function that writes the usual keys into a file, by model type; `PARENTS` the one that writes its parts first.
 `CHECKS` has the one that refuses a file whose model does not rotate, or not in a way that its row tells. Each names the file of
 transformers 5.23.0 that it follows.
 """
