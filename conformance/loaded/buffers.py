@@ -136,13 +136,15 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
         plain = Entry("rope", {"base": one.entry.options["base"], "rotary_dim": 2 * values.size, "scaling": None})  # type: ignore[index]
         if _conforms(values, next(_lengths("", plain, 1))):
             return "unscaled: the scaling of the file is missing"
-    if values[0] != 1 or values[-1] <= 0 or (np.diff(values) >= 0).any():
-        return "these are no frequencies (the first must be 1, and they must fall, above 0): memory that nobody filled?"
-    base = float(values[-1] ** (-values.size / (values.size - 1))) if values.size > 1 else 1.0
-    if np.allclose(base ** -(np.arange(values.size) / values.size), values, rtol=POWERS, atol=0):
+    if not 0 < values[0] <= 1 or values[-1] <= 0 or (np.diff(values) >= 0).any():
+        return "these are no frequencies (the first must be at most 1, and they must fall, above 0): memory that nobody filled?"
+    base = float((values[-1] / values[0]) ** (-values.size / (values.size - 1))) if values.size > 1 else 1.0
+    if np.allclose(values[0] * base ** -(np.arange(values.size) / values.size), values, rtol=POWERS, atol=0):
         file = ", ".join(dict.fromkeys(f"{one.entry.options['base']:g}" for one in expected))  # type: ignore[index]
         count = "" if same else f", and there are {values.size} for {expected[0].values.size if expected else 0}"
-        return f"unscaled frequencies of base {base:.6g}; the file says {file}{count}"
+        plain = f"frequencies of base {base:.6g}"
+        found = f"unscaled {plain}" if values[0] == 1 else f"{plain} divided by {1 / values[0]:.6g}"
+        return f"{found}; the file says {file}{count}"
     return "not the frequencies of any layer of the file"
 
 
