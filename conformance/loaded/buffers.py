@@ -142,9 +142,9 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
     if np.allclose(values[0] * base ** -(np.arange(values.size) / values.size), values, rtol=POWERS, atol=0):
         file = ", ".join(dict.fromkeys(f"{one.entry.options['base']:g}" for one in expected))  # type: ignore[index]
         count = "" if same else f", and there are {values.size} for {expected[0].values.size if expected else 0}"
-        plain = f"frequencies of base {base:.6g}"
-        found = f"unscaled {plain}" if values[0] == 1 else f"{plain} divided by {1 / values[0]:.6g}"
-        return f"{found}; the file says {file}{count}"
+        words = f"frequencies of base {base:.6g}"
+        words = f"unscaled {words}" if values[0] == 1 else f"{words} divided by {1 / values[0]:.6g}"
+        return f"{words}; the file says {file}{count}"
     return "not the frequencies of any layer of the file"
 
 
