@@ -58,7 +58,7 @@ class Attack:
     before: Prepare = nothing  # in the process of the command, before it starts
     shell: str = ""  # what stands around the command, as "{} | head -1"
     created: tuple[str, ...] = ()  # the only names that may be new
-    silent: bool = False  # nothing can be said: its streams take nothing
+    silent: bool = False  # nothing need be said: its streams take nothing, or their reader has gone
 
 
 # ---- what lies there ---------------------------------------------------------------------------------------------------------
@@ -677,9 +677,11 @@ SURROUNDINGS: dict[str, Attack] = {
     "standard output full": Attack(CHECK, shell="{} > /dev/full"),
     "standard error full": Attack(("check", "no-such.py"), shell="{} 2> /dev/full", silent=True),
     "both full": Attack(CHECK, shell="{} > /dev/full 2>&1", silent=True),
-    "a reader that leaves": Attack(("show", "rope"), codes=(0, 2), shell="set -o pipefail; {} | true"),
-    "a reader that leaves a list": Attack(("list", "--presets"), codes=(0, 2), shell="set -o pipefail; {} | head -1"),
-    "a reader that reads one line of a check": Attack(CHECK, codes=(0, 2), shell="set -o pipefail; {} | head -1"),
+    "a reader that leaves": Attack(("show", "rope"), codes=(0, 2), shell="set -o pipefail; {} | true", silent=True),
+    "a reader that leaves a list": Attack(
+        ("list", "--presets"), codes=(0, 2), shell="set -o pipefail; {} | head -1", silent=True
+    ),
+    "a reader that reads one line of a check": Attack(CHECK, codes=(0, 2), shell="set -o pipefail; {} | head -1", silent=True),
     "golden data to a reader that leaves": Attack(
         (
             "golden",
@@ -697,6 +699,7 @@ SURROUNDINGS: dict[str, Attack] = {
         ),
         codes=(0, 2),
         shell="set -o pipefail; {} | true",
+        silent=True,
     ),
     "golden data to a full device": Attack((*GOLDEN, "-o", "-", "--format", "npz"), shell="{} > /dev/full"),
     "golden data to a closed stream": Attack((*GOLDEN, "-o", "-", "--format", "npz"), codes=(0, 2), before=close(1)),
