@@ -133,7 +133,9 @@ def main() -> None:
     """Answer requests on standard input until it closes; what is printed meanwhile goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    nothing, end = os.pipe()  # as empty as the null device, which a bare container lacks
+    os.close(end)
+    os.dup2(nothing, 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr  # which writes every line at once: this process may be killed
     asked: SimpleQueue[bytes] = SimpleQueue()

@@ -81,7 +81,8 @@ def serve(
 def _channel() -> tuple[BinaryIO, BinaryIO]:
     """Return the real standard input and output; in their places stand nothing and standard error."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing, end = os.pipe()  # as empty as the null device, which a bare container lacks
+    os.close(end)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what the target prints
     sys.stdout = sys.stderr  # which writes every line at once: this process may be killed

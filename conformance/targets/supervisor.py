@@ -108,9 +108,9 @@ def work(command: Callable[[], object]) -> None:
 
 
 def let_go_of_pipes() -> None:
-    """Put /dev/null in the place of the program's pipes, so that posref sees their end when the program ends."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
+    """Put a pipe that nobody uses in the place of the program's pipes, so that posref sees their end when the program ends."""
+    reader, writer = os.pipe()
+    for standard, nothing in enumerate((reader, writer, writer)):
         os.dup2(nothing, standard)
 
 
