@@ -387,7 +387,13 @@ INPUTS: dict[str, Attack] = {
     },
     **{
         f"settings that are {word}": Attack(("check",), text("pyproject.toml", f"tool{content}"))
-        for word, content in (("no table", " = 3"), ("a list", ".posref = [1]"), ("deep", f".posref.target = {'[' * 5000}"))
+        for word, content in (
+            ("no table", " = 3"),
+            ("a list", ".posref = [1]"),
+            ("deep", f".posref.target = {'[' * 5000}"),
+            ("of one long key", ".a" * 40_000 + " = 1"),
+            ("of one long key in quotes", ' . "\\""' * 40_000 + " = 1"),
+        )
     },
     "arrays of text": Attack(INPUT, archive(("table.npy", npy(np.array(["a", "b"]))))),
     "arrays of dates": Attack(INPUT, archive(("table.npy", npy(np.array(["2020-01-01"], "M8[D]"))))),
@@ -730,6 +736,11 @@ SURROUNDINGS: dict[str, Attack] = {
     ),
     "golden in a folder that is gone": Attack((*GOLDEN, "-o", "out.npz"), shell="mkdir gone; cd gone; rmdir ../gone; {}"),
     "show in a folder that is gone": Attack(("show", "rope"), codes=(0, 2), shell="mkdir gone; cd gone; rmdir ../gone; {}"),
+    "no devices, where they can be taken away": Attack(
+        CHECK,
+        codes=KEEP,
+        shell="""unshare -m true || exec {0}; unshare -m bash -c 'mount -t tmpfs -o ro none /dev; exec "$0" "$@"' {0}""",
+    ),
     "signals ignored": Attack(CHECK, codes=KEEP, shell="trap '' INT TERM HUP PIPE; {}"),
     "a child that is not reaped": Attack(CHECK, codes=KEEP, before=lambda _: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
     "signals blocked": Attack(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,17 @@ KEYS = (
     "layout", "require", "experiments", "expected-failures",
 )  # fmt: skip
 LIMIT = 1 << 20  # bytes of a pyproject.toml
+DOTS = 32  # between two characters that no key has; tomllib takes time and memory that grow as their square
+NO_KEY = re.compile(r"""[^\w\-. \t"'\\]+""")
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """Return what a TOML text says."""
+    dots = max(part.count(".") for part in NO_KEY.split(text))
+    if dots > DOTS:
+        msg = f"a key may have {DOTS} dots; got {dots}."
+        raise ValueError(msg)
+    return tomllib.loads(text)
 
 
 def settings(folder: Path) -> dict[str, Any]:
@@ -22,7 +34,7 @@ def settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        tools = tomllib.loads(read_named(path, LIMIT).decode()).get("tool", {})
+        tools = _tables(read_named(path, LIMIT).decode()).get("tool", {})
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of lists that are too deep
         msg = f"{path}: is no TOML: {error}"
         raise TargetError(msg) from error
