@@ -312,6 +312,7 @@ INPUTS: dict[str, Attack] = {
     "a config in UTF-16": Attack(SHOW, text("config.json", json.dumps(CONFIG).encode("utf-16"))),
     "an empty config": Attack(SHOW, text("config.json", b"")),
     "a config that is a list": Attack(SHOW, text("config.json", "[1]")),
+    "a config with a long type": Attack(SHOW, config(model_type="x" * 2_000_000)),
     "a config with control characters": Attack(SHOW, config(model_type="\x1b[31mllama\n\r")),
     "a config of a huge model": Attack(SHOW, config(hidden_size=10**300), (0, 2)),
     "a config of no heads": Attack(SHOW, config(num_attention_heads=0)),

@@ -104,7 +104,8 @@ def remedy(model: str, known: Iterable[str]) -> str:
     other hyphens, dots or capitals alone is suggested before all others, also if another function reads it. Where none is
     suggested, near names are listed as names.
     """
-    spelled = [name for name in table("types") if _letters(name) == _letters(model)]
+    letters = _letters(model)  # once: a type in a file may be of any length
+    spelled = [name for name in table("types") if _letters(name) == letters]
     near = difflib.get_close_matches(model, sorted(known), n=3, cutoff=NEAR)
     close = spelled or [
         name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)
