@@ -15,15 +15,15 @@ KEYS = (
     "layout", "require", "experiments", "expected-failures",
 )  # fmt: skip
 LIMIT = 1 << 20  # bytes of a pyproject.toml
-DOTS = 32  # between two characters that no key has; tomllib takes time and memory that grow as their square
-NO_KEY = re.compile(r"""[^\w\-. \t"'\\]+""")
+DOTS = 32  # of a key; the time and memory of tomllib grow as their square
+PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+LONG = re.compile(rf"(?<![\w-]){PART}(?:[ \t]*+\.[ \t]*+{PART}){{{DOTS + 1}}}")
 
 
 def _tables(text: str) -> dict[str, Any]:
     """Return what a TOML text says."""
-    dots = max(part.count(".") for part in NO_KEY.split(text))
-    if dots > DOTS:
-        msg = f"a key may have {DOTS} dots; got {dots}."
+    if found := LONG.search(text):
+        msg = f"a key may have {DOTS} dots; got {found[0][:60]}..."
         raise ValueError(msg)
     return tomllib.loads(text)
 
