@@ -481,6 +481,27 @@ def an_argument_that_is_negated_is_named(x: Any, increments: Any, start: Any, /,
     return posref.cumulative_rope(x, increments, -start, **options)
 
 
+@wrong("shaw_values", "if value_table is doubled.", thorough=True)
+def an_argument_that_counts_twice_is_named(weights: Any, v: Any, table: Any, /, *places: Any, **options: Any) -> Any:
+    return posref.shaw_values(weights, v, 2 * table, *places, **options)
+
+
+@wrong("forgetting_bias", "if log_gates is in reverse order along its last axis.")
+def an_argument_that_is_read_backwards_is_named(log_gates: Any, /, *, queries: int) -> Any:
+    return posref.forgetting_bias(np.flip(log_gates, -1), queries=queries)
+
+
+@wrong("sandwich", "if the result is divided by half of dim.", thorough=True)
+def a_factor_that_is_a_size_is_named(q: Any, k: Any, /, *, heads: int, dim: int, **options: Any) -> Any:
+    """The mean of the cosines is taken, not their sum."""
+    return (posref.sandwich(q, k, heads=heads, dim=dim, **options) / (dim / 2)).astype(np.float32)
+
+
+@wrong("decomposed_rows", "if the result is too small by k_size less 1.")
+def a_term_that_is_a_size_is_named(q: Any, k: Any, /, *, q_size: int, k_size: int) -> Any:
+    return posref.decomposed_rows(q, k, q_size=q_size, k_size=k_size) - (k_size - 1)
+
+
 @wrong("positions_from_mask", "if padding is 0 (asked: ")
 def a_missing_option_is_named_by_the_number_that_it_has_instead(mask: Any, /, *, padding: int) -> Any:
     return posref.positions_from_mask(mask, padding=0)

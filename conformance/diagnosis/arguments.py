@@ -14,18 +14,34 @@ from typing import Any
 import numpy as np
 
 from posref.core.composition import reaches
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Integer
 
 from ..calls import parameters_of, positions_of
 from ..evidence.shared.angle_tables import along_tokens, positions_of_tables
 from ..evidence.tools.deviation import Deviation, Wrap, after, before, narrowed
+from ..vocabulary.axes import alternatives
 
 WIDTHS = {"int8": (8, True), "uint8": (8, False), "int16": (16, True), "uint16": (16, False), "int32": (32, True),
           "uint32": (32, False)}  # fmt: skip
 SHIFTS = (*range(2, 21), 32, 64, 128)  # of the positions of queries or of keys alone; 1 is one of `ORDERS`
 NARROW = ("bfloat16", "float16")
+PLACES = ("last axis", "last axis but one", "last axis but two")
 Array = Any
 Change = Callable[[Array], Array]
+OF_ARRAYS: Mapping[str, Change] = {
+    "negated": np.negative, "taken for 0": np.zeros_like, "squared": np.square,
+}  # fmt: skip
+OF_WEIGHTS: Mapping[str, Change] = {"doubled": lambda a: 2 * a, "halved": lambda a: a / 2}
+VECTORS = ("x", "q", "k", "v")  # a factor of these is one of the scale, or of the result
+OF_REALS: Mapping[str, Callable[[Array, int], Array]] = {
+    "divided by {}": lambda out, n: out / n, "multiplied by {}": lambda out, n: out * n,
+    "divided by the root of {}": lambda out, n: out / n**0.5, "multiplied by the root of {}": lambda out, n: out * n**0.5,
+    "divided by half of {}": lambda out, n: out / (n / 2), "multiplied by half of {}": lambda out, n: out * (n / 2),
+}  # fmt: skip
+OF_INTEGERS: Mapping[str, Callable[[Array, int], Array]] = {
+    "too small by {}": lambda out, n: out - n, "too small by {} less 1": lambda out, n: out - (n - 1),
+    "too large by {}": lambda out, n: out + n, "too large by {} less 1": lambda out, n: out + (n - 1),
+}  # fmt: skip
 
 
 def candidates(op: str) -> Iterator[Deviation]:
@@ -178,12 +194,45 @@ def _of_arrays(op: str) -> Iterator[Deviation]:
             yield Deviation("", f"{name} is inverted", _changed(op, {name: np.logical_not}))
             yield Deviation("", f"{name} is ignored", _changed(op, {name: np.ones_like}))
         elif axes.kind in ("real", "wide"):
-            yield Deviation("", f"{name} is negated", _changed(op, {name: np.negative}))
-            yield Deviation("", f"{name} is taken for 0", _changed(op, {name: np.zeros_like}))
-            yield Deviation("", f"{name} is squared", _changed(op, {name: np.square}))
+            ways = OF_ARRAYS if name in VECTORS else {**OF_ARRAYS, **OF_WEIGHTS}
+            yield from (Deviation("", f"{name} is {words}", _changed(op, {name: way})) for words, way in ways.items())
+            for axis, place in enumerate(PLACES[: max(map(len, alternatives(axes.shape)))], start=1):
+                changes = {
+                    f"{name} is in reverse order along its {place}": partial(_reversed, axis=-axis),
+                    f"all entries along the {place} of {name} are the first": partial(_first, axis=-axis),
+                }
+                yield from (Deviation("", text, _changed(op, {name: change})) for text, change in changes.items())
             yield from (
                 Deviation("", f"{name} is held in {dtype}", _changed(op, {name: narrowed(dtype)})) for dtype in NARROW
             )  # fmt: skip
+
+
+def _reversed(a: Array, axis: int) -> Array:
+    return np.flip(a, axis) if np.ndim(a) >= -axis else a
+
+
+def _first(a: Array, axis: int) -> Array:
+    return np.broadcast_to(np.take(a, [0], axis), np.shape(a)) if np.ndim(a) >= -axis and np.size(a) else a
+
+
+def _of_sizes(op: str) -> Iterator[Deviation]:
+    """Yield that the result is off by a size of the call: reals by a factor or its root, integers by a term."""
+    words = (w for w, domain in REGISTRY[op].domains.items() if isinstance(domain, Integer) and domain.low > 0)
+    sizes: dict[str, Callable[..., Any]] = {w: lambda *args, w=w, **options: options.get(w) for w in words}
+    seen = set()
+    for n, (name, axes) in enumerate(REGISTRY[op].arrays.items()):
+        for axis, (letter, place) in enumerate(zip(reversed(alternatives(axes.shape)[-1]), PLACES, strict=False), start=1):
+            if letter.isalpha() and letter not in seen:
+                seen.add(letter)
+                sizes[f"the size of the {place} of {name}"] = lambda *args, n=n, axis=axis, **options: np.shape(args[n])[-axis]
+    for words, size in sizes.items():
+        for way, change in (OF_REALS if REGISTRY[op].returns == "real" else OF_INTEGERS).items():
+
+            def changed(out: Array, *args: Any, size: Any = size, change: Any = change, **options: Any) -> Array:
+                number = size(*args, **options)
+                return change(out, number) if number else out
+
+            yield Deviation("", f"the result is {way.format(words)}", {op: after(changed)})
 
 
 def _of_results(op: str) -> Iterator[Deviation]:
@@ -191,6 +240,8 @@ def _of_results(op: str) -> Iterator[Deviation]:
     record = REGISTRY[op]
     if len(record.outputs) > 1:
         return
+    if record.returns in ("real", "integer"):
+        yield from _of_sizes(op)
     if record.returns == "real":
         yield from (
             Deviation("", f"the result is rounded to {dtype}", {op: after(lambda out, *a, d=dtype, **o: narrowed(d)(out))})
