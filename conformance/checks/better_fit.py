@@ -9,26 +9,35 @@ holds systematic errors to the same chance.
 A row is a slice along one axis, that with the fewest: what its values share, such as a norm or the rounding of a weight, counts
 once. Only values count that a mistake moves by more than two roundings of the result and of scalars: one rounding cannot bring
 a right one nearer to it. Mistakes that are roundings themselves, by the dtype in their name, are left out: "low" allows them.
+
+If none fits, another scale of the products of queries and keys is named: if the factor that leaves the least errors is farther
+from 1 than six of its standard errors, and than three roundings of a scale.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from posref.spec import REGISTRY
 
 from ..accuracy import FLOOR, ROUNDING, UNIT
 from ..calls import makes_constants, returns_reals
 from ..diagnosis.hypotheses import Budget, Hypothesis, Question, quiet
 from ..evidence.index import deviations_touching
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, before
 from ..model import Answer, Arrays, Operation
 from ..proof.evaluation import of_scalars
 from .scope_result import caught
 
 WORK = 2_500_000  # values that are computed for one operation in one dtype: about 0.2 seconds of CPU
 CHANCE = 18.0  # minus the logarithm of the chance that right code gets a remark
+FEWEST = 36  # rows of which a standard error says something
+SPREAD = 6.0  # standard errors that chance does not explain
+STEP = 1 / 64  # of the scale, by which its effect is measured
 LOST = 8  # one row of so many, and two besides, may be nearer to the definition
 NARROW = (*ROUNDING, "tf32")
 
@@ -73,11 +82,43 @@ def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
                 fit = _fit(mistake, own, budget, scalars=True) if fit.clear else fit
                 fits += [fit] if fit.clear else []
     if not fits:
-        return ""
+        return _other_scale(op, dtype, questions, budget)
     best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
     return (
         f"{op} {dtype} passes, but fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
         f"error is {best.left:.2g} of its bound, not {best.off:.2g}, and {best.nearer} of {best.rows} rows are nearer"
+    )
+
+
+def _other_scale(op: str, dtype: str, questions: Sequence[Question], budget: Budget) -> str:
+    """Return that products of queries and keys have another scale; an empty text if they do not."""
+    arrays = REGISTRY[op].arrays
+    queries = [n for n, (name, axes) in enumerate(arrays.items()) if name.startswith("q") and axes.kind == "real"]
+    if "scale" not in REGISTRY[op].domains or not queries:
+        return ""
+
+    def larger(*args: Any, **options: Any) -> Any:
+        return tuple((1 + STEP) * a if n in queries else a for n, a in enumerate(args)), options
+
+    step, products, squares = Hypothesis(Deviation("", "", {op: before(larger)}), questions), [], []
+    with quiet():
+        for n in budget.within(range(len(questions))):
+            values = step.predicted(n)(0.0)
+            for o in questions[n].observations:
+                effect, error = (values[o.call][o.name] - o.expected) / STEP / o.width, (o.observed - o.expected) / o.width
+                usable = np.isfinite(effect) & np.isfinite(error)
+                products.append(np.sum(np.where(usable, effect * error, 0.0), axis=-1).ravel())
+                squares.append(np.sum(np.where(usable, effect**2, 0.0), axis=-1).ravel())
+    product, square = (np.concatenate([np.zeros(0), *rows]) for rows in (products, squares))
+    if np.sum(square > 0) < FEWEST:
+        return ""
+    change = float(np.sum(product) / np.sum(square))
+    spread = float(np.linalg.norm(product - change * square) / np.sum(square))
+    if abs(change) <= max(SPREAD * spread, 3 * UNIT[dtype]):
+        return ""
+    return (
+        f"{op} {dtype} passes, but fits another scale better: products of queries and keys are {1 + change:.3g} times what "
+        f"they should be, with a standard error of {spread:.1g}"
     )
 
 
