@@ -143,3 +143,11 @@ def test_a_remainder_is_a_place_though_most_failing_cases_have_nothing_else() ->
     tails = [places.UnitCounts(str(k), n % 8 > 0, np.arange(n), n, np.arange(n) >= n // 8 * 8) for k, n in enumerate(sizes)]
     place = next(p for p in places._places("pair", tails) if "full block of 8 (" in p.words)
     assert places._judged(place, places._Units.of(tails), sum(line.failed for line in tails)) is not None
+
+
+@pytest.mark.parametrize(("blocks", "told"), [(1, False), (3, True)])
+def test_half_of_a_block_is_no_place_where_only_the_first_block_is_wrong(blocks: int, told: bool) -> None:
+    """Few keys are all in the first half of a block of 8, whatever is wrong."""
+    lines = [places.UnitCounts(str(n), True, np.arange(n), n, np.arange(n) % 8 < 4) for n in (8 * blocks - 3, 8 * blocks - 1)]
+    place = next(p for p in places._places("key", lines) if "first half of a block of 8" in p.words)
+    assert (places._judged(place, places._Units.of(lines), 2) is not None) == told

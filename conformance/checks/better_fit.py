@@ -66,11 +66,13 @@ class _Fit:
 
 def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
     """Return the known mistake that fits an operation's values in half precision clearly better than the definition, if any."""
-    op, dtype, passed = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict == "pass"}
-    if dtype not in UNIT or makes_constants(op) or not returns_reals(op) or operation.counts["fail"]:
+    op, dtype, judged = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict in ("pass", "fail")}
+    if dtype not in UNIT or makes_constants(op) or not returns_reals(op):
         return ""
     budget = Budget(WORK)
-    questions = list(_distinct(op, [a for a in answers if a.case.id in passed and a.part is None], operation.claim, budget))
+    questions = list(_distinct(op, [a for a in answers if a.case.id in judged and a.part is None], operation.claim, budget))
+    if operation.counts["fail"]:
+        return _other_scale(op, dtype, "fails, and", questions, budget)
     known = caught(op)
     fits = []
     with quiet():
@@ -82,7 +84,7 @@ def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
                 fit = _fit(mistake, own, budget, scalars=True) if fit.clear else fit
                 fits += [fit] if fit.clear else []
     if not fits:
-        return _other_scale(op, dtype, questions, budget)
+        return _other_scale(op, dtype, "passes, but", questions, budget)
     best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
     return (
         f"{op} {dtype} passes, but fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
@@ -90,8 +92,8 @@ def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
     )
 
 
-def _other_scale(op: str, dtype: str, questions: Sequence[Question], budget: Budget) -> str:
-    """Return that products of queries and keys have another scale; an empty text if they do not."""
+def _other_scale(op: str, dtype: str, verdict: str, questions: Sequence[Question], budget: Budget) -> str:
+    """Return that products of queries and keys have another scale, if that leaves all values within their bounds."""
     arrays = REGISTRY[op].arrays
     queries = [n for n, (name, axes) in enumerate(arrays.items()) if name.startswith("q") and axes.kind == "real"]
     if "scale" not in REGISTRY[op].domains or not queries:
@@ -100,24 +102,28 @@ def _other_scale(op: str, dtype: str, questions: Sequence[Question], budget: Bud
     def larger(*args: Any, **options: Any) -> Any:
         return tuple((1 + STEP) * a if n in queries else a for n, a in enumerate(args)), options
 
-    step, products, squares = Hypothesis(Deviation("", "", {op: before(larger)}), questions), [], []
+    step, effects, errors = Hypothesis(Deviation("", "", {op: before(larger)}), questions), [], []
     with quiet():
         for n in budget.within(range(len(questions))):
             values = step.predicted(n)(0.0)
             for o in questions[n].observations:
                 effect, error = (values[o.call][o.name] - o.expected) / STEP / o.width, (o.observed - o.expected) / o.width
                 usable = np.isfinite(effect) & np.isfinite(error)
-                products.append(np.sum(np.where(usable, effect * error, 0.0), axis=-1).ravel())
-                squares.append(np.sum(np.where(usable, effect**2, 0.0), axis=-1).ravel())
-    product, square = (np.concatenate([np.zeros(0), *rows]) for rows in (products, squares))
+                effects.append(np.where(usable, effect, 0.0))
+                errors.append(np.where(usable, error, 0.0))
+    product, square = (
+        np.concatenate([np.zeros(0), *(np.sum(e * x, axis=-1).ravel() for e, x in zip(effects, others, strict=True))])
+        for others in (errors, effects)
+    )
     if np.sum(square > 0) < FEWEST:
         return ""
     change = float(np.sum(product) / np.sum(square))
     spread = float(np.linalg.norm(product - change * square) / np.sum(square))
-    if abs(change) <= max(SPREAD * spread, 3 * UNIT[dtype]):
+    explained = all(np.all(np.abs(x - change * e) <= 1) for x, e in zip(errors, effects, strict=True))
+    if not explained or abs(change) <= max(SPREAD * spread, 3 * UNIT[dtype]):
         return ""
     return (
-        f"{op} {dtype} passes, but fits another scale better: products of queries and keys are {1 + change:.3g} times what "
+        f"{op} {dtype} {verdict} fits another scale better: products of queries and keys are {1 + change:.3g} times what "
         f"they should be, with a standard error of {spread:.1g}"
     )
 

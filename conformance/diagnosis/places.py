@@ -70,6 +70,7 @@ class UnitPlace:
     least: float = MOST  # the least part of it that must be wrong
     rest: bool = False  # whether it is all units but one
     row: bool = False  # whether it is one unit, or some in a row, and nothing more
+    block: int = 0  # the size of its blocks, of which the first says nothing by itself
 
 
 @dataclass(frozen=True)
@@ -420,7 +421,7 @@ def _judged(place: UnitPlace, units: _Units, cases: int, *, sure: bool = False) 
     Where the mistake is known, it is `sure`: all of the place must be wrong, and right units of any output tell.
     """
     inside = np.asarray(place.holds(units.values, units.sizes))
-    if np.any(units.wrong & ~inside):
+    if np.any(units.wrong & ~inside) or not np.any(units.wrong & (units.values >= place.block)):
         return None
     bad = np.bincount(units.lines, units.wrong) > 0  # by output
     without = np.bincount(units.lines, ~inside)
@@ -482,9 +483,10 @@ def _of_blocks(kind: str, many: str, good: Array, bad: Array) -> Iterator[UnitPl
         if m > 3:
             yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
             yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
-            yield UnitPlace(f"{many} of the first half of a block of {m}", lambda v, n, m=m: v % m < m // 2)
-            yield UnitPlace(f"{many} of the second half of a block of {m}", lambda v, n, m=m: v % m >= m // 2)
             yield UnitPlace(f"{many} up to {m - 1}", lambda v, n, m=m: v < m)
+        if m > 3:
+            yield UnitPlace(f"{many} of the first half of a block of {m}", lambda v, n, m=m: v % m < m // 2, block=m)
+            yield UnitPlace(f"{many} of the second half of a block of {m}", lambda v, n, m=m: v % m >= m // 2, block=m)
         yield from _of_residues(many, m, {*(good % m)}, {*(bad % m)}) if m > 2 else ()
 
 
