@@ -225,14 +225,14 @@ def _of_sizes(op: str) -> Iterator[Deviation]:
             if letter.isalpha() and letter not in seen:
                 seen.add(letter)
                 sizes[f"the size of the {place} of {name}"] = lambda *args, n=n, axis=axis, **options: np.shape(args[n])[-axis]
-    for words, size in sizes.items():
+    for what, size in sizes.items():
         for way, change in (OF_REALS if REGISTRY[op].returns == "real" else OF_INTEGERS).items():
 
             def changed(out: Array, *args: Any, size: Any = size, change: Any = change, **options: Any) -> Array:
                 number = size(*args, **options)
                 return change(out, number) if number else out
 
-            yield Deviation("", f"the result is {way.format(words)}", {op: after(changed)})
+            yield Deviation("", f"the result is {way.format(what)}", {op: after(changed)})
 
 
 def _of_results(op: str) -> Iterator[Deviation]:
