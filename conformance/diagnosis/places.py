@@ -484,7 +484,6 @@ def _of_blocks(kind: str, many: str, good: Array, bad: Array) -> Iterator[UnitPl
             yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
             yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
             yield UnitPlace(f"{many} up to {m - 1}", lambda v, n, m=m: v < m)
-        if m > 3:
             yield UnitPlace(f"{many} of the first half of a block of {m}", lambda v, n, m=m: v % m < m // 2, block=m)
             yield UnitPlace(f"{many} of the second half of a block of {m}", lambda v, n, m=m: v % m >= m // 2, block=m)
         yield from _of_residues(many, m, {*(good % m)}, {*(bad % m)}) if m > 2 else ()
