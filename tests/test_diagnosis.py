@@ -430,7 +430,7 @@ def a_number_that_one_position_shows_is_not_named(x: Any, positions: Any, /, *, 
 def a_limit_from_above_is_not_said_where_the_place_is_known(*args: Any, **options: Any) -> Any:
     """Few heads are in cases of large tables; that is no reason."""
     out = np.array(posref.window_bias(*args, **options))
-    out[..., 1:, :, :] = out[..., :1, :, :]
+    out[..., 1:, :, :] = np.sin(out[..., 1:, :, :])
     return out
 
 
