@@ -18,6 +18,7 @@ from sampling import few
 from posref.cli import cli
 from posref.conformance.errors import TargetError
 from posref.conformance.loaded import buffers
+from posref.conformance.loaded.file_facts import facts_of
 from posref.testing import assert_model
 
 MAKES = list(makes([]))
@@ -229,3 +230,16 @@ def test_frequencies_of_a_linear_scaling_are_no_memory_that_nobody_filled() -> N
     told = buffers._frequency_difference(torch.tensor([0.25, 0.0025]), [], [])
     assert told is not None
     assert told.startswith("frequencies of base 10000 divided by 4;")
+
+
+class Captions(transformers.BlipForConditionalGeneration):
+    """A class of a user that extends one of transformers."""
+
+
+@pytest.mark.parametrize(("kind", "sides"), [
+    (Captions, "causal"), (transformers.BlipForImageTextRetrieval, "both"), (torch.nn.Module, "causal"),
+])  # fmt: skip
+def test_the_class_stands_for_the_architectures_unless_it_is_a_wrapper(kind: type, sides: str) -> None:
+    file = {"model_type": "blip", "architectures": ["BlipForConditionalGeneration"]}
+    (entry, *_) = facts_of(file, kind.__new__(kind)).components["text"]
+    assert entry.conventions["sides"] == sides

@@ -112,6 +112,13 @@ def _scale(entry: Entry | None, position: Entry | None) -> float | None:
 
 
 def facts_of(config: Any, model: object) -> FileFacts:
-    """Read a configuration, or its file. The class of a model stands for the architectures of the file."""
-    whole = {**parsed(config), "architectures": [type(model).__name__]}
+    """
+    Read a configuration, or its file.
+
+    The class of a model of transformers, or of one that extends it, stands for the architectures of the file.
+    """
+    whole = dict(parsed(config))
+    classes = [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("transformers.models.")]
+    if classes:  # none for a wrapper, as PEFT's
+        whole["architectures"] = classes[:1]
     return FileFacts(whole, from_config(whole))
