@@ -153,8 +153,9 @@ def _entry(name: str, options: RopeArguments, sections: tuple[int, ...]) -> Entr
     if sum(sections) != pairs:
         refuse(f"{name}.rope.dimension_sections must add up to {pairs}, the rotated pairs; got {sections}.")
     arrangement = table("gguf")[name]["axes"].removesuffix(", or none")
-    still = [p for p in range(pairs) if arrangement == "interleaved" and p >= 3 * sections[p % 3]]
+    still = []
     if arrangement == "interleaved":  # sections that reach beyond the last pair, or leave pairs over, are those that rotate
+        still = [p for p in range(pairs) if p >= 3 * sections[p % 3]]
         height, width = (len(range(axis, min(3 * sections[axis], pairs), 3)) for axis in (1, 2))
         sections = (pairs - height - width, height, width)
     rotation = {"sections": sections, "arrangement": arrangement, "layout": "half"}
