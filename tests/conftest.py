@@ -31,7 +31,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start buffer wh
 THOROUGH, GPU = (Path(__file__).with_name(name) for name in ("thorough", "gpu"))
 PLAIN = "not thorough"
 SHARE = 0.0625  # of what is sampled, in a thorough run
-TURNS = 5  # seeds, as those of days that follow each other, until every dear test was run
+TURNS = 5  # seeds in a row with which every dear test is run once
 EXAMPLES = {"plain": 15, "thorough": 100}  # on which an invariant is tried
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take

@@ -65,7 +65,11 @@ class _Fit:
 
 
 def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
-    """Return the known mistake that fits an operation's values in half precision clearly better than the definition, if any."""
+    """
+    Return what fits an operation's values in half precision clearly better than the definition, if anything.
+
+    That is a known mistake, or another scale of the products of queries and keys; the scale also where values fail.
+    """
     op, dtype, judged = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict in ("pass", "fail")}
     if dtype not in UNIT or makes_constants(op) or not returns_reals(op):
         return ""
