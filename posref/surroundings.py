@@ -179,7 +179,7 @@ def explain(function: str, arrays: dict[str, Any], error: BaseException) -> None
         need = "arrays of one library and on one device (convert them with its asarray, or move them)"
         msg = f"{function}: {', '.join(others)} and {last} must be {need}; got {got}."
         raise TypeError(msg) from error
-    integers = [argument for argument, array in arrays.items() if "int" in str(array.dtype)]
+    integers = [argument for argument, array in arrays.items() if "int" in getattr(array.dtype, "name", str(array.dtype))]
     if type(error) is IndexError and integers:
         msg = f"{function}: {' and '.join(integers)} must be rows that the table has: {said[:LONGEST]}"
         raise IndexError(msg) from error

@@ -175,6 +175,25 @@ def test_the_largest_distance_of_buckets() -> None:
         posref.t5_buckets(near, bidirectional=True, max_distance=2**20 + 1)
 
 
+def test_narrow_integers_in_place_of_reals_are_taken_or_refused_as_wide_ones() -> None:
+    taken = []
+    with opened("numpy") as library:
+        for op, record in REGISTRY.items():
+            call = smoke(op).calls[0]
+            for name in [n for n, axes in record.arrays.items() if axes.kind == "wide" and n in call.inputs]:
+                pair = [call.inputs | {name: np.round(call.inputs[name]).astype(dtype)} for dtype in ("int8", "int64")]
+                got, want = (computed(library, op, inputs, dict(call.params)) for inputs in pair)
+                taken += [] if isinstance(want, str) else [op]
+                assert isinstance(got, str) if isinstance(want, str) else equal(got, want), (op, name)
+    assert {"rope_table", "mixed_rope", "cumulative_rope"} <= set(taken)
+
+
+def test_a_row_that_a_table_lacks_is_said_of_integers_in_the_other_byte_order() -> None:
+    tables = np.ones((3, 2)), np.ones((3, 2))
+    with pytest.raises(IndexError, match="axial_learned: positions must be rows that the table has"):
+        posref.axial_learned(np.asarray([[0], [7]], dtype=">i4"), *tables, combine="concat")
+
+
 FAR = "Integers must be below 2^53 in magnitude"
 
 
