@@ -42,8 +42,8 @@ def check_frequencies(
 ) -> None:  # fmt: skip
     """Raise if frequencies, or other factors, are not real, or narrow, like a buffer after ``model.to(bfloat16)``."""
     if are_numpy(type(frequencies)):
-        kind = frequencies.dtype.kind
-        narrow, real = frequencies.itemsize < 4 and kind not in "iu", is_compiling() or kind in "iuf"
+        kind = "f" if is_compiling() else frequencies.dtype.kind
+        narrow, real = frequencies.itemsize < 4 and kind not in "iu", kind in "iuf"
     else:
         xp = namespace(frequencies, function=function, names=(argument,))
         real = xp.isdtype(frequencies.dtype, "real floating")
