@@ -75,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SAMPLED] = not (plain or by_name or option.everything)
     os.environ["POSREF_SHARE"] = str(SHARE if config.stash[SAMPLED] else 1)
     os.environ["POSREF_SEED"] = str(option.seed)
+    os.environ["POSREF_BY_NAME"] = "1" if by_name else ""
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

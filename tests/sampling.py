@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-SHARE = float(os.environ.get("POSREF_SHARE", "1"))  # conftest.py sets both, for all workers
+SHARE = float(os.environ.get("POSREF_SHARE", "1"))  # conftest.py sets all three, for all workers
 SEED = int(os.environ.get("POSREF_SEED", "0"))
+BY_NAME = bool(os.environ.get("POSREF_BY_NAME"))  # files or tests are named
 STARTS = random.Random(SEED)
 QUARTER = 0.25 / SHARE  # of all, whatever is shared
 
@@ -21,9 +22,14 @@ everything = pytest.mark.skipif(SHARE < 1, reason="judges all together of which 
 
 
 def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
-    """Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has a quarter of the others."""
+    """
+    Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has a quarter of the others.
+
+    Values that are marked themselves are among the others.
+    """
     every, single = list(values), isinstance(names, str) and "," not in names
-    plain = {k * len(every) // count for k in range(count)}
+    free = [k for k, value in enumerate(every) if not getattr(value, "marks", ())]
+    plain = {free[k * len(free) // count] for k in range(count)} if free else set()
     others = {*share([k for k in range(len(every)) if k not in plain], QUARTER)}
     asked = sorted(plain | others)
     some = [every[k] if k in plain else _thorough(every[k], single) for k in asked]

@@ -127,6 +127,7 @@ def test_a_part_of_a_project_is_imported_alone(tmp_path: Path, monkeypatch: pyte
             del sys.modules[name]
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(1, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
 def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from sampling import few
 
 import posref
 from posref.cli import cli
@@ -153,7 +154,7 @@ def target_of(op: str, backend: str, function: Callable[..., Any]) -> SimpleName
     return SimpleNamespace(__name__="made", backend=backend, dtypes=("float32",), **{op: function})
 
 
-@pytest.mark.parametrize("name", [*ARE, *ARE_NOT])
+@few(1, "name", [*ARE, *ARE_NOT])
 def test_those_that_are_are_told_from_those_that_are_not(name: str) -> None:
     op, backend, function, *said = (*ARE.get(name, ()), *ARE_NOT.get(name, ()))
     options: dict[str, Any] = {"op": op} | ({"case": CASES[name]} if name in CASES else {"tier": "smoke"})
@@ -173,6 +174,7 @@ def test_those_that_are_are_told_from_those_that_are_not(name: str) -> None:
     assert all("atch" in line and escape(line) in rendered(document, "html") for line in batch_lines(document))
 
 
+@pytest.mark.thorough
 def test_the_command_prints_a_line_of_its_own_and_keeps_the_verdict() -> None:
     case = CASES["products of matrices"]
     arguments = ["check", "posref", "--op", "attention_logits", "--dtype", "float32", "--case", case, "--experiments", "0"]
@@ -183,7 +185,7 @@ def test_the_command_prints_a_line_of_its_own_and_keeps_the_verdict() -> None:
     assert with_line.exit_code == without.exit_code == 0
 
 
-@pytest.mark.parametrize("name", [*ARE, *ARE_NOT])
+@few(2, "name", [*ARE, *ARE_NOT])
 def test_an_assertion_on_a_function(name: str) -> None:
     op, backend, function, *_ = (*ARE.get(name, ()), *ARE_NOT.get(name, ()))
     calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {

@@ -107,7 +107,7 @@ def test_what_is_divided() -> None:
 
 
 @few(1, "dtype", ["float32", "bfloat16"])
-@few(8, "op", DIVIDED)
+@few(1, "op", DIVIDED)
 def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -> None:
     every_vector(op, dtype)
     assert max(count) > 0

@@ -207,7 +207,7 @@ SIDED = [name for name in ADAPTERS if any(helper in (FOLDER / f"{name}.py").read
 SOURCES = TEMPLATES | {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.py")}
 
 
-@few(3, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k in SLOW else k for k in KINDS])
+@few(1, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k in SLOW else k for k in KINDS])
 def test_templates(kind: str) -> None:
     made = ModuleType("made")
     exec(TEMPLATES[kind], vars(made))
@@ -263,6 +263,7 @@ def test_the_report_says_what_is_wrong_with_the_key(template: str, op: str, kind
     assert operation.diagnosis["names"] == [name], operation.diagnosis["text"]
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(2, "name", [pytest.param(n, marks=pytest.mark.thorough) if n in SLOW else n for n in dict.fromkeys((*SIDED, *TREES))])
 def test_adapters(name: str, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.dear
-@few(6, "name", NEVER_RIGHT)
+@few(1, "name", NEVER_RIGHT)
 def test_never_right(name: str, experiments: int) -> None:
     function, verdict, message = NEVER_RIGHT[name]
     report = check_call(function, op="rope", experiments=experiments)
@@ -210,7 +210,7 @@ def test_right() -> None:
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize("kind", [Remembering, Noisy])
+@few(1, "kind", [Remembering, Noisy])
 def test_stateful(kind: type, experiments: int) -> None:
     """A right first answer is not enough, and neither is the same answer for ever."""
     report = check(kind(), op="rope", experiments=experiments)
@@ -238,6 +238,7 @@ def test_a_single_wrong_element_of_a_single_case(experiments: int) -> None:
         assert case.worst["index"] == [sizes()[case.id] - 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(1, "op", ["alibi", "sinusoidal", "rope"])
 def test_an_unknown_defect_is_unexplained(op: str) -> None:
@@ -348,7 +349,8 @@ def test_all_unsupported_is_not_conformant(error: Exception) -> None:
     assert not report.failures
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("returned", "verdict"),
     [
         (lambda mask: mask, "pass"),
@@ -463,7 +465,7 @@ BAD_TARGETS: dict[str, tuple[Any, Options, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD_TARGETS)
+@few(4, "name", BAD_TARGETS)
 def test_a_bad_target_is_refused(name: str) -> None:
     target, options, message = BAD_TARGETS[name]
     with pytest.raises(TargetError) as caught:
@@ -471,7 +473,8 @@ def test_a_bad_target_is_refused(name: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("source", "message"),
     [("1 +", "SyntaxError"), ("raise OSError('gone')", "OSError: gone"), ("pass;" * 500_000, "must be at most 2 MiB")],
 )
@@ -525,6 +528,7 @@ def test_negative_files_fail_their_schema(file: Any) -> None:
     assert not validator(file.name.split("-", maxsplit=1)[0]).is_valid(json.loads(file.read_text(encoding="utf-8")))
 
 
+@pytest.mark.thorough
 def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
     schemas = {file.stem for file in (INSTALLED / "schema").glob("*.json")}
     assert {file.name.split("-", maxsplit=1)[0] for file in NEGATIVE} == schemas
@@ -536,6 +540,7 @@ def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
     assert len(groups) > 20
 
 
+@pytest.mark.thorough
 def test_a_limit_of_torch_compile_is_noted() -> None:
     torch = pytest.importorskip("torch")
     compiled = torch.compile(lambda positions, table: table[positions], backend="eager")

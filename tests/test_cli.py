@@ -59,6 +59,8 @@ def test_doctor_says_what_is_here() -> None:
     assert "int32 turns" in result.output  # JAX without x64
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_the_first_example_fails_and_is_explained(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     result = run("check", EXAMPLE, "--json", str(report))
@@ -86,7 +88,7 @@ def test_one_case_can_be_repeated() -> None:
 
 
 @few(
-    9,
+    1,
     ("arguments", "text"),
     [
         (("check", "no_such_module"), "cannot import 'no_such_module'"),
@@ -166,6 +168,7 @@ def test_a_reader_that_has_gone_hears_no_more() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.thorough
 def test_a_shell_completes_commands() -> None:
     assert "complete" in in_a_shell("", _POSREF_COMPLETE="bash_source").stdout
     done = in_a_shell("", _POSREF_COMPLETE="bash_complete", COMP_WORDS="posref che", COMP_CWORD="1")
@@ -194,6 +197,7 @@ def test_a_file_that_does_not_name_its_library_is_told_once(tmp_path: Path) -> N
     assert sum("ndarray" in line or "torch" in line for line in lines) == 1
 
 
+@pytest.mark.thorough
 def test_a_crash_comes_first_and_what_was_not_asked_is_not_listed(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import os\n\nimport posref\n\n\ndef alibi(q, k, /, *, heads, form):\n    if heads == 12:\n        os._exit(3)\n"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from sampling import few
 from sources import assert_stands_alone
 
 from posref.conformance import Report, check
@@ -13,7 +14,7 @@ FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
 FEW = ("numpy_alibi_bloom", "numpy_complex", "numpy_exp_log", "numpy_fused_tiles", "torch_t5")
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem in FEW], ids=lambda file: file.stem)
+@few(1, "file", [file for file in FILES if file.stem in FEW], ids=lambda file: file.stem)
 def test_no_case_fails(file: Path) -> None:
     assert_no_failure(check(load_python(str(file)).implementation, experiments=0))
 

@@ -79,6 +79,7 @@ def test_a_call_that_is_refused_stays_refused() -> None:
                 rope(x_, p, **OPTIONS | more)
 
 
+@pytest.mark.thorough
 def test_few_tables_are_remembered_whatever_comes() -> None:
     x = np.ones((2, 1, 16), np.float32)
     for position in range(10_000):

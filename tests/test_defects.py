@@ -26,6 +26,7 @@ UNNAMED = (  # of the reference in float32 alone: its rounding is further from f
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
+@pytest.mark.thorough
 @few(2, "defect", share(sorted(DEFECTS, key=lambda defect: len(operations(defect)))), ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
     """A defect of several registered mistakes is named by them, and one that the registry lacks is never called another."""

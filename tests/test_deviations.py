@@ -12,7 +12,7 @@ import pytest
 import torch
 from quality import RECORD, answers, cases, caught, diagnosed, record, recorded, registry
 from sample import stored
-from sampling import everything, share
+from sampling import everything, few, share
 
 import posref
 from posref.conformance import check, judge
@@ -136,7 +136,7 @@ def test_the_record_is_written_as_it_is_read() -> None:
         assert all(0 < int(bits, 16) < 1 << len(of["cases"]) for bits in of["caught"].values())
 
 
-@pytest.mark.parametrize("name", share(SOME, part=0.5))
+@few(3, "name", share(SOME, part=0.5))
 def test_the_record_is_current(name: str) -> None:
     """Of one deviation, in every operation that it touches; that the cases are those asked is a part of `every_encoding`."""
     for op in touched(name):
@@ -147,7 +147,7 @@ def test_the_record_is_current(name: str) -> None:
 ALIKE = {"angles-reduced", "angles-reduced-fused"}  # they differ by less than an honest rounding of angles does
 
 
-@pytest.mark.parametrize("name", share(SOME, part=0.5))
+@few(1, "name", share(SOME, part=0.5))
 def test_each_is_recognised(name: str) -> None:
     """The diagnosis of a mutant names it; what else it names gives the same values on every case asked."""
     op = stage(name)
@@ -353,7 +353,7 @@ def report_of(function: Callable[..., Any], **stated: Any) -> Any:
     return check(target, op="apply_rope")
 
 
-@pytest.mark.parametrize("function", [on_copy, by_data])
+@few(1, "function", [on_copy, by_data])
 def test_the_gradient_of_a_copy_is_called_so(function: Callable[..., Any]) -> None:
     """A kernel that is given a pointer to a copy: autograd sees the copy alone."""
     found = report_of(function).operations[0]

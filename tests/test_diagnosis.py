@@ -58,6 +58,7 @@ def wrong(
     return kept
 
 
+@pytest.mark.thorough
 @few(1, "name", SAID)
 def test_a_defect_without_a_name_is_told(name: str) -> None:
     (found,) = [op.diagnosis for op in report_on(named(name)).operations if op.diagnosis]
@@ -65,6 +66,7 @@ def test_a_defect_without_a_name_is_told(name: str) -> None:
     assert found["names"] == []
 
 
+@pytest.mark.thorough
 def test_several_causes_are_each_named_with_their_cases() -> None:
     report = report_on(named("linear_and_llama3"))
     (found,) = [op.diagnosis for op in report.operations if op.diagnosis]
@@ -166,12 +168,14 @@ def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> No
     assert "65 keys or more" in text
 
 
+@pytest.mark.thorough
 def test_a_number_of_an_option_is_not_said_where_another_limits_it() -> None:
     (found,) = [op.diagnosis for op in report_on(named("lambda_sinks_within_window")).operations if op.diagnosis]
     assert "sinks is" not in found["text"]
     assert "only values whose key comes before the query" in found["text"]
 
 
+@pytest.mark.thorough
 def test_two_failing_cases_are_too_few_for_a_cause_that_others_speak_against() -> None:
     def alibi_slopes(heads: int, /, **options: Any) -> Any:
         return posref.alibi_slopes(heads, **options) * (2 if heads in (3, 7) else 1)
@@ -181,6 +185,7 @@ def test_two_failing_cases_are_too_few_for_a_cause_that_others_speak_against() -
     assert "in which that would show" not in found.operations[0].diagnosis["text"]
 
 
+@pytest.mark.thorough
 @few(1, "width", ["int8", "uint8", "int16", "uint16"])
 def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
     """Fractions pass, so nothing but whole positions went through the type."""
@@ -581,6 +586,7 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(4, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
 def test_a_wrong_operation_is_told(

@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
+from sampling import few
 
 import posref
 from posref.conformance.errors import TargetError
@@ -94,7 +95,7 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@few(5, "graph", GRAPHS)
 @pytest.mark.parametrize("way", RIGHT)
 def test_right_vectors_pass_in_any_basis(graph: str, way: str) -> None:
     vectors, n = RIGHT[way](GRAPHS[graph]), len(GRAPHS[graph])

@@ -206,6 +206,7 @@ CASE = "sinusoidal/sin-cos/small"
 GROUP = "sinusoidal/sin-cos"
 
 
+@pytest.mark.thorough
 def test_a_missing_result_is_not_run(mine: Path) -> None:
     found = outputs(mine, GROUP)
     del found["float32/small/out"]

@@ -109,7 +109,14 @@ UNLEARNED = {
 
 @pytest.mark.dear
 @few(1, "seed", in_turn(range(24)), ids=str)
-@pytest.mark.parametrize(("kind", "several"), [("refused", ""), ("wrong", ""), ("refused", "and"), ("wrong", "or")])
+@pytest.mark.parametrize(
+    ("kind", "several"),
+    [
+        ("refused", ""),
+        ("wrong", "or"),
+        *(pytest.param(*k, marks=pytest.mark.thorough) for k in (("wrong", ""), ("refused", "and"))),
+    ],
+)
 def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (op, words, holds), begun = drawn(seed, kind, several), list[Experiment]()
     begin = Trials.begin

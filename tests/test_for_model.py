@@ -93,6 +93,7 @@ def checked(function, model=LLAMA, **options):
     return check(SimpleNamespace(rope=function, __name__="mine"), model=model, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", [rope, pytest.param(own_alone, marks=THOROUGH)])
 def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     report = checked(function)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sampling import few
 
 from posref.conformance import check
 
@@ -179,7 +180,7 @@ SOON = ("exp2 torch", "complex numpy", "FFT")
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize("way", [pytest.param(w, marks=[] if w in SOON else [pytest.mark.thorough]) for w in WAYS])
+@few(2, "way", [pytest.param(w, marks=[] if w in SOON else [pytest.mark.thorough]) for w in WAYS])
 def test_another_formula_is_inside(way: str) -> None:
     functions, backend, dtypes = WAYS[way]
     report = check(SimpleNamespace(**functions, backend=backend, dtypes=dtypes, __name__=way), experiments=0)

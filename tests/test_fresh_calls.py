@@ -71,6 +71,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
 
 
+@pytest.mark.thorough
 @few(1, "op", ["axial_frequencies", "learned", "alibi_slopes", "t5_buckets", "rope_table", "xpos_scales"])
 @few(1, "lacking", ["refuse", "guess"])
 def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_path: Path) -> None:
@@ -100,6 +101,7 @@ def {op}(*inputs, **params):
 OPTION, AXIS = "params.get({!r})", "inputs[0].shape[-1:]"
 
 
+@pytest.mark.thorough
 @few(2, ("op", "number"), [
     ("rope", OPTION.format("base")), ("rope", AXIS), ("sinusoidal", OPTION.format("base")),
     ("xpos_scales", OPTION.format("scale_base")), ("alibi", OPTION.format("heads")), ("apply_rope", AXIS),
@@ -159,7 +161,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@few(1, "name", WRONG)
 def test_a_target_that_returns_or_replaces_what_is_not_its_own_fails(name: str, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("import numpy as np\n" + re.sub(r"(?m)^ {8}", "", WRONG[name]))
     assert run(tmp_path, "wrong.py").returncode == 1
@@ -223,6 +225,7 @@ def layer_norm_rope(x, weight, bias, cos, sin, /, *, eps, precedence, **options)
 """
 
 
+@pytest.mark.thorough
 @few(1, "seed", range(2))
 def test_a_variance_by_sums_is_wrong_far_from_0(seed: int, tmp_path: Path) -> None:
     """The suite's numbers lie near 0, where the mean of the squares less the square of the mean is as good as any."""

@@ -16,7 +16,7 @@ RIGHT = [defect for name, defect in KERNELS.items() if name.startswith("right")]
 WRONG = [defect for defect in KERNELS.values() if defect not in RIGHT]
 
 
-@pytest.mark.parametrize("kernel", RIGHT, ids=lambda kernel: kernel.__name__)
+@few(1, "kernel", RIGHT, ids=lambda kernel: kernel.__name__)
 def test_a_kernel_without_a_defect_conforms(kernel) -> None:
     report = report_on(kernel)
     assert not report.failures, [(case.id, case.message) for case in report.failures][:5]
@@ -27,6 +27,7 @@ def test_there_are_defects_of_many_kinds() -> None:
     assert len(RIGHT) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(2, "defect", WRONG, ids=lambda defect: defect.__name__)
 def test_a_defect_is_found_and_never_called_another(defect) -> None:

@@ -152,6 +152,7 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
     assert len(seen(4, 6)) == 4  # each call is asked twice
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @pytest.mark.parametrize(
     "file",
@@ -345,7 +346,8 @@ def find_message(output: str) -> str:
     return output.split("fail ", maxsplit=1)[1].splitlines()[0]
 
 
-@pytest.mark.parametrize(
+@few(
+    2,
     ("arguments", "message"),
     [
         (("nowhere",), "cannot import 'nowhere'"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref.backends.bounds import Bounds
@@ -117,7 +118,7 @@ def test_reflections_in_turn_are_a_rotation() -> None:
     np.testing.assert_allclose(logits, keys @ queries[-1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("width", [2, 16])
+@few(1, "width", [2, 16])
 def test_bounds_of_a_long_chain_are_those_of_norms(width: int) -> None:
     tokens = 256
     w = made(tokens, width, phase=0.7) * np.cos(np.arange(width) + np.arange(tokens)[:, None] ** 2)

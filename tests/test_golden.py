@@ -359,6 +359,7 @@ def test_a_model_is_asked_by_its_gguf_file(tmp_path: Path) -> None:
         check("posref", model=str(path))
 
 
+@pytest.mark.thorough
 def test_everything_that_the_layers_of_a_model_do(tmp_path: Path) -> None:
     """A suite with a case for each kind of layer, which posref passes; code with one base for all layers fails."""
     config = {"model_type": "gemma3_text", "num_hidden_layers": 6, "head_dim": 16, "sliding_window": 8}

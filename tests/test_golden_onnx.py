@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
+from sampling import few
 
 from posref.cli import cli
 
@@ -42,7 +43,7 @@ def tensors(folder: Path, role: str) -> dict[str, Any]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in found}
 
 
-@pytest.mark.parametrize("name", list(NODES))
+@few(4, "name", list(NODES))
 def test_a_node_test_passes_in_onnx(name: str, tmp_path: Path) -> None:
     import onnxruntime as ort
 

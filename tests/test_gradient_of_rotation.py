@@ -51,6 +51,7 @@ def pulled(function: Any, x: Tensor, cotangents: Tensor) -> tuple[Tensor, str]:
     return torch.autograd.grad(y, x, cotangents)[0], node(y)
 
 
+@pytest.mark.thorough
 @few(1, "options", WAYS)
 def test_gradients_of_two_orders_are_right(options: dict[str, Any]) -> None:
     x, (cos, sin) = made(2, 3, 4, 8).requires_grad_(), table(4, 6)

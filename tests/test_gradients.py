@@ -213,7 +213,7 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
         del REGISTRY["toy_decay"]
 
 
-@pytest.mark.parametrize("role", ["ct", "out"])
+@few(1, "role", ["ct", "out"])
 def test_an_altered_tensor_is_found(tmp_path: Path, role: str) -> None:
     suite_of(tmp_path / "s", "shaw_values/gradient")
     data = dict(next(iter(load_groups(tmp_path / "s"))).data)
@@ -346,7 +346,7 @@ def vjp_cases(report: Report) -> dict[str, Any]:
     return {case.id.rsplit("/", maxsplit=1)[1]: case for op in report.operations for case in op.cases if case.kind == "vjp"}
 
 
-@pytest.mark.parametrize("op", ["apply_rope", "rope_table", "t5_bias", "attention"])
+@few(1, "op", ["apply_rope", "rope_table", "t5_bias", "attention"])
 def test_a_right_vjp_passes_all(op: str) -> None:
     report = asked(op, like_autograd)
     assert {case.verdict for case in vjp_cases(report).values()} == {"pass"}
@@ -354,7 +354,7 @@ def test_a_right_vjp_passes_all(op: str) -> None:
 
 
 @few(
-    5,
+    1,
     ("op", "wrong", "name", "message"),
     [
         ("apply_rope", forwards, "half", "class|allows"),
@@ -456,7 +456,7 @@ def formed(op: str, form: str) -> set[str]:
     return {case.id for case in of_values(op) if case.form == form}
 
 
-@pytest.mark.parametrize("op", ["rope", "apply_rope"])
+@few(1, "op", ["rope", "apply_rope"])
 def test_torch_views_fail_in_views_alone(op: str) -> None:
     """`.view` needs values that lie one after another."""
 
@@ -471,6 +471,8 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 @few(2, "op", ["t5_buckets", "sinusoidal", "rope", "learned", "attention"])
 def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> None:
     def contiguous(x: Any) -> Any:
@@ -533,7 +535,7 @@ SLOPES = {  # at 0, where libraries differ in the derivatives of abs, minimum an
 }
 
 
-@pytest.mark.parametrize("function", SLOPES, ids=lambda f: f.__name__)
+@few(2, "function", SLOPES, ids=lambda f: f.__name__)
 def test_functions_with_a_case_for_each_sign_have_their_slope_at_zero(function: Callable[..., Any]) -> None:
     import jax
 

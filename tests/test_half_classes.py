@@ -78,6 +78,7 @@ def test_a_sum_rounds_once() -> None:
     assert widths["low-bfloat16"] >= 64 * widths["mixed-bfloat16"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("op", ["rms_norm", "norm_mrope"])
 def test_a_mistake_that_class_low_allows_fails_by_default(op: str) -> None:
     wrong: Any = written(op, *((f"{x}.pow(2).mean(", f"x.shape[-1] / (x.shape[-1] - 1) * {x}.pow(2).mean(") for x in SQUARED))

@@ -48,6 +48,8 @@ def workers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if "posref.conformance.proof.workers" in one.cmdline()]
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_two_processes_find_what_one_finds(target: str) -> None:
     """Every operation in order, with its diagnosis, its scope and the number of fresh calls."""
     one, two = (document(target, seed=3, jobs=jobs) for jobs in (1, 2))

@@ -10,6 +10,7 @@ from inspect import isfunction
 from pathlib import Path
 
 import pytest
+from sampling import few
 from sources import absolute_imports
 
 from posref.spec import REGISTRY
@@ -63,7 +64,7 @@ def loaded(code: str, modules: set[str]) -> list[str]:
     return printed(f"import sys, {code}; print(*sorted({modules!r} & {{name.split('.')[0] for name in sys.modules}}))")
 
 
-@pytest.mark.parametrize("module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
+@few(4, "module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
 def test_import_loads_no_array_library(module: str) -> None:
     assert loaded(module, ARRAY_LIBRARIES) == []
 
@@ -223,9 +224,7 @@ def test_eight_threads_may_use_it_first() -> None:
     assert printed(FIRST_USES) == ["8", "1", "True"]
 
 
-@pytest.mark.parametrize(
-    "first", ["posref; posref.rope", "posref.bias.alibi", "posref.positions", "posref.testing", "posref.conformance"]
-)
+@few(3, "first", ["posref; posref.rope", "posref.bias.alibi", "posref.positions", "posref.testing", "posref.conformance"])
 def test_the_registry_has_everything_whatever_was_imported_first(first: str) -> None:
     assert printed(f"import {first}\nfrom posref.spec import REGISTRY; print(*REGISTRY)") == list(REGISTRY)
 

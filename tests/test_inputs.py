@@ -112,7 +112,7 @@ BAD: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@few(3, "name", BAD)
 def test_an_input_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
     ending, data = BAD[name]
     path = tmp_path / f"bad{ending}"
@@ -193,7 +193,7 @@ def gguf(tensors: int, pairs: int, rest: bytes = b"") -> bytes:
     return b"GGUF" + struct.pack("<IQQ", 3, tensors, pairs) + rest
 
 
-@pytest.mark.parametrize(
+@few(3,
     "data",
     [
         gguf(2**40, 0), gguf(0, 2**40), gguf(2**63, 2**63), gguf(0, 1, struct.pack("<Q", 2**62)),
@@ -227,7 +227,7 @@ NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@few(4, "name", NUMBERS)
 def test_numbers_that_cannot_be_are_a_sentence(name: str, tmp_path: Path) -> None:
     said = refused(*ROPE, *NUMBERS[name], "-o", tmp_path / "out.npz")
     assert len(said) < 4200
@@ -235,7 +235,7 @@ def test_numbers_that_cannot_be_are_a_sentence(name: str, tmp_path: Path) -> Non
 
 
 @few(
-    4, "arguments",
+    1, "arguments",
     [
         ("golden", "alibi_slopes", "--option", f"heads={2**40}"), ("golden", "alibi_slopes", "--option", "heads=99999999"),
         ("golden", "alibi", "--positions", "0:9000", "--option", "heads=64", "--option", "form=causal"),
@@ -301,7 +301,7 @@ def test_an_exception_without_a_text_is_a_verdict() -> None:
     assert not report.conformant
 
 
-@pytest.mark.parametrize("change", [{"conformant": True}, {"verdict": "conformant"}, {"counts": {"pass": 99}}])
+@few(1, "change", [{"conformant": True}, {"verdict": "conformant"}, {"counts": {"pass": 99}}])
 def test_a_report_that_contradicts_itself_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     document = check(Mute(), op="learned").to_json()
     path = tmp_path / "report.json"

@@ -25,7 +25,8 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize(
+@few(
+    1,
     ("kind", "count", "outcomes"),
     [
         pytest.param("build", 30, {"old", "new"}, marks=pytest.mark.thorough),
@@ -62,6 +63,8 @@ def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 @few(
     1,
     ("limit", "arguments"),
@@ -94,6 +97,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     assert scratch_of(tmp_path / "suite") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @pytest.mark.parametrize(
     "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGHUP))]

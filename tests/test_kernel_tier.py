@@ -85,7 +85,8 @@ def wrong_from_33(x: Array, positions: Array, *, layout: str, base: float) -> Ar
     return rope(x, p, layout=layout, base=base)
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("case", "wrong"),
     [
         ("tokens-257", spoiled(tail_of_tile)),
@@ -188,7 +189,7 @@ def test_every_operation_has_calls_in_the_kernel_tier() -> None:
         assert next(rules.kernel(op), None) is not None, op
 
 
-@few(3, "op", [op for op in REGISTRY if facts_of(op).kernel])
+@few(1, "op", [op for op in REGISTRY if facts_of(op).kernel])
 def test_an_operation_answers_the_smallest_of_its_kernel_calls(op: str) -> None:
     asked = min(kernel_cases.kernel(op), key=lambda c: sum(x.size for x in c.inputs.values()))
     [case] = tier.load([op], asked.id)
@@ -202,7 +203,7 @@ def test_no_two_kernel_calls_have_one_name() -> None:
         assert len(names) == len(set(names)), op
 
 
-@few(4, "op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
+@few(1, "op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
 def test_calls_of_other_kinds_are_large_and_right(op: str) -> None:
     """Some result has more than 64 channels or 256 rows, and no two calls have one name."""
     names = kernel_cases.names(op)

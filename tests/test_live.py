@@ -82,7 +82,7 @@ LARGE: dict[str, tuple[Arrays, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@few(3, "op", LARGE)
+@few(1, "op", LARGE)
 def test_one_wrong_value_of_a_large_call_is_found_wherever_it_is(op: str) -> None:
     """In the first and last row, at borders of tiles, in a tail, in one head alone, anywhere between."""
     inputs, params = LARGE[op]
@@ -225,7 +225,7 @@ def test_logits_whose_exponential_overflows_have_a_tolerance() -> None:
             assert judge("cope", inputs, {}, values, accuracy, dtype)[0].verdict == verdict
 
 
-@pytest.mark.parametrize("backend", ["torch", "jax"])
+@few(1, "backend", ["torch", "jax"])
 def test_the_gradient_of_cope_is_finite_where_an_exponential_overflows(backend: str) -> None:
     q, table, mask = np.ones((1, 1)), np.asarray([[0.0], [1.0], [3.0]]), np.ones((1, 1), dtype=bool)
     for logit, slope in ((-1e3, 0.0), (-100.0, 0.0), (0.0, 0.25), (1e3, 0.0)):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sampling import few
 
 from posref.conformance import check
 from posref.conformance.checks import choice
@@ -79,7 +80,7 @@ STRIDED = "rope/kernel/half-tokens-257"
 PLAIN = "rope/kernel/half-tokens-65"
 
 
-@pytest.mark.parametrize("name", [STRIDED, PLAIN])
+@few(1, "name", [STRIDED, PLAIN])
 def test_an_implementation_in_place_is_judged_by_what_it_leaves(name: str) -> None:
     assert asked(name, in_place, in_place=("x",)).verdict == "pass"
     assert asked(name, in_place_torch, in_place=("x",), backend="torch").verdict == "pass"
@@ -98,7 +99,8 @@ def test_without_a_word_an_input_stays_as_it_is() -> None:
     assert (result.verdict, result.message) == ("fail", "changed its input x")
 
 
-@pytest.mark.parametrize(
+@few(
+    2,
     ("name", "wrong", "backend"),
     [
         (STRIDED, into_the_buffer, "numpy"),

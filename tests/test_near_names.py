@@ -50,6 +50,7 @@ def answering(op: str, mistake: Deviation, refused: set[str], only: set[str] | N
 OP, NAMES = "t5_bias", ("t5-no-log", "t5-range-of-buckets")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_fresh_calls_leave_one_of_two_names(name: str) -> None:
     calls = refused(OP, *(DEVIATIONS[each] for each in NAMES))

@@ -28,6 +28,7 @@ def told(function: Any, op: str, **options: Any) -> str:
     return str(found["text"])
 
 
+@pytest.mark.thorough
 def test_a_gain_within_what_rounding_may_do_is_not_said() -> None:
     """Two roundings to float16 in place of one; the largest value of a case is 1.0004 times what is expected."""
 
@@ -77,6 +78,7 @@ def test_a_diagnosis_ends_after_many_seconds_whatever_work_is_left(monkeypatch: 
     assert any(budget.part(0).spent() for _ in range(33))
 
 
+@pytest.mark.thorough
 def test_a_report_without_time_says_that_not_every_mistake_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Budget, "spent", lambda self: setattr(self, "short", True) or True)
     text = told(lambda heads, /, **options: posref.alibi_slopes(heads, **options) * 2, "alibi_slopes")
@@ -161,6 +163,7 @@ def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
     assert told(black_box(**changes), "rope").startswith(f"Matches the reference if {words}")
 
 
+@pytest.mark.thorough
 def test_a_number_is_found_beside_a_known_mistake() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False) -> Any:
         out = np.array(posref.apply_rope(x, cos, -sin, layout=layout, inverse=inverse))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import Library, opened
 from sample import smoke
+from sampling import few
 
 import posref
 from posref.conformance.calls import bind, takes_dtype
@@ -199,7 +200,7 @@ def refusals(library: Library, kind: Kind, op: str) -> Iterator[str]:
                 yield f"{op}, {name}: other values"
 
 
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kinds in KINDS.items() for kind in kinds])
+@few(10, ("name", "kind"), [(name, kind) for name, kinds in KINDS.items() for kind in kinds])
 @pytest.mark.filterwarnings("ignore")
 def test_odd_arrays(name: str, kind: str) -> None:
     with opened(name) as library:

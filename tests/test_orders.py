@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from reordered import Reordered, Single
 from sample import LARGEST, size, stored
-from sampling import share
+from sampling import few, share
 
 from posref.backends.numbers import Array
 from posref.conformance.judge import judge
@@ -133,7 +133,7 @@ def short(rng: np.random.Generator, parts: int, shape: tuple[int, ...]) -> np.nd
     return np.asarray(np.round(rng.uniform(-5, 5, shape) * parts) / parts, dtype=f32)
 
 
-@pytest.mark.parametrize("written", WRITTEN, ids=lambda f: f.__name__)
+@few(4, "written", WRITTEN, ids=lambda f: f.__name__)
 def test_code_in_an_order_that_people_write_conforms(written: Callable[..., Any]) -> None:
     op = next(op for op in sorted(REGISTRY, key=len, reverse=True) if written.__name__.startswith(op))
     for seed in range(12):

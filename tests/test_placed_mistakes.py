@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref.conformance import check
@@ -60,7 +61,8 @@ def diagnosis(op: str, name: str, where: Where | str) -> dict[str, Any]:
     return dict(report.operations[0].diagnosis or {})
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("op", "name", "where", "place"),
     [
         ("rms_norm", "norm-weight-missing", tail(4), "channels after the last full block of 4 (n mod 4 of them)"),
@@ -83,6 +85,7 @@ def test_a_known_mistake_in_a_place_is_named_with_it(op: str, name: str, where: 
     assert name in said["names"]
 
 
+@pytest.mark.thorough
 def test_a_mistake_that_is_right_in_some_values_of_its_place_is_no_mistake_in_that_place() -> None:
     """Every third channel of the tail is right: no place holds the others alone."""
     said = diagnosis("rms_norm", "norm-weight-missing", along(-1, lambda i, n: (i >= n - n % 8) & (i % 3 != 0)))
@@ -105,6 +108,7 @@ def test_calls_are_counted_from_1_and_the_last_is_the_last() -> None:
     assert "the last call" not in holding
 
 
+@pytest.mark.thorough
 def test_places_leave_work_for_numbers_in_a_large_call() -> None:
     x = np.random.default_rng(0).standard_normal((8, 300, 128)).astype(np.float32)
     with pytest.raises(AssertionError, match="positions are offset by 5"):

@@ -71,6 +71,7 @@ def {op}(*args, **options):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("refuses", "more", "message"),
     [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sampling import share
+from sampling import few, share
 
 import posref
 from posref import analysis, backends, plots
@@ -139,7 +139,7 @@ def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
         assert "nan" not in (tmp_path / f"{kind.name}.svg").read_text(encoding="utf-8").split("<image")[0].lower().split()
 
 
-@pytest.mark.parametrize(("op", "kind"), [("sinusoidal", "from"), ("rope_frequencies", "scaling"), ("rope", "error")])
+@few(1, ("op", "kind"), [("sinusoidal", "from"), ("rope_frequencies", "scaling"), ("rope", "error")])
 def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
     with plots.charts._style(dark=False) as plt:
         figure, place = plt.subplots(figsize=(plots.charts.WIDTH, plots.charts.HEIGHT))
@@ -153,7 +153,7 @@ def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
     assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
 
 
-@pytest.mark.parametrize("kind", ["wavelengths", "error", "scaling"])
+@few(1, "kind", ["wavelengths", "error", "scaling"])
 def test_numbers_of_a_logarithmic_axis_have_no_small_exponents(kind: str) -> None:
     with charts._style(dark=False) as plt:
         figure, place = plt.subplots()
@@ -187,7 +187,7 @@ def test_charts_hold_the_encoding() -> None:
 
 
 # ---- the command ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+@few(1, "ending", ["svg", "png", "pdf"])
 def test_the_bytes_repeat(ending: str, tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.{ending}" for n in (1, 2)]
     for file in files:
@@ -195,6 +195,7 @@ def test_the_bytes_repeat(ending: str, tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.thorough
 def test_side_by_side_with_data(tmp_path: Path) -> None:
     words = ["--compare", "llama-3.1-8b", "rope", "--kind", "wavelengths", "-o", str(tmp_path / "a.svg")]
     found = run(*words, "--save-data", str(tmp_path / "a.json"))
@@ -208,6 +209,7 @@ def test_side_by_side_with_data(tmp_path: Path) -> None:
     assert sorted(np.load(tmp_path / "c.npz")) == ["head 0/x", "head 0/y", "head 1/x", "head 1/y"]
 
 
+@pytest.mark.thorough
 def test_all_kinds_into_a_folder(tmp_path: Path) -> None:
     assert run("alibi", "--kind", "all", "-o", str(tmp_path / "f")).exit_code == 0
     assert sorted(file.name for file in (tmp_path / "f").iterdir()) == ["bias.svg", "example.svg", "matrix.svg"]

@@ -52,7 +52,7 @@ def marked(names: tuple[str, ...] | dict[str, tuple[str, str]], quick: tuple[str
     return [name if name in quick else pytest.param(name, marks=pytest.mark.thorough) for name in names]
 
 
-@pytest.mark.parametrize("how", marked(IN_CALLS, QUICK))
+@few(1, "how", marked(IN_CALLS, QUICK))
 def test_what_a_target_does_in_a_call_is_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"call:{how}")
     begun = time.monotonic()
@@ -66,13 +66,14 @@ def test_what_a_target_does_in_a_call_is_a_verdict(how: str, monkeypatch: pytest
     assert {case.verdict for case in report.operations[0].cases[1:]} <= RESTS.get(verdict, {"not-run"})
 
 
-@pytest.mark.parametrize("how", marked(AT_IMPORT, ("exit", "exit_now")))
+@few(1, "how", marked(AT_IMPORT, ("exit", "exit_now")))
 def test_what_a_target_does_when_it_is_imported_is_exit_code_2(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"import:{how}")
     with pytest.raises(PosrefError, match=r"unruly\.py: (running it raised|could not be loaded)"):
         check(UNRULY, op="alibi_slopes")
 
 
+@pytest.mark.thorough
 def test_a_thread_that_lets_no_other_run_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the next call, which then is not answered."""
     monkeypatch.setenv("UNRULY", "call:lock_later")
@@ -101,7 +102,7 @@ def test_an_invalid_call_may_be_answered(tmp_path: Path) -> None:
     assert [case.verdict for operation in report.operations for case in operation.cases] == ["fail"]
 
 
-@pytest.mark.parametrize("dtype", [">f8", "longdouble"])
+@few(1, "dtype", [">f8", "longdouble"])
 def test_numbers_of_another_form_are_judged_by_value(dtype: str, tmp_path: Path) -> None:
     file = tmp_path / "wide.py"
     file.write_text(
@@ -111,12 +112,13 @@ def test_numbers_of_another_form_are_judged_by_value(dtype: str, tmp_path: Path)
     assert check(str(file), op="alibi_slopes").exit_code == 0
 
 
-@pytest.mark.parametrize("how", marked(HARMLESS, ("print", "at_exit")))
+@few(1, "how", marked(HARMLESS, ("print", "at_exit")))
 def test_what_does_no_harm_does_not_change_the_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"import:{how}")
     assert check(UNRULY, op="alibi_slopes").exit_code == 0
 
 
+@pytest.mark.thorough
 def test_what_a_target_prints_is_shown_though_its_process_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     lines = ("import os", "def alibi_slopes(heads, /):", "    print('heads are', heads)", "    os.kill(os.getpid(), 9)")
@@ -146,7 +148,7 @@ def test_ctrl_c_gives_the_report_so_far_and_leaves_nothing(command: str, tmp_pat
 FORGED = runpy.run_path(FORGING)["FORGED"]
 
 
-@pytest.mark.parametrize("how", marked(tuple(FORGED), ("deep", "status", "dtype with escapes", "two replies", "huge shape")))
+@few(1, "how", marked(tuple(FORGED), ("deep", "status", "dtype with escapes", "two replies", "huge shape")))
 def test_a_forged_reply_is_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORGED", how)
     report = check(FORGING, op="alibi_slopes", timeout=10.0)
@@ -173,6 +175,7 @@ alibi_slopes = posref.alibi_slopes
             check(str(file), op="alibi_slopes")
 
 
+@pytest.mark.thorough
 def test_a_claim_that_is_demanded_is_not_for_the_process_to_change(tmp_path: Path) -> None:
     file = tmp_path / "lower.py"
     text = """
@@ -248,6 +251,7 @@ def alibi_slopes(heads, /, **options): os._exit(3)
 """
 
 
+@pytest.mark.thorough
 @few(1, "how", ["copy", "new"])
 def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: Path) -> None:
     """Neither at first, a copy of this process or a new one, nor when it was started again after the suite was read."""
@@ -421,6 +425,8 @@ SHARING = {
 }
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 @few(1, "way", SHARING)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
 def test_memory_that_can_be_shared_is_limited(way: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @few(
-    6,
+    1,
     ("line", "code"),
     [
         ("$CHECK", 0),
@@ -52,7 +52,7 @@ def test_exit_codes(line: str, code: int) -> None:
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["show rope", "list", "check posref --op alibi_slopes --tier smoke"])
+@few(1, "command", ["show rope", "list", "check posref --op alibi_slopes --tier smoke"])
 def test_an_ascii_terminal(command: str) -> None:
     done = shell(f"$POSREF {command}", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
     assert done.returncode == 0, done.stderr
@@ -71,7 +71,7 @@ posref.cli.main()
 
 
 @few(
-    2,
+    1,
     ("raised", "said"),
     [
         ("ZeroDivisionError('of mine\\nin two lines')", "this is a fault of posref: ZeroDivisionError: of mine in two lines"),
@@ -107,7 +107,7 @@ main()
 """
 
 
-@few(4, "module", ["posref.spec", "posref.cli", "click", "posref.presets", "rich"])
+@few(1, "module", ["posref.spec", "posref.cli", "click", "posref.presets", "rich"])
 @few(1, "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_modules_load_prints_no_traceback(signum: int, module: str) -> None:
     command = [sys.executable, "-c", LOADING, module, str(int(signum))]
@@ -122,6 +122,7 @@ def alibi_slopes(heads, **_):
 """
 
 
+@pytest.mark.thorough
 @few(2, "signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @few(1, "times", [1, 2])
 def test_a_check_that_is_told_to_stop_ends_with_exit_code_2(times: int, signum: int, tmp_path: Path) -> None:
@@ -227,9 +228,7 @@ cli.main()
 CATCHING = "import os, signal\ntry: os.kill(os.getpid(), signal.SIGTERM)\nexcept: pass\n"  # as mpmath imports gmpy2
 
 
-@pytest.mark.parametrize(
-    ("way", "code"), [("in a text", 2), ("in a destructor", 2), ("in a module that catches it", 2), ("at the end", 0)]
-)
+@few(1, ("way", "code"), [("in a text", 2), ("in a destructor", 2), ("in a module that catches it", 2), ("at the end", 0)])
 def test_wherever_a_signal_finds_python_the_exit_code_is_ours(way: str, code: int, tmp_path: Path) -> None:
     """Python ends itself by SIGINT after one within `exec`, and goes on after one in a destructor."""
     (tmp_path / "catching.py").write_text(CATCHING)

@@ -43,6 +43,7 @@ def test_a_check_begins_with_the_settings_of_the_project(project: Path) -> None:
     assert [line.split()[0] for line in done.stdout.splitlines() if " float32 " in line] == ["rope_table"]
 
 
+@pytest.mark.thorough
 def test_the_command_line_replaces_a_setting(project: Path) -> None:
     (project / "other.py").write_text(EXAMPLE)
     done = run("other.py", "--tier", "smoke", "--op", "rope")
@@ -78,6 +79,7 @@ def test_settings_are_flags_and_flags_have_a_group(tmp_path: Path) -> None:
     assert all(f"--{flag} " in help_text for flag in flags - {"target"})
 
 
+@pytest.mark.thorough
 def test_failures_are_annotations(project: Path) -> None:
     done = run("--github")
     assert done.exit_code == 1
@@ -93,6 +95,7 @@ def test_annotations_are_one_line_whatever_a_report_says() -> None:
     assert len(lines) == 2
 
 
+@pytest.mark.thorough
 def test_the_action_checks_annotates_and_summarizes(project: Path) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     install, check = action["runs"]["steps"]

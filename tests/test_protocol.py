@@ -120,7 +120,7 @@ def asked(name: str, *arguments: str, **options: Any) -> Report:
     return check(command=command(name, *arguments), **{"case": CASE, **LIMITS, **options})
 
 
-@few(12, "name", ONE_VERDICT)
+@few(3, "name", ONE_VERDICT)
 def test_every_program_gets_one_verdict_and_leaves_no_process(name: str) -> None:
     verdict, message = ONE_VERDICT[name]
     report = asked(name, **({"timeout": 100.0} if name == "endless_noise" else {}))
@@ -146,11 +146,13 @@ def test_a_claim_that_is_too_high_fails_and_a_lower_one_does_not() -> None:
     assert asked("right", case=far).counts == {"pass": 1}
 
 
+@pytest.mark.thorough
 def test_memory_is_what_stops_a_large_allocation() -> None:
     assert asked("huge_allocation", memory=1.0, timeout=60.0).counts == {"pass": 1}
     assert asked("huge_allocation", memory=0.0, timeout=60.0).counts == {"pass": 1}
 
 
+@pytest.mark.thorough
 def test_a_right_program_is_conformant_in_its_operation_and_refuses() -> None:
     report = asked("right", case=None, op="sinusoidal", timeout=30.0)
     assert report.conformant
@@ -180,6 +182,7 @@ def test_restarts_are_counted_and_bounded() -> None:
     assert f"the program had to be started again {RESTARTS} times" in report.target["notes"]
 
 
+@pytest.mark.thorough
 def test_a_program_that_states_other_things_when_started_again(tmp_path: Path) -> None:
     report = asked("changes_its_mind", str(tmp_path / "been"), case=None, op="sinusoidal")
     verdicts = [case.verdict for case in report.operations[0].cases]
@@ -210,7 +213,7 @@ def test_dtypes_are_those_that_it_states() -> None:
         asked("right", dtype="float64")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@few(1, "number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_survives_the_end_of_posref(number: int, nothing_left: str) -> None:
     words = ["check", "--command", shlex.join(command("hang_with_daemon")), "--case", CASE, "--timeout", "600"]
     posref = subprocess.Popen(
@@ -250,6 +253,7 @@ def cases(ops: Sequence[str] = tuple(REGISTRY)) -> Iterator[LoadedCase]:
         yield from group.cases
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.thorough)])
 def test_requests_are_of_the_schema_and_have_nothing_that_is_expected(every: int) -> None:
@@ -362,7 +366,8 @@ QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize(
+@few(
+    1,
     "file",
     [
         pytest.param(file, marks=[] if file.stem in QUICK else pytest.mark.thorough)
@@ -426,7 +431,7 @@ LINTED = {
 QUICK_TO_LINT = ("only_unknown", "crash")  # in a plain run too
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK_TO_LINT else pytest.param(n, marks=pytest.mark.thorough) for n in LINTED])
+@few(1, "name", [n if n in QUICK_TO_LINT else pytest.param(n, marks=pytest.mark.thorough) for n in LINTED])
 def test_lint_prints_the_message_and_what_is_wrong(name: str) -> None:
     problems, text = linted(name)
     assert problems > 0

@@ -48,7 +48,7 @@ def by(way: str, file: Path) -> dict[str, Any]:
 
 
 @linux
-@few(2, "what", WAYS)
+@few(1, "what", WAYS)
 @pytest.mark.parametrize("way", ["name", "command"])
 def test_a_target_that_hides_what_it_writes_fails(what: str, way: str, tmp_path: Path) -> None:
     statement, message = WAYS[what]
@@ -60,6 +60,7 @@ def test_a_target_that_hides_what_it_writes_fails(what: str, way: str, tmp_path:
     assert report.exit_code == 1
 
 
+@pytest.mark.thorough
 @linux
 @pytest.mark.parametrize("library", BACKENDS)
 def test_what_a_target_keeps_of_its_inputs_stays(library: str, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_an_array_that_is_kept_survives_the_next_loans(monkeypatch: pytest.Monke
 
 
 @linux
-@pytest.mark.parametrize("lacking", ["mmap", "mremap"])
+@few(1, "lacking", ["mmap", "mremap"])
 def test_where_no_memory_is_left_for_what_it_keeps_a_call_is_an_error(lacking: str, tmp_path: Path) -> None:
     file = tmp_path / "keeps.py"
     text = f"""
@@ -122,6 +123,7 @@ def learned(positions, table, **options):
     assert report.exit_code == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", BACKENDS)
 def test_an_input_may_be_the_result(library: str, tmp_path: Path) -> None:
     file = tmp_path / "same.py"
@@ -131,6 +133,7 @@ def test_an_input_may_be_the_result(library: str, tmp_path: Path) -> None:
     assert check(str(file), op="learned", experiments=0).exit_code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", BACKENDS)
 def test_what_it_says_that_it_overwrites_may_be(library: str, tmp_path: Path) -> None:
     file = tmp_path / "in_place.py"

@@ -52,8 +52,8 @@ def drawn(seed: int) -> Callable[[int, float], Any]:
     return of
 
 
-@few(4, "seed", range(24))
-@few(2, "op", ["rope_frequencies", "sinusoidal", "rope"])
+@few(1, "seed", range(24))
+@few(1, "op", ["rope_frequencies", "sinusoidal", "rope"])
 def test_drawn_frequencies_are_read(op: str, seed: int) -> None:
     of = drawn(seed)
 
@@ -102,6 +102,7 @@ def scaled(kind: type, of: Callable[[dict[str, Any]], Any]) -> Callable[..., Any
     return frequencies_of
 
 
+@pytest.mark.thorough
 @few(1, "number", range(16))
 @few(2, "kind", [DynamicNTK, YaRN, Llama3, NTKAware])
 def test_a_drawn_rule_of_an_extension_is_read(kind: type, number: int) -> None:
@@ -128,6 +129,7 @@ SAMPLES = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @few(1, ("says", "slopes"), [
     ("2^(-max_bias (h - 1)/H) for every H", lambda n: 2.0 ** (-8 * np.arange(n) / n)),
     ("slopes are 2^-linspace(1, max_bias, H)", lambda n: 2.0 ** -np.linspace(1, 8, n)),
@@ -160,6 +162,7 @@ def sinusoids(first: Callable[[Any], Any], second: Callable[[Any], Any], *, zero
     return sinusoidal
 
 
+@pytest.mark.thorough
 @few(1, ("says", "first", "second", "zero"), [
     ("the first column of pair i is the sine of p base^(-4i/d) and the second column of pair i is the cosine of p "
      "base^(-(4i + 2)/d), and position 0 has zeros.",
@@ -176,7 +179,7 @@ def test_waves_are_read(says: str, first: Any, second: Any, zero: bool) -> None:
 
 
 @few(1, "seed", range(20))
-@few(2, "op", sorted(KNOWN))
+@few(1, "op", sorted(KNOWN))
 def test_drawn_parts_of_a_formula_are_read(op: str, seed: int) -> None:
     """A combination that is said gives what the drawn one gives, in every stored call."""
     text, make, parts = KNOWN[op]

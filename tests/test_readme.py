@@ -45,6 +45,7 @@ def test_the_readme_is_short_and_shows_output() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 150
 
 
+@pytest.mark.thorough
 @few(1, ("page", "command", "shown"), BLOCKS, ids=[f"{page}: {command}" for page, command, _ in BLOCKS])
 def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: str) -> None:
     assert skeleton(GENERATE.run(command, TEXTS[page])) == skeleton(shown), "if the change is meant: python docs/generate.py"
@@ -53,7 +54,8 @@ def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: st
 SLOW = ("docs/guides/port.md", "docs/guides/compile.md", "docs/guides/loaded.md")  # they load transformers and JAX, and compile
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     "page",
     [
         pytest.param(page, marks=pytest.mark.thorough if page in SLOW else ())

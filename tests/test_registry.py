@@ -56,12 +56,14 @@ def test_random_floats_of_an_option_are_above_0_and_above_its_limit(domain: tupl
         Real(domain[0], usual=domain[1])
 
 
+@pytest.mark.thorough
 def test_no_general_module_names_an_operation() -> None:
     """What is true of an operation is said in its own files: a general module asks the registry."""
     found = [f"{one.file}:{one.line}: {one.name}" for one in literals()]
     assert not found, "say it in @encoding, or in the evidence of the operation, and derive it:\n" + "\n".join(found)
 
 
+@pytest.mark.thorough
 def test_no_test_of_all_operations_makes_an_exception_for_one() -> None:
     found = [f"{one.file}:{one.line}: {one.name}" for one in choices_of_tests()]
     assert not found, "ask what the registry says of it:\n" + "\n".join(found)

@@ -83,6 +83,8 @@ def test_every_operation_has_a_map_and_those_with_positions_a_curve() -> None:
     assert any(op["curve"] for op in itself["operations"])
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_a_curve_is_beyond_its_bounds_where_the_cases_fail(broken: dict[str, Any]) -> None:
     for op in broken["operations"]:
         beyond = [p["position"] for p in op["curve"] if not float(p["ratio"]) <= 1]
@@ -206,6 +208,7 @@ def test_a_form_is_a_function_of_the_json(form: Callable[[dict[str, Any]], str],
     assert form(again) == form(broken)
 
 
+@pytest.mark.thorough
 def test_reports_are_of_their_schema(broken: dict[str, Any], part_of_itself: dict[str, Any]) -> None:
     for report in (broken, part_of_itself, every_verdict(), hostile()):
         validate("report", report, Path("report.json"))
@@ -224,6 +227,7 @@ def test_incomplete_reports_are_never_conformant() -> None:
         assert ET.fromstring(summaries.junit(report)).get("errors") == "1"
 
 
+@pytest.mark.thorough
 def test_the_methods_write_what_the_functions_return(tmp_path: Path) -> None:
     report = check(str(ROOT / "examples/broken_rope.py"), op="rope_frequencies")
     for name, form in zip(("markdown", "junit", "badge", "html"), FORMS, strict=True):
@@ -361,6 +365,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
     return shown
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(
     1,

@@ -116,7 +116,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@few(6, "damage", DAMAGE)
+@few(2, "damage", DAMAGE)
 def test_a_damaged_entry_is_not_believed(damage: str, tmp_path: Path) -> None:
     store, product = Store(tmp_path / "cache"), stored()
     store.put("mine", product)
@@ -144,7 +144,7 @@ OPENED: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@few(2, "how", OPENED)
+@few(1, "how", OPENED)
 def test_a_folder_that_others_may_change_is_not_used(how: str, tmp_path: Path) -> None:
     folder, secret = tmp_path / "cache", tmp_path / "cache.secret"
     Store(folder).put("mine", stored())
@@ -199,7 +199,7 @@ CASE = Case("rope/x/one", {"base": 10.0}, {"x": [[1.0, 2.0]], "positions": np.as
 
 
 @few(
-    10,
+    2,
     "change",
     [
         {"id": "rope/x/two"},
@@ -239,7 +239,8 @@ def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
         store.key([replace(CASE, params={"base": object()})])
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("module", "name", "value"),
     [
         (np, "__version__", "9"),
@@ -279,7 +280,7 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @few(
-    3,
+    1,
     "name",
     [
         "bias/alibi.py",
@@ -330,6 +331,7 @@ def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
     assert proof_cache.identity()["code"] == proved
 
 
+@pytest.mark.thorough
 def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) -> None:
     found = [proof_cache.identity()["code"]]
     (copied / "bias" / "new.py").write_text("")
@@ -454,7 +456,7 @@ def test_an_operation_without_cases_cannot_be_built(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("ops", [("alibi_slopes",), ()])
+@few(1, "ops", [("alibi_slopes",), ()])
 def test_a_suite_keeps_its_own_pages(ops: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, few = tmp_path / "s", list(all_cases(["alibi_slopes"]))
     monkeypatch.setattr(building, "all_cases", only(few))

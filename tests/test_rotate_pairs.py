@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import few
 
 from posref import apply_rope
 from posref.core import blocks, pairs
@@ -140,7 +141,7 @@ def test_a_product_that_rounds_twice_is_not_exact(monkeypatch: pytest.MonkeyPatc
     pairs._is_exact.cache_clear()
 
 
-@pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
+@few(1, "layout", ["half", "interleaved", "interleaved_to_half"])
 def test_modes_of_pytorch_keep_the_bits(layout: Any) -> None:
     x, (cos, sin) = torch.randn(2, 3, 5, 64), torch.randn(2, 5, 32)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 from posref.conformance.checks.fresh_calls import fresh
 from posref.conformance.evidence.every import kernel_cases, rules
@@ -27,6 +28,7 @@ def of_rule(cases: list[Case], rule: str) -> list[Case]:
     return [case for case in cases if case.group.endswith(f"/{rule}")]
 
 
+@pytest.mark.thorough
 def test_every_word_is_asked_of_every_operation(stored: dict[str, list[Case]]) -> None:
     for op, cases in stored.items():
         for name, domain in REGISTRY[op].domains.items():
@@ -130,7 +132,7 @@ def test_every_call_is_within_the_domains(stored: dict[str, list[Case]]) -> None
                     assert np.all(np.asarray(x) >= int(axes.low)), case.id
 
 
-@pytest.mark.parametrize("op", ["rope", "alibi", "attention", "resample"])
+@few(1, "op", ["rope", "alibi", "attention", "resample"])
 def test_the_kernel_tier_has_calls_that_are_not_stored(op: str, stored: dict[str, list[Case]]) -> None:
     kernel = list(rules.kernel(op))
     assert len(kernel) > 2 * len(facts_of(op).options)

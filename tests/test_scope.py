@@ -153,6 +153,7 @@ def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes
     assert not report.counts["fail"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("refuses", "words"),
     [
@@ -208,6 +209,7 @@ def test_words_that_no_answered_case_shows_are_not_in_the_scope() -> None:
     assert scope_statement.as_supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
 
 
+@pytest.mark.thorough
 def test_limits_come_before_choices() -> None:
     line = check(refusing(lambda c: largest(c) > 2047 or c.layout != "half"), op="rope").scopes[0].line
     assert line.index("positions up to") < line.index("layout half")
@@ -234,6 +236,8 @@ def plain_torch(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
     return rotate(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype), torch)
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_plain_code_of_narrow_scope_conforms() -> None:
     torch_like = SimpleNamespace(rope=plain_torch, backend="torch", dtypes=("float32", "bfloat16"), scalings=())
     for target, words in (
@@ -254,7 +258,7 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
     assert "consecutive positions [" in report.scopes[0].line
 
 
-@pytest.mark.parametrize(
+@few(1,
     ("op", "refuses", "words"),
     [
         ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 3 and more)"),
@@ -295,6 +299,7 @@ def test_one_number_that_is_refused_is_told() -> None:
     assert "no offset of 1 [" in report.scopes[0].line
 
 
+@pytest.mark.thorough
 def test_empty_arrays_are_a_property() -> None:
     report = check(refusing(lambda c: not c.x.size and c.layout == "half"), op="rope", dtype="float32")
     assert report.verdict == "conformant in its scope", report.operations[0].reason
@@ -318,7 +323,8 @@ def test_an_option_and_a_list_with_a_1_are_two_properties() -> None:
 
 
 # ---- too little -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@few(
+    1,
     ("refuses", "reason"),
     [(lambda c: c.x.size, "no case that has values passed"), (lambda c: True, r"all \d+ cases are refused: not offered")],
     ids=["empty arrays alone", "everything"],
@@ -352,6 +358,7 @@ def test_a_gradient_that_passes_counts_too() -> None:
             assert scope_result._differs(case, "float32", "angle32", function)
 
 
+@pytest.mark.thorough
 def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     still = check(refusing(lambda c: c.source != c.target, op="permute_qk_weights"), op="permute_qk_weights")
     assert "a function that returns its input passes" in still.operations[0].reason
@@ -366,7 +373,8 @@ def moved(call: SimpleNamespace) -> bool:
     return call.layout == "half" and call.scaling is None and call.arrangement == "chunked" and list(call.sections) == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("refuses", "wrong", "words"),
     [
         (lambda c: False, lambda c: False, ""),
@@ -397,6 +405,7 @@ ASKED = {  # positions beyond 2047 that stored cases of rope end at
 
 
 # ---- limits, on both sides ------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("refuses", "wrong", "words"),
     [
@@ -417,6 +426,7 @@ def test_a_limit_is_tried_on_both_sides(refuses: Condition, wrong: Condition | N
     assert scope.drawn > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("refuses", "wrong", "standing"),
     [
@@ -462,6 +472,7 @@ def test_a_stated_scope_in_which_no_case_lies_is_none() -> None:
     assert "no case that it answers lies in the scope that it states" in report.operations[0].reason
 
 
+@pytest.mark.thorough
 def test_a_number_that_has_a_default_is_stated_by_word_or_by_value() -> None:
     for offset, refuses in (
         ([2], lambda c: c.offset != 2),
@@ -537,7 +548,7 @@ def test_a_stated_scope_has_pairs_and_multiples() -> None:
 
 
 @few(
-    3,
+    1,
     ("op", "bound", "outside"),
     [
         ("resample", {"size": {"min": 2}}, lambda c: 1 in c.size),
@@ -568,6 +579,7 @@ def test_what_is_not_offered_together_is_printed_as_it_is_read() -> None:
     assert check(refusing(outside, supports={"rope": printed}), op="rope").conformant
 
 
+@pytest.mark.thorough
 def test_pairs_with_a_word_that_is_refused_altogether_are_not_told() -> None:
     def outside(call: SimpleNamespace) -> bool:
         name = type(call.scaling).__name__
@@ -650,7 +662,8 @@ def test_the_scope_that_is_printed_can_be_pasted(tmp_path: Path) -> None:
     assert counted in again.output
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("op", "refuses"),
     [
         pytest.param("levit_bias", lambda c: c.height != c.width or c.stride != 1, id="two numbers alike"),
@@ -678,7 +691,7 @@ def test_a_malformed_scope_is_exit_code_2(tmp_path: Path) -> None:
 
 
 @few(
-    4,
+    1,
     ("required", "code", "words"),
     [
         ("alibi form=distance position<=131071 negative=true", 0, "CONFORMANT in its scope"),
@@ -696,6 +709,7 @@ def test_a_scope_can_be_required(required: str, code: int, words: str, tmp_path:
     assert words in result.output
 
 
+@pytest.mark.thorough
 def test_a_scope_can_be_required_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "wanted.json").write_text(json.dumps({"alibi": {"form": ["key"]}}), encoding="utf-8")
     assert "required: alibi lacks form key" in run(tmp_path, "--require", str(tmp_path / "wanted.json")).output
@@ -703,7 +717,7 @@ def test_a_scope_can_be_required_by_a_file(tmp_path: Path) -> None:
         check("posref", case="rope/half/small", require="layout=half")
 
 
-@pytest.mark.parametrize("options", [("--case", "alibi/distance/small"), ("--tier", "smoke")])
+@few(1, "options", [("--case", "alibi/distance/small"), ("--tier", "smoke")])
 def test_a_part_of_the_suite_never_makes_conformant(options: tuple[str, str], tmp_path: Path) -> None:
     result = run(tmp_path, *options)
     assert result.exit_code == 0
@@ -712,6 +726,7 @@ def test_a_part_of_the_suite_never_makes_conformant(options: tuple[str, str], tm
     assert options[1].replace("smoke", "one case of each operation") in result.output
 
 
+@pytest.mark.thorough
 def test_all_reports_tell_the_scope(tmp_path: Path) -> None:
     files = {form: tmp_path / f"report.{form}" for form in ("json", "html", "markdown", "junit", "badge")}
     result = run(tmp_path, *(word for form, file in files.items() for word in (f"--{form}", str(file))))
@@ -739,6 +754,7 @@ def test_a_report_of_version_1_is_still_read(tmp_path: Path) -> None:
     assert "**CONFORMANT**" in result.output
 
 
+@pytest.mark.thorough
 def test_what_the_library_lacks_is_said_once() -> None:
     one, other = (check("posref", op=op, dtype="float32") for op in ("t5_bias", "learned"))
     for report in (one, other):
@@ -780,6 +796,7 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
     assert stated.standing == "in scope"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("op", "refuses", "words"),
     [
@@ -802,8 +819,8 @@ def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Conditi
     assert never.standing == "no values", never.reason
 
 
-@pytest.mark.parametrize("op", ["t5_bias", "rms_norm", "decomposed_rows", "alibi_slopes"])
-@pytest.mark.parametrize("count", [1, 3, 10_000])
+@few(1, "op", ["alibi_slopes", "t5_bias", "rms_norm", "decomposed_rows"])
+@few(1, "count", [10_000, 1, 3])
 def test_a_table_of_stored_answers_that_refuses_all_else_is_not_conformant(op: str, count: int) -> None:
     """Of one case, of a few in one scope, and of all: no call that the suite does not hold is answered."""
     stored = [case for group in load_groups(INSTALLED, ops=[op]) for case in group.cases if case.kind == "value"]
@@ -946,6 +963,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
     assert ";" not in line
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @few(
     3,

@@ -129,6 +129,7 @@ def test_there_is_a_report_of_every_adapter_and_a_session_that_makes_it(monkeypa
         assert name in pinned, "the report is of another version than the session installs"
 
 
+@pytest.mark.thorough
 def test_a_summary_counts_what_the_report_does(tmp_path: Path) -> None:
     report = json.loads(json.dumps(check("onnx").to_json()))
     report["cases"][0] |= {"verdict": "fail", "kind": "value", "message": "made up"}

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
+from sampling import few
 
 from posref.conformance import check
 from posref.conformance.evidence.index import deviations_touching
@@ -27,7 +27,7 @@ def diagnosis(op: str, function: Any) -> dict[str, Any]:
     return dict(report.operations[0].diagnosis or {})
 
 
-@pytest.mark.parametrize(("op", "first", "second"), PAIRS)
+@few(1, ("op", "first", "second"), PAIRS)
 def test_two_mistakes_that_share_the_values_of_a_case_are_named(op: str, first: str, second: str) -> None:
     known = {d.name: d.operations()[op] for d in deviations_touching(op)}
     right = REGISTRY[op].function

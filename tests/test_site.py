@@ -13,7 +13,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from sampling import share
+from sampling import few, share
 
 import posref
 from posref.about import ABOUT
@@ -71,7 +71,7 @@ def test_every_model_has_a_page(source: Path) -> None:
         assert getattr(found["q"], "shape", ())[2] == 10
 
 
-@pytest.mark.parametrize("library", ["NumPy", "PyTorch"])
+@few(1, "library", ["NumPy", "PyTorch"])
 def test_the_calls_on_the_pages_run(library: str) -> None:
     for op in REGISTRY:
         run_call(op, library)

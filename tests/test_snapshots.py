@@ -1,13 +1,14 @@
 """What the readers of configurations answer, against snapshots: see tests/snapshot.py."""
 
 import pytest
+from sampling import few
 from snapshot import FOLDER, difference, load, text_of
 
 FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
 TITLES = [(file, title) for file in FILES for title in load(file)]
 
 
-@pytest.mark.parametrize(("file", "title"), TITLES)
+@few(51, ("file", "title"), TITLES)
 def test_answers_are_those_of_the_snapshot(file: str, title: str) -> None:
     text = difference(load(file)[title])
     assert not text, text

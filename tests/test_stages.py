@@ -49,6 +49,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.thorough
 @few(1, "name", PAIRS)
 def test_frequencies_and_a_known_mistake_are_named_together(name: str) -> None:
     function, formula, mistake = PAIRS[name]
@@ -58,6 +59,7 @@ def test_frequencies_and_a_known_mistake_are_named_together(name: str) -> None:
     assert mistake in text
 
 
+@pytest.mark.thorough
 def test_exchanged_words_of_three_are_named() -> None:
     def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
         other: Any = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "interleaved_to_half"}[layout]
@@ -76,6 +78,7 @@ def test_a_few_pairs_of_one_call_are_a_place() -> None:
         assert_conforms("rope", out, x, positions, layout="half", base=1e4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("offset", [3, -7])
 def test_an_offset_of_the_queries_of_one_call_is_named(offset: int) -> None:
     q, k = np.arange(40, 48), np.arange(48)
@@ -95,6 +98,7 @@ def test_a_word_that_is_taken_for_another_is_named() -> None:
     assert "arrangement 'interleaved' is taken for 'round_robin'" in str((found or {})["text"])
 
 
+@pytest.mark.thorough
 def test_exchanged_words_beside_a_known_mistake_are_named() -> None:
     def kerple(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
         apart = np.maximum(np.asarray(q, np.float64)[..., :, None] - np.asarray(k)[..., None, :], 0)[..., None, :, :]

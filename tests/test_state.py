@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sample import stored
-from sampling import share
+from sampling import few, share
 
 import posref
 from posref.conformance import check, judge
@@ -120,7 +120,7 @@ def sharing(op: str, large: int = 0) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.parametrize("op", ["attention", "rope", "alibi", "sinusoidal", "resample", "t5_buckets", "peg"])
+@few(2, "op", ["attention", "rope", "alibi", "sinusoidal", "resample", "t5_buckets", "peg"])
 def test_results_that_share_a_buffer_are_found(op: str) -> None:
     report = check(SimpleNamespace(**{op: sharing(op)}), op=op, experiments=0)
     assert not report.conformant

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from quality import record, recorded
 from rich.console import Console
+from sampling import few
 
 from posref.cli import cli
 from posref.conformance.diagnosis import strength
@@ -43,6 +44,8 @@ def shown(found: Strength, *, terminal: bool) -> str:
     return out.getvalue()
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
     """By the record, of which `test_deviations` says that it is current."""
     at_stage = {name: recorded(name, strength.stage(name)) for name in DEVIATIONS}
@@ -110,7 +113,7 @@ def test_a_case_that_catches_nothing_is_reported_with_its_comment() -> None:
     assert "catches nothing rope/half/small (far positions)" in text
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@few(1, "terminal", [True, False])
 def test_it_is_printed(terminal: bool) -> None:
     text = shown(measured(), terminal=terminal)
     assert "sign-flipped" in text

@@ -12,7 +12,7 @@ import pytest
 import torch
 from conftest import Library, opened
 from sample import smoke
-from sampling import share
+from sampling import few, share
 from torch._subclasses import FakeTensorMode
 
 import posref
@@ -142,7 +142,7 @@ def differing(
 
 
 @pytest.mark.dear
-@pytest.mark.parametrize(("name", "mode"), EACH)
+@few(4, ("name", "mode"), EACH)
 def test_every_operation_in_every_mode(name: str, mode: str, plain: Any) -> None:
     with opened(name) as library:
         assert differing(library, MODES[name][mode], plain) == []
@@ -177,7 +177,7 @@ def test_gradients_of_products(op: str, mode: str) -> None:
         assert gradients(library, op, MODES["torch"][mode]) == gradients(library, op)
 
 
-@pytest.mark.parametrize("op", PRODUCTS)
+@few(1, "op", PRODUCTS)
 def test_products_in_a_mode_would_be_seen(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch's own product in their place."""
     monkeypatch.setattr(torch_products, "matmul", torch.matmul)
@@ -186,6 +186,7 @@ def test_products_in_a_mode_would_be_seen(op: str, monkeypatch: pytest.MonkeyPat
         assert gradients(library, op, MODES["torch"]["autocast to bfloat16"]) != gradients(library, op)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_products(backend: str) -> None:
     q = torch.randn(1, 16, 32, generator=torch.Generator().manual_seed(0)).requires_grad_()

@@ -54,7 +54,7 @@ def test_definitions_and_checks_of_objects_work(tmp_path: Path) -> None:
 
 
 @few(
-    2,
+    1,
     ("arguments", "code"),
     [
         (("list",), 0),

@@ -44,6 +44,7 @@ def test_failing_cases_alone_have_their_call_in_the_report() -> None:
         assert bool(found["call"]) == (found["kind"] != "reject" and found["verdict"] == "fail"), found["id"]
 
 
+@pytest.mark.thorough
 def test_coverage_counts_every_case_once_for_each_option() -> None:
     rope = SimpleNamespace(rope=lambda x, p, /, *, layout, base: posref.rope(x, p, layout=layout, base=base))
     report = check(rope, op="rope")

@@ -43,6 +43,7 @@ def test_what_is_right_conforms(name: str, dtype: str) -> None:
     assert_conforms("rope", posref.rope(x, positions, **ROTARY), x, positions, **ROTARY)
 
 
+@pytest.mark.thorough
 @few(
     2,
     ("op", "given", "options"),
@@ -65,7 +66,8 @@ def test_every_kind_of_operation_may_be_asked(op: str, given: tuple[Any, ...], o
         assert_conforms(op, (moved, *found[1:]) if isinstance(found, tuple) else moved, *given, **options)
 
 
-@pytest.mark.parametrize(
+@few(
+    1,
     ("changed", "name"),
     [
         ({"layout": "interleaved"}, "layout-interleaved"),
@@ -162,9 +164,7 @@ def test_what_nothing_can_be_said_of_is_no_pass() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("op", "dtype"), [("rope", "float32"), ("t5_bias", "float64"), ("alibi_slopes", "float32"), ("attention", "bfloat16")]
-)
+@few(1, ("op", "dtype"), [("rope", "float32"), ("t5_bias", "float64"), ("alibi_slopes", "float32"), ("attention", "bfloat16")])
 def test_drawn_calls_are_calls_of_the_operation(op: str, dtype: str) -> None:
     @settings(max_examples=10, database=None, deadline=None)
     @given(calls(op, dtype=dtype))

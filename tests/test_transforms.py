@@ -99,7 +99,7 @@ def test_torch_compile_and_gradients() -> None:
     assert torch.equal(*gradients)
 
 
-@pytest.mark.parametrize("name", ["rope half", "Llama3", "alibi", "attention"])
+@few(1, "name", ["rope half", "Llama3", "alibi", "attention"])
 def test_torch_compile_in_half_precision(name: str) -> None:
     torch.compiler.reset()
     q, k, p, t = arrays(TORCH, "bfloat16")
@@ -166,7 +166,7 @@ UNSEEN: dict[str, tuple[Any, Any]] = {  # functions of positions that look at va
 }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
+@few(1, "name", UNSEEN)
 def test_values_that_are_not_looked_at(name: str) -> None:
     """With check=False functions of positions run under jit, compile and export, with the same positions."""
     function, values = UNSEEN[name]
@@ -244,7 +244,7 @@ def test_the_jvp_of_rope_rotates_the_tangent(layout: str) -> None:
     assert torch.equal(tangent, function(k, None, p, None))
 
 
-@few(3, "name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
+@few(1, "name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
 def test_torch_gradcheck(name: str) -> None:
     """
     Against difference quotients, in float64, with the tolerances of gradcheck itself; forward mode and batches too.
@@ -299,6 +299,7 @@ def test_the_gradient_of_a_table_counts_its_rows(library: Library) -> None:
     np.testing.assert_array_equal(gradient, expected)
 
 
+@pytest.mark.thorough
 @libraries
 def test_a_masked_row_has_a_gradient_of_zero_and_no_nan(library: Library) -> None:
     q, k, p, _ = arrays(library)

@@ -49,6 +49,7 @@ def test_programs_hold_mistakes() -> None:
 UNREAD = "[mypy]\n[mypy-numpy.*,array_api_compat.*]\nfollow_imports = skip\n"  # libraries take ten times as long to read
 
 
+@pytest.mark.thorough
 @pytest.mark.dear
 @pytest.mark.parametrize("library", ["standard", pytest.param("", marks=pytest.mark.thorough, id="all")])
 def test_mypy_passes_right_programs_and_refuses_every_marked_line(library: str, python: str, tmp_path: Path) -> None:

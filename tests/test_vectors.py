@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import few
 
 import posref
 from posref.conformance import check, golden
@@ -207,7 +208,8 @@ def flipped(at: int) -> Callable[[Path], object]:
     return flip
 
 
-@pytest.mark.parametrize(
+@few(
+    2,
     ("name", "damage", "message"),
     [
         (

@@ -351,6 +351,7 @@ def test_empty_calls_are_no_matter(module: Any) -> None:
     assert "x (2, 0, 8); positions (0,); layout" in seen.report()
 
 
+@pytest.mark.thorough
 def test_what_was_seen_is_saved_as_a_suite(module: Any, tmp_path: Path) -> None:
     with watch("a_model:rotate", like=like) as seen:
         module.rotate(drawn(0, 2, 5, 8), POSITIONS)

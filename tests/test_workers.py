@@ -128,6 +128,7 @@ def test_an_error_in_a_worker_names_its_case() -> None:
         called(product_of, ([replace(near, form="upside-down")],))
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_is_an_error_that_names_the_task() -> None:
     with pytest.raises(PosrefError, match=r"a worker ended at task 0 \(exit code 3\)"):
         called(os._exit, (3,), (3,))
@@ -140,6 +141,7 @@ def test_an_error_of_a_pipe_or_file_is_no_loss_of_the_worker() -> None:
         called(os.stat, ("/no/such/file",))
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent_is_an_error() -> None:
     with pytest.raises(Exception, match="pickle"):
         called(lambda: None, ())

@@ -64,6 +64,7 @@ SHARED = "open(place, 'r+b', buffering=0)"  # memory of two processes, no file o
 READING = {SHARED, "os.open(os.devnull, os.O_WRONLY)", "os.open(os.devnull, os.O_RDONLY)", "os.open(os.devnull, os.O_RDWR)"}
 
 
+@pytest.mark.thorough
 def test_there_is_one_writer() -> None:
     checkout, installed = Path(__file__).parents[1], Path(str(posref.__file__)).parents[1]
     files = {path for top in ROOTS for path in top.rglob("*.py")}
@@ -168,7 +169,7 @@ def test_an_error_names_the_file_that_was_asked_for(name: str, tmp_path: Path) -
         assert caught.value.filename == str(place)
 
 
-@few(2, "name", ["-", "/dev/stdout"])
+@few(1, "name", ["-", "/dev/stdout"])
 @few(1, "command", [(*SLOPES, "--format", "json", "-o"), COMMANDS["out.json"]])
 def test_a_dash_is_standard_output(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
     done = subprocess.run(

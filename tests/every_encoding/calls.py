@@ -174,7 +174,7 @@ def cases_meet_what_is_required(encoding: Encoding) -> None:
             assert all(holds(text, known) for text in encoding.record.requires), case.id
 
 
-@part()
+@part(dear=True)
 def drawn_calls_are_accepted(encoding: Encoding) -> None:
     assert_accepted(encoding.op, DRAWS)
 

@@ -127,7 +127,7 @@ def every_real_array_has_gradients(encoding: Encoding) -> None:
             assert not np.array_equal(value.reshape(-1), value.reshape(-1)[::-1]), case.id
 
 
-@part(of=gradients_are_asked)
+@part(of=gradients_are_asked, dear=True)
 def automatic_differentiation_keeps_within_the_bounds(encoding: Encoding) -> None:
     """Of every case in every dtype of PyTorch; and where rounding shows at all, the worst is not far below the bound."""
     if encoding.of_kind("vjp"):

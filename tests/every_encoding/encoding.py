@@ -17,14 +17,16 @@ from posref.spec import Encoding as Record
 Part = Callable[["Encoding"], None]
 Holds = Callable[[str], bool]
 PARTS: dict[str, tuple[Part, Holds]] = {}  # by name, in the order in which they are run
+DEAR: set[str] = set()  # parts that take most of the time
 
 
-def part(of: Holds = lambda op: True) -> Callable[[Part], Part]:
+def part(of: Holds = lambda op: True, *, dear: bool = False) -> Callable[[Part], Part]:
     """Return a decorator for a part of the test: of every operation, or of those for which `of` holds."""
 
     def add(function: Part) -> Part:
         assert function.__name__ not in PARTS, function.__name__
         PARTS[function.__name__] = (function, of)
+        DEAR.update([function.__name__] if dear else [])
         return function
 
     return add

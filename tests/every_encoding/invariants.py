@@ -6,7 +6,7 @@ from test_invariants import GENERIC, PROPERTIES
 from .encoding import Encoding, part
 
 
-@part()
+@part(dear=True)
 def invariants_hold(encoding: Encoding) -> None:
     for invariant in encoding.record.invariants:
         with encoding.at(invariant), pytest.MonkeyPatch.context() as monkeypatch:

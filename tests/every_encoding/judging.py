@@ -43,7 +43,7 @@ def has_rows(op: str) -> bool:
     return bool(REGISTRY[op].rows)
 
 
-@part()
+@part(dear=True)
 def live_verdicts_are_those_of_stored_vectors(encoding: Encoding) -> None:
     for case in (*encoding.largest("value", 1), *encoding.largest("vjp", 1)):
         with encoding.at(case.id):
@@ -52,7 +52,7 @@ def live_verdicts_are_those_of_stored_vectors(encoding: Encoding) -> None:
             check_verdicts(case, shift=0.01, dtypes=("float32", "bfloat16"))
 
 
-@part(of=has_rows)
+@part(of=has_rows, dear=True)
 def rows_have_the_bits_of_the_whole(encoding: Encoding) -> None:
     cut = []
     for case in encoding.largest("value", 8):
@@ -61,7 +61,7 @@ def rows_have_the_bits_of_the_whole(encoding: Encoding) -> None:
     assert any(cut) or is_called_with_few(encoding.op)
 
 
-@part()
+@part(dear=True)
 def farthest_rows_come_from_parts(encoding: Encoding) -> None:
     """Shapes and the farthest rows of a call in parts are those of the whole."""
     with patch.object(live_truth, "PART", 8):

@@ -33,7 +33,7 @@ def asked_here(library: str, op: str) -> bool:
     return library not in FEW or (library != "jax_x64" and list(REGISTRY).index(op) % EVERY == 0)
 
 
-@part()
+@part(dear=True)
 def values_on_every_library(encoding: Encoding) -> None:
     """Values within their bounds, dtype, namespace, device, inputs left alone, and bits that repeat."""
     for name in LIBRARIES:
@@ -53,7 +53,7 @@ def on_a_library(encoding: Encoding, library: Library) -> None:
                     assert_right(library, case, dtype, encoding.function)
 
 
-@part()
+@part(dear=True)
 def results_stay_on_the_device(encoding: Encoding) -> None:
     import array_api_strict as strict
 

@@ -47,7 +47,7 @@ def small_of_several_parts(encoding: Encoding) -> Case | None:
     return None
 
 
-@part(of=has_rows)
+@part(of=has_rows, dear=True)
 def parts_are_bit_for_bit_the_whole(encoding: Encoding) -> None:
     op = encoding.op
     with patch.object(witnesses, "PART", 8):

@@ -1,28 +1,48 @@
-"""The plain test of every operation: each part judges what was found, and those that fail are named."""
+"""
+The test of every operation: each part judges what was found, and those that fail are named.
+
+A plain run asks the dear parts of one operation in `TURNS`, by its seed, and of those that are named; a thorough run asks them
+of a share of the others.
+"""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from sample import stored
+from sampling import BY_NAME, QUARTER, SEED, share
 
 from posref.spec import REGISTRY
 
 from . import calls, cases, composed, evidence, invariants, judging, libraries, proofs, words, written
-from .encoding import PARTS, Encoding, part
+from .encoding import DEAR, PARTS, Encoding, part
 
 MODULES = (calls, cases, evidence, words, libraries, judging, proofs, composed, invariants, written)  # their parts are in PARTS
+TURNS = 4
+IN_TURN = [op for k, op in enumerate(REGISTRY) if BY_NAME or (k + SEED) % TURNS == 0]
+
+
+def ask(op: str, parts: Iterable[str]) -> None:
+    """Ask parts of one operation."""
+    assert stored(op), f"{op} is not in the suite: posref vectors build conformance/vectors --op {op}"
+    encoding = Encoding(op)
+    for name in parts:
+        encoding.run(name)
+    encoding.finish()
 
 
 @pytest.mark.parametrize("op", REGISTRY)
 def test_every_encoding(op: str) -> None:
     """All that is asked of one operation in a plain run."""
     written.assert_written(op)
-    assert stored(op), f"{op} is not in the suite: posref vectors build conformance/vectors --op {op}"
-    encoding = Encoding(op)
-    for name in PARTS:
-        encoding.run(name)
-    encoding.finish()
+    ask(op, [name for name in PARTS if op in IN_TURN or name not in DEAR])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("op", share([op for op in REGISTRY if op not in IN_TURN], QUARTER))
+def test_the_dear_parts_of_every_encoding(op: str) -> None:
+    ask(op, [name for name in PARTS if name in DEAR])
 
 
 def test_parts_that_fail_are_named_with_their_places_and_the_others_are_run(monkeypatch: pytest.MonkeyPatch) -> None:

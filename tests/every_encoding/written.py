@@ -56,7 +56,7 @@ def assert_written(op: str, root: Path = ROOT) -> None:
     assert not left, f"{op}: {len(left)} lines are to be written:\n" + "\n".join(left)
 
 
-@part()
+@part(dear=True)
 def plain_implementation_is_inside_the_bounds(encoding: Encoding) -> None:
     file = plain_file(encoding.op)
     assert_plain(file, encoding.op)
