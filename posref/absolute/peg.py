@@ -63,7 +63,8 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     Notes
     -----
     Class tokens are left out of the convolution and stay unchanged. CPVT applies it after its first block, Twins after the
-    first block of every stage.
+    first block of every stage. If an object moves and stays away from the edges, the result moves with it. Only patches near
+    an edge tell where they are.
 
     Examples
     --------
@@ -71,6 +72,11 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     >>> x, weight = np.arange(6.0).reshape(2, 3, 1) / 5, np.arange(9.0).reshape(1, 1, 3, 3) / 10 - 0.3
     >>> peg(x, weight, np.asarray([0.05]), residual=True)[..., 0].round(4).tolist()
     [[0.73, 1.35, 1.13], [0.85, 1.05, 1.01]]
+    >>> image = np.zeros((6, 6, 1))
+    >>> image[2, 2] = 1.0
+    >>> before, after = (peg(x, weight, np.zeros(1), residual=True) for x in (image, np.roll(image, 1, axis=1)))
+    >>> np.array_equal(np.roll(before, 1, axis=1), after)
+    True
     """
     residual = check_flag("peg", "residual", residual)
     check_real("peg", x=x, weight=weight, bias=bias)
