@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.sines import arranged
 from posref.core.angles import cos_sin_of_half_turns
-from posref.core.arrays import DType, cast, library, result_dtype, with_axis_moved
+from posref.core.arrays import DType, cast, library, result_dtype, wide, with_axis_moved
 from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -102,6 +102,7 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
         msg = f"{name}: x must be (..., c), and matrix (c, m); got shapes {got}."
         raise ValueError(msg)
     dtype = result_dtype(name, x, dtype)
-    rows = library(name, matrix=matrix).reshape(matrix, (matrix.shape[0], *(1,) * (x.ndim - 1), matrix.shape[1]))
+    xp = library(name, matrix=matrix)
+    rows = xp.reshape(cast(matrix, wide(matrix.dtype, xp)), (matrix.shape[0], *(1,) * (x.ndim - 1), matrix.shape[1]))
     cos, sin = cos_sin_of_half_turns(with_axis_moved(x, -1, 0)[..., None], rows * 2, dtype=dtype)
     return cast(arranged(sin, cos, layout), dtype)
