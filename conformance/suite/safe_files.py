@@ -160,7 +160,6 @@ def refusal(path: str | Path, why: str, root: Path | None = None) -> VectorError
 
 # ---- JSON: small, shallow and with one meaning, or refused with the reason -------------------------------------------------
 CONTAINERS = (dict, list)
-LONG = re.compile(r"\d{19}")  # a text without it has no integer beyond 64 bits
 
 
 def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", lenient: bool = False) -> Any:
@@ -182,9 +181,7 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         msg = f"it has {parts} objects and lists, more than {PARTS}"
         raise ValueError(msg)
     try:
-        numbers = {} if lenient else {"parse_constant": _constant, "parse_float": _real}
-        numbers |= {"parse_int": _integer} if LONG.search(text) and not lenient else {}  # Python's own is fast
-        document = json.loads(text, object_pairs_hook=_unique, **numbers)  # type: ignore[arg-type]
+        document = (LENIENT if lenient else STRICT).decode(text)
     except RecursionError:
         document = None
         deep = True
@@ -220,10 +217,15 @@ def _real(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    if len(text) > DIGITS or not -(2**63) <= int(text) < 2**63:
+    value = int(text) if len(text) <= DIGITS else 2**63
+    if not -(2**63) <= value < 2**63:
         msg = f"the integer {text[:40]} is beyond 64 bits"
         raise ValueError(msg)
-    return int(text)
+    return value
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant, parse_float=_real, parse_int=_integer)
+LENIENT = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _deep(document: Any) -> bool:
