@@ -195,10 +195,15 @@ def _found(name: str) -> object:
         return getattr(_import_module(_ELSEWHERE[name]), name)
     if name in _ABSENT:
         return None
-    modules = [module for family in _FAMILIES if (module := _module(f"posref.{family}.{name}")) is not None]
-    functions = [getattr(module, _SHORTER.get(name, name), None) for module in modules]
-    found = next(filter(callable, functions), None) or _module(f"posref.{name}")
-    if found is None and not modules and len(_ABSENT) < _MOST_ABSENT:
+    modules = []
+    for family in _FAMILIES:
+        module = _module(f"posref.{family}.{name}")
+        function = getattr(module, _SHORTER.get(name, name), None)
+        if callable(function):
+            return function
+        modules.append(module)
+    found = _module(f"posref.{name}")
+    if found is None and not any(modules) and len(_ABSENT) < _MOST_ABSENT:
         _ABSENT.add(name)  # a search takes eight look-ups of files: a check asks for `reset` before every case
     return found
 

@@ -26,7 +26,6 @@ from . import scope_statement
 from .case_run import answered, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
 from .choice import Choice
 from .conclusion import summarise_and_diagnose
-from .failure_causes import report_failure_causes
 from .fresh_calls import ask_fresh_calls
 from .halves import beside, halves
 from .learned_scope import CALLS, Progress, Trials
@@ -253,7 +252,9 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
 
         fits = [remark for o, answers in operations if (remark := better_fit(o, answers))]
-    if complete:
+    if complete and not all(operation.conformant for operation, _ in operations):
+        from .failure_causes import report_failure_causes  # takes long to load, and what conforms needs none
+
         report_failure_causes(operations, trials)
     report_scope(operations, stated)
     if complete:

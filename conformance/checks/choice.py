@@ -13,8 +13,6 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation, shown
-from ..evidence.every import kernel_cases, rules
-from ..experiments import covering
 from ..model import Call, Case, LoadedCase
 from ..proof.evaluation import askable, plain
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
@@ -146,6 +144,9 @@ class Choice:
 # ---- the kernel tier -------------------------------------------------------------------------------------------------------
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
+    from ..evidence.every import kernel_cases, rules  # the other tiers do not need them
+    from ..experiments import covering
+
     makers = (kernel_cases.kernel, rules.kernel, covering.cases)
     found = made(case for op in ops for make in makers for case in make(op, only))
     first = next(found, None)

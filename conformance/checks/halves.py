@@ -25,6 +25,8 @@ def halves(cases: Mapping[str, int], jobs: int | None) -> tuple[list[str], list[
 
     An operation stays with its stages: a stage that fails explains what is composed of it.
     """
+    if min(jobs or cores(), cores()) < 2 or sum(cases.values()) < LEAST:
+        return [*cases], []
     groups: list[set[str]] = []
     for name in cases:
         linked = {name, *(stage for stage in stages(name) if stage in cases)}
@@ -35,7 +37,7 @@ def halves(cases: Mapping[str, int], jobs: int | None) -> tuple[list[str], list[
     for group in sorted(groups, key=lambda group: -sum(cases[name] for name in group)):
         least = min(here, there, key=lambda half: sum(cases[name] for name in half))
         least |= group
-    if min(jobs or cores(), cores()) < 2 or sum(cases[name] for name in there) < LEAST:
+    if sum(cases[name] for name in there) < LEAST:
         return [*cases], []
     return [name for name in cases if name in here], [name for name in cases if name in there]
 

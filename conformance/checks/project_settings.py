@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ def _tables(text: str) -> dict[str, Any]:
     if found := LONG.search(text):
         msg = f"a key may have {DOTS} dots; got {found[0][:60]}..."
         raise ValueError(msg)
+    import tomllib  # a folder without settings does not need it
+
     return tomllib.loads(text)
 
 

@@ -115,7 +115,6 @@ def check(
             options["seed"] = randbits(32) if options["seed"] is None else options["seed"]
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
         from ..reports import terminal
-        from ..reports.summaries import workflow_commands
 
         aside = any(path is not None and is_standard_output(path) for path in (json_file, *forms.values()))
         terminal.show(report, console(err=aside))
@@ -125,6 +124,8 @@ def check(
         if print_scope:
             click.echo(terminal.supports(report), err=aside)
         if github:
+            from ..reports.summaries import workflow_commands
+
             click.echo(workflow_commands(report.to_json()), nl=False, err=aside)
     sys.exit(report.exit_code)
 

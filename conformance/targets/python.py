@@ -239,8 +239,10 @@ def _unstated(implementation: Any) -> str:
     """Return the array library, other than NumPy, that the module of an implementation without `backend` imports."""
     module = implementation if isinstance(implementation, ModuleType) else inspect.getmodule(type(implementation))
     imported = {v.__name__.partition(".")[0] for v in vars(module or object).values() if isinstance(v, ModuleType)}
-    libraries = [name for name in backends.names() if name in imported and name != "numpy"]
-    return libraries[0] if libraries and not hasattr(implementation, "backend") else ""
+    imported -= {"numpy", "posref", *sys.stdlib_module_names}
+    if not imported or hasattr(implementation, "backend"):
+        return ""
+    return next((name for name in backends.names() if name in imported), "")
 
 
 def _in_place(name: str, implementation: Any) -> tuple[str, ...]:
@@ -283,7 +285,7 @@ def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
 def _version(package: str) -> str | None:
     """Return the installed version of a package, read once by a process: looking it up takes longer than most calls."""
     try:
-        return metadata.version(package)
+        return np.__version__ if package == "numpy" else metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
 

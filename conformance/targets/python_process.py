@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from posref.backends import BackendMissing
+from posref.core.arrays import numpy_namespace
+from posref.spec import REGISTRY
 
 from ..errors import PosrefError, Stopped, TargetError, shown
 from ..model import LoadedCase
@@ -44,6 +46,7 @@ class PythonSession(Session):
             msg = f"check: what is given to a target of its name must be a word or a number: {shown(str(error))}."
             raise TargetError(msg) from error
         if self.copied:
+            _ = len(REGISTRY), numpy_namespace()  # imported once, for both processes
             self.child = self._launched(copied=True)
             self.copied = False  # what comes later is new
 

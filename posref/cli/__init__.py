@@ -19,7 +19,6 @@ import click
 
 import posref
 from posref import startup
-from posref.about import ABOUT, About, Words, without_words
 from posref.cli.plot_command import plot
 from posref.conformance.commands.check_command import check, fuzz, report
 from posref.conformance.commands.console import console as _console
@@ -30,13 +29,14 @@ from posref.conformance.commands.target_command import adapter, protocol
 from posref.conformance.commands.vectors_command import golden, vectors
 from posref.conformance.errors import TargetError
 from posref.conformance.suite import safe_files
-from posref.core.composition import stages
-from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from posref.about import Words
+    from posref.presets import Preset
 
 COMPLETE = "_POSREF_COMPLETE"  # set by a shell that completes words: eval "$(_POSREF_COMPLETE=bash_source posref)"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -164,6 +164,8 @@ def _list_cases(op: str, tier: str) -> None:
 
 
 def _list_presets() -> None:
+    from posref.presets import MARKS  # a check does not need them
+
     columns = ("preset", "function", "arguments", "factors", "verified", "note")
     table = _table(*columns)
     for preset in posref.presets.values():
@@ -219,6 +221,9 @@ def show(name: str, *, as_json: bool) -> None:
     if scaling is not None:
         _show_scaling(scaling)
         return
+    from posref.about import ABOUT, About, without_words  # a check does not need them
+    from posref.core.composition import stages
+
     with _errors():
         record = REGISTRY[_operation(name, hint=_others(name))]
     console = _console()
