@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -69,9 +69,9 @@ class Bounds(NumberSystem):
     def array(self, value: Part | float, error: Part | float, dtype: Label, waived: Part | float = 0.0) -> Array:
         """Return an array of this system from its parts."""
         value = np.asarray(value)
-        if np.shape(waived) != value.shape:
+        if not isinstance(waived, np.ndarray) or waived.shape != value.shape:
             waived = np.broadcast_to(waived, value.shape) if isinstance(waived, np.ndarray) or waived else _zeros(value.shape)
-        return Array((value, np.asarray(error), np.asarray(waived)), dtype, self)
+        return Array((value, np.asarray(error), waived), dtype, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
     def _unit(self, dtype: Label) -> float:
@@ -91,12 +91,13 @@ class Bounds(NumberSystem):
         `exact` takes an index and says which of the selected elements were exact. It is only called where the error is still 0.
         """
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
-        added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
+        unit = units * self._unit(dtype)
+        added = unit * (np.abs(value) + error) + self.accuracy.floor
         with np.errstate(invalid="ignore"):
             total = np.asarray(error + added)
-        none = np.broadcast_to(error == 0, total.shape)
-        if np.any(none) and (units * self._unit(dtype) or self.accuracy.floor):
-            at: Any = ... if np.all(none) else none
+        none = np.asarray(error == 0)
+        if none.any() and (unit or self.accuracy.floor):
+            at: Any = ... if none.all() else _broadcast(none, total.shape)
             there = value[at]
             free = exact(at) & self._fits(there, dtype) & ((there == 0) | (np.abs(there) >= self.accuracy.normal))
             total[at] = np.where(free, 0.0, total[at])
@@ -114,11 +115,11 @@ class Bounds(NumberSystem):
         free = total == 0
         if waives(before):
             total = np.where(free, 0.0, total + before)
-        if not np.any(free):
+        if not free.any():
             return self.array(value, total, dtype)
-        at: Any = ... if np.all(free) else free
+        at: Any = ... if free.all() else free
         own = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
-        if not (np.any(own) or waives(before)):
+        if not (own.any() or waives(before)):
             return self.array(value, total, dtype)
         kept = np.zeros(value.shape)
         kept[at] = before[at] + own
@@ -166,34 +167,42 @@ class Bounds(NumberSystem):
     def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, _), (q, f, _) = a.parts, b.parts
         error = np.abs(p) * f + np.abs(q) * e + e * f
-        waived = waived_by_factors(a, b)
-        p, q = np.broadcast_arrays(p, q)
+        product = np.asarray(p * q)
+
+        @cache
+        def significands() -> tuple[Part, Part]:
+            return _broadcast(odd(p), product.shape), _broadcast(odd(q), product.shape)
 
         def exact(at: Any) -> Part:
-            return _exact_product(p[at], q[at])
+            first, second = significands()
+            return np.asarray(first[at] * second[at] < 2.0**53)
 
         def idle(at: Any) -> Part:
-            return np.asarray((odd(p[at]) <= 1) | (odd(q[at]) <= 1))
+            first, second = significands()
+            return np.asarray((first[at] <= 1) | (second[at] <= 1))
 
-        return self._product(p * q, error, waived, exact, idle, dtype, ROUNDOFFS["multiply"].units)
+        return self._product(product, error, waived_by_factors(a, b), exact, idle, dtype, ROUNDOFFS["multiply"].units)
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, u), (q, f, w) = a.parts, b.parts
         with np.errstate(invalid="ignore"):  # a divisor that overflowed: its bound is not a number
             room = np.abs(q) - f
-        if np.any(room <= 0):
+        if (room <= 0).any():
             msg = "division by a number that may be zero"
             raise Undecided(msg)
         quotient = np.asarray(p / q)
         with np.errstate(invalid="ignore"):
-            exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
             error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
-        divisor = np.broadcast_to(q, quotient.shape)
+        p, divisor = _broadcast(p, quotient.shape), _broadcast(q, quotient.shape)
+
+        def exact(at: Any) -> Part:
+            with np.errstate(invalid="ignore"):
+                return np.asarray(_exact_product(quotient[at], divisor[at]) & (quotient[at] * divisor[at] == p[at]))
 
         def idle(at: Any) -> Part:
             return np.asarray((quotient[at] == 0) | (odd(divisor[at]) <= 1))
 
-        return self._product(quotient, error, waived, exact.__getitem__, idle, dtype, ROUNDOFFS["divide"].units)
+        return self._product(quotient, error, waived, exact, idle, dtype, ROUNDOFFS["divide"].units)
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
@@ -549,9 +558,14 @@ def _zeros(shape: tuple[int, ...]) -> Part:
     return np.broadcast_to(0.0, shape)
 
 
+def _broadcast(x: Part, shape: tuple[int, ...]) -> Part:
+    """Return an array repeated to a shape, if it does not have it: NumPy takes long to say so."""
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
 def waives(waived: Part) -> bool:
     """Return whether any rounding was waived. Arrays that repeat one number, the usual zero, are not read as a whole."""
-    return bool(waived.size) and bool(np.any(waived if any(waived.strides) else waived[(0,) * waived.ndim]))
+    return bool(waived.size) and bool(waived.any() if any(waived.strides) else waived.item(0))
 
 
 def waived_by_factors(a: Array, b: Array) -> Part | float:
@@ -591,7 +605,7 @@ def odd(x: Part) -> Part:
     bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64).reshape(np.shape(x))
     exponent, whole = bits & (0x7FF << 52), bits & ((1 << 52) - 1)
     whole = np.where(exponent == 0, whole, whole | (1 << 52)) * (exponent != 0x7FF << 52)
-    return np.asarray(whole.astype(np.float64) / np.maximum(whole & -whole, 1))  # division by a power of two, exact
+    return np.asarray(whole / np.maximum(whole & -whole, 1))  # division by a power of two, exact
 
 
 def norm(matrices: Part) -> Part:

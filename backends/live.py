@@ -49,20 +49,20 @@ class FromNumPy(Bounds):
         Each product counts as rounded, and so does their sum. A single product is exact if it is representable.
         """
         (p, e, u), (q, f, w) = a.parts, b.parts
-        if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
+        if not (np.isfinite(p).all() and np.isfinite(q).all()):
             return super().matmul(a, b)  # it handles infinities
         dtype = self.result_type(a.dtype, b.dtype)
         unit, floor = self._unit(dtype), self.accuracy.floor
         value, size, own = _products(p, e, q, f)
         waived = _products(p, u, q, w)[2] if waives(u) or waives(w) else np.zeros(value.shape)
         terms = _counted((p != 0) | (e != 0)) @ _counted((q != 0) | (f != 0))
-        shows = bool(np.any(terms * floor > 2.0**-53 * unit * size))
+        shows = bool((terms * floor > 2.0**-53 * unit * size).any())
         rounded = terms - self._free_products(a, b, dtype) if shows else terms
         error = own + waived + unit * (size + own) + rounded * floor
         summed = error + ROUNDOFFS["sum, times the terms' sum"].units * terms * unit * (size + error) + floor
         error = np.where(terms > 1, summed, error)
         single = (terms <= 1) & (own == 0)
-        if not np.any(single):
+        if not single.any():
             return self.array(value, error, dtype)
         free = single & (odd(p) @ odd(q) < 2.0**53) & self._fits(value, dtype)
         free &= (value == 0) | (np.abs(value) >= self.accuracy.normal)
@@ -128,7 +128,10 @@ def _counted(present: Part) -> Part:
 
 def _alike(*matrices: Part) -> list[Part]:
     """Return stacks of matrices, all with the same leading axes."""
-    lead = np.broadcast_shapes(*(x.shape[:-2] for x in matrices))
+    leads = {x.shape[:-2] for x in matrices}
+    if len(leads) == 1:
+        return [*matrices]
+    lead = np.broadcast_shapes(*leads)
     return [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in matrices]
 
 
@@ -149,14 +152,20 @@ CACHED = 1 << 12  # from this size on, products are summed one matrix at a time
 
 def _accumulate(p: Part, e: Part, q: Part, f: Part, value: Part, size: Part, own: Part) -> None:
     """Add the products of matrices p and q, with errors e and f, to `value`, their sizes to `size`, their errors to `own`."""
-    rows = [np.ascontiguousarray(np.moveaxis(x, -1, 0))[..., None] for x in (p, np.abs(p), e)]
-    columns = [np.ascontiguousarray(np.moveaxis(x, -2, 0))[..., None, :] for x in (q, np.abs(q) + f, f)]
-    off = [bool(np.any(x)) for x in (e, f)]
+    terms, outer = p.ndim - 1, range(p.ndim - 2)
+
+    def rows(x: Part) -> Part:
+        return np.ascontiguousarray(x.transpose(terms, *outer, terms - 1))[..., None]
+
+    def columns(x: Part) -> Part:
+        return np.ascontiguousarray(x.transpose(terms - 1, *outer, terms))[..., None, :]
+
+    factors = [(rows(p), columns(q))]
+    factors += [(rows(np.abs(p)), columns(f))] if f.any() else []
+    factors += [(rows(e), columns(np.abs(q) + f))] if e.any() else []
     product = np.empty_like(value)
-    for k in range(len(rows[0])):
-        value += np.multiply(rows[0][k], columns[0][k], out=product)
+    for (row, column), *errors in zip(*([*zip(*pair, strict=True)] for pair in factors), strict=True):
+        value += np.multiply(row, column, out=product)
         size += np.abs(product, out=product)
-        if off[1]:
-            own += np.multiply(rows[1][k], columns[2][k], out=product)
-        if off[0]:
-            own += np.multiply(rows[2][k], columns[1][k], out=product)
+        for error, by in errors:
+            own += np.multiply(error, by, out=product)
