@@ -40,7 +40,8 @@ class SharedFile:
         self._end = 0  # of what was put last
         self._most = 0  # bytes that were put or got since the file was given back
         self._lent: dict[int, npt.NDArray[Any]] = {}  # the values of inputs, in a copy of their block, by where that begins
-        self._block: ctypes.Array[ctypes.c_char] | None = None  # the memory of the inputs, in the process that computes
+        self._mapped = (0, 0)  # the address and the length of its memory, in the process that computes
+        self._block: ctypes.Array[ctypes.c_char] | None = None  # the memory of the inputs there, while a call has it
 
     @classmethod
     def new(cls, *, inherited: bool) -> SharedFile:
@@ -119,26 +120,35 @@ class SharedFile:
         if MEMORY is None or not size:
             return None
         length = max(mmap.PAGESIZE, 1 << (size - 1).bit_length())  # of few different types
-        address = MEMORY.mmap(None, length, WRITABLE, SHARED, self._file.fileno(), 0)
-        if address in FAILED:
-            return None
-        self._block = (ctypes.c_char * length).from_address(address)
-        weakref.finalize(self._block, MEMORY.munmap, address, length).atexit = False
+        if self._mapped[1] < length:
+            self._unmap()
+            address = MEMORY.mmap(None, length, WRITABLE, SHARED, self._file.fileno(), 0)
+            if address in FAILED:
+                return None
+            self._mapped = (address, length)
+        self._block = (ctypes.c_char * self._mapped[1]).from_address(self._mapped[0])
         return memoryview(self._block).cast("B")[:size]
 
     def give_back(self, size: int) -> None:
         """Let go of the memory. What an implementation keeps of it stays as it is, in memory of its own; or `MemoryError`."""
         if self._block is None:
             return
-        address, length, kept = ctypes.addressof(self._block), len(self._block), weakref.ref(self._block)
+        kept = weakref.ref(self._block)
         self._block = None
-        if kept() is not None:
+        if (block := kept()) is not None:
+            (address, length), self._mapped = self._mapped, (0, 0)
+            weakref.finalize(block, MEMORY.munmap, address, length).atexit = False
             copy = MEMORY.mmap(None, length, WRITABLE, ANONYMOUS, -1, 0)  # one of the file would go where the file is cut
             if copy not in FAILED:
                 ctypes.memmove(copy, address, size)
             if copy in FAILED or MEMORY.mremap(copy, length, length, MOVED, address) in FAILED:
                 msg = "no memory is left for the inputs that it keeps"
                 raise MemoryError(msg)
+
+    def _unmap(self) -> None:
+        if self._mapped[1]:
+            MEMORY.munmap(*self._mapped)
+            self._mapped = (0, 0)
 
     def get(self, at: int, size: int) -> bytes:
         """Return at most `size` bytes from a place on."""
@@ -161,6 +171,7 @@ class SharedFile:
 
     def close(self) -> None:
         """Let go of it, and remove it if it has a name."""
+        self._unmap()
         self._file.close()
         if self._private is not None:
             self._private.remove()
