@@ -330,8 +330,9 @@ def encoding(
     def register(function: F) -> F:
         op = name or function.__name__
         results = (result,) * len(outputs) if isinstance(result, str) else result
-        _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
-        _expect_words(function, domains or {})
+        signature = inspect.signature(function)
+        _require(function, signature, results, outputs, {**(arrays or {}), **(domains or {})})
+        _expect_words(function, signature, domains or {})
         function = undisturbed(function, tuple(arrays or ()))
         known = REGISTRY.registered.get(op)
         if known is not None and known.function.__module__ != function.__module__:
@@ -348,13 +349,12 @@ def encoding(
     return register
 
 
-def _expect_words(function: Callable[..., Any], domains: Mapping[str, Domain]) -> None:
+def _expect_words(function: Callable[..., Any], signature: inspect.Signature, domains: Mapping[str, Domain]) -> None:
     """
     Let a function be called without an option that must be one of a few words: `check_word` then says the words.
 
     Python's own error names the option alone. The signature does not change: the option has no default.
     """
-    signature = inspect.signature(function)
     words = [n for n, p in signature.parameters.items() if p.default is p.empty and isinstance(domains.get(n), OneOf)]
     if words:
         code: Any = inspect.unwrap(function)  # below what evaluates it in blocks
@@ -363,7 +363,11 @@ def _expect_words(function: Callable[..., Any], domains: Mapping[str, Domain]) -
 
 
 def _require(
-    function: Callable[..., Any], results: tuple[str, ...] | None, outputs: tuple[str, ...], described: Mapping[str, Any]
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    results: tuple[str, ...] | None,
+    outputs: tuple[str, ...],
+    described: Mapping[str, Any],
 ) -> None:
     """Raise `ValueError`, with the file and the line to add, if the registry lacks something about a definition."""
     code = inspect.unwrap(function).__code__
@@ -374,7 +378,7 @@ def _require(
         )
         raise ValueError(msg)
     known = {*described, "dtype", "xp", "device"}
-    for name in inspect.signature(function).parameters:
+    for name in signature.parameters:
         if name not in known:
             msg = f"{where} must describe {name}: add it to arrays, as Axes(...), or to domains, as an option."
             raise ValueError(msg)
