@@ -244,7 +244,8 @@ def _varied(
 ) -> Iterator[Drawn]:  # fmt: skip
     """Yield calls with a new number in one option or one size, inside a stated scope."""
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
-    stored = [read(op, call) for call in known]
+    there = {id(case.calls[0]): record for case, record in records}
+    stored = [there.get(id(call)) or read(op, call) for call in known]
     names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
     drawn = [names[at] for at in rng.permutation(len(names))]
     for name in sorted(drawn, key=lambda name: name.startswith("size "))[:VARIED]:  # options first

@@ -117,13 +117,13 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
     passing = _passing(own)
-    every = asked_cases(own)
     few = (
         whole
         and len(passing) < (1 if op in stated else ENOUGH)
         and trials.can_ask()
         and not any(operation.failing for operation, _ in own)
     )
+    every = asked_cases(own) if few or 0 < answered < len(asked) else []
     drawn = _drawn(op, every, trials, stated.get(op)) if few else []
     fresh = [one for one in drawn if one.verdict == "pass"]
     scope = Scope(
@@ -135,7 +135,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         fresh=len(fresh),
         tried=trials.can_ask(),
     )
-    if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in asked_cases(own)):
+    if (
+        answered
+        and op in stated
+        and not any(one.answered and is_inside(stated[op], one.traits) for one in every or asked_cases(own))
+    ):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
     if answered in (0, len(asked)) and not drawn:

@@ -45,6 +45,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # of an output
 MANY, AXES = 100, 8  # words of a list, their letters, and axes of a tensor, of which nobody need doubt
 USUAL = {"ok": {"seq", "status", "message", "outputs", "changed", "overwrote"}, "other": {"seq", "status", "message"}}  # keys
 STATUSES = ("ok", "unsupported", "rejected", "error")
+ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 Put = Callable[[npt.NDArray[Any]], dict[str, Any]]  # puts a tensor's bits somewhere, and returns how the tensor says where
 Decoded = tuple[npt.NDArray[Any], str]  # reals widened to float64, with the name of the dtype they came in
 
@@ -184,7 +185,7 @@ def limit(call: Call) -> int:
 
 def write(message: Mapping[str, Any]) -> bytes:
     """Return a message as a line, in ASCII."""
-    return json.dumps(message, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+    return ENCODER.encode(message).encode("ascii") + b"\n"
 
 
 def read(line: bytes, kind: str) -> dict[str, Any]:
