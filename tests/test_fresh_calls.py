@@ -253,7 +253,7 @@ def test_options_and_sizes_are_others_and_the_reference_is_right(op: str) -> Non
     cases, rng = small(op), np.random.default_rng(len(op))
     known = [case.calls[0] for case in cases]
     asker = experiments.Asker(load_python("posref"), op, "float32", 100)
-    drawn = [*fresh_calls._varied(op, cases, asker, rng, known, {}), *fresh_calls._with_numbers(cases, "float32", rng, known)]
+    drawn = [*fresh_calls.varied(op, cases, asker, rng, known, {}), *fresh_calls._with_numbers(cases, "float32", rng, known)]
     assert not {call_key(op, call) for call in known} & {call_key(op, call) for _, call, *_ in drawn}
     outcomes = [asker.asked(call, case.form) for case, call, *_ in drawn]
     assert {*outcomes} <= {experiments.RIGHT, experiments.NO_VALUES, "not judged"}

@@ -19,17 +19,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from posref.backends.rounding import BITS, round_to
-from posref.spec import REGISTRY, Axes, Integer, Real
+from posref.spec import REGISTRY, Axes, Flag, Integer, OneOf, Real
 
-from ..calls import EXACT, HALF, given_dtype, positions_of
+from ..calls import EXACT, HALF, given_dtype, positions_of, returns_reals
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.records import is_number, make, quantities, read, word_of
@@ -51,6 +52,7 @@ ATTEMPTS = 12  # to change an option or a size
 TRIED = 12  # cases of which calls are tried while none is answered
 LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
+TOKENS = {"size Q", "size K", "size T"}  # of which there are more, until a number of an option tells
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
@@ -90,7 +92,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     drawn = chain(
         _with_numbers(cases, operation.dtype, rng, known),
         _alike(op, every, asker),
-        _varied(op, cases, asker, rng, known, scope),
+        varied(op, cases, asker, rng, known, scope),
     )
     for case, call, words, exchanged in drawn:
         if exchanged:
@@ -238,11 +240,16 @@ def _with_two_exchanged(x: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
     return np.concatenate([values[:k], values[k : k + 2][::-1], values[k + 2 :]]).reshape(x.shape)
 
 
-def _varied(
+def varied(
     op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call],
     scope: Mapping[str, Any],
 ) -> Iterator[Drawn]:  # fmt: skip
-    """Yield calls with a new number in one option or one size, inside a stated scope."""
+    """
+    Yield calls with a new number in one option or one size, inside a stated scope.
+
+    An integer option gets an odd and an even number of steps, and on either side of it are numbers that give other values, if
+    such a call is found: a window that is wider than all positions says nothing.
+    """
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
     there = {id(case.calls[0]): record for case, record in records}
     stored = [there.get(id(call)) or read(op, call) for call in known]
@@ -250,18 +257,45 @@ def _varied(
     drawn = [names[at] for at in rng.permutation(len(names))]
     for name in sorted(drawn, key=lambda name: name.startswith("size "))[:VARIED]:  # options first
         taken = {repr(record.get(name)) for record in stored}
+        kind, _, own = name.partition(" ")
+        whole = kind == "option" and isinstance(REGISTRY[op].domains[own], Integer)
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
-        for case, record in [having[at % len(having)] for at in range(ATTEMPTS)]:
-            other = _stated_number(scope.get(name.partition(" ")[2]), taken, _other(op, name, record[name], rng), rng)
-            made = None if repr(other) in taken else make(op, record | {name: other}, int(rng.integers(1 << 30)))
-            call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
-            if call is not None and is_small(call):
-                kind, _, own = name.partition(" ")
-                words = f"another {word_of(op, own) if kind == 'size' else own}"
-                yield case, call, words, ""
+        for odd, some in product((0, 1), _by_words(op, having)) if whole else ((None, having),):
+            found: tuple[LoadedCase, Call] | None = None
+            for at in range(ATTEMPTS):
+                case, record = some[at % len(some)]
+                other = _stated_number(scope.get(own), taken, _other(op, name, record[name], rng, odd), rng)
+                grown = {n: record[n] * (1 + at) for n in TOKENS & record.keys()} if whole else {}
+                made = None if repr(other) in taken else make(op, record | grown | {name: other}, int(rng.integers(1 << 30)))
+                call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
+                if call is not None and is_small(call):
+                    found = case, call
+                    if not whole or _tells(op, own, call):
+                        break
+            if found:
+                yield *found, f"another {word_of(op, own) if kind == 'size' else own}", ""
                 if kind == "size":
-                    yield from _exchanged(case, call, "another size and ")
-                break
+                    yield from _exchanged(*found, "another size and ")
+
+
+def _by_words(op: str, having: Sequence[Any]) -> list[list[Any]]:
+    """Return cases with their records together, or apart by the words of their options where results are exact."""
+    words = [f"option {n}" for n, d in REGISTRY[op].domains.items() if isinstance(d, OneOf | Flag) and not returns_reals(op)]
+    parts: dict[tuple[Any, ...], list[Any]] = {}
+    for pair in having:
+        parts.setdefault(tuple(pair[1].get(word) for word in words), []).append(pair)
+    return list(parts.values())
+
+
+def _tells(op: str, name: str, call: Call) -> bool:
+    """Return whether a call's values depend on the number of an option: they are others with the next one, if it is allowed."""
+    step = getattr(REGISTRY[op].domains[name], "step", 1)
+    differ = []
+    for number in (call.params[name] - step, call.params[name] + step):
+        with suppress(ValueError, IndexError):
+            before, after = (plain(op, call.inputs, params) for params in (call.params, {**call.params, name: number}))
+            differ.append(any(not np.array_equal(x, after[n]) for n, x in before.items()))
+    return any(differ) or not differ
 
 
 def _stated_number(allowed: Any, taken: Collection[str], other: Any, rng: np.random.Generator) -> Any:
@@ -280,8 +314,12 @@ def _is_varied(name: str, value: Any) -> bool:
     return name.startswith(("option ", "size ")) and (is_number(value) or is_scaling(value)) and value not in (0, None)
 
 
-def _other(op: str, name: str, value: Any, rng: np.random.Generator) -> Any:
-    """Return another number in place of an option or a size; a record with another number in one of its fields."""
+def _other(op: str, name: str, value: Any, rng: np.random.Generator, odd: int | None = None) -> Any:
+    """
+    Return another number in place of an option or a size; a record with another number in one of its fields.
+
+    Of an integer option it is an `odd` number of steps, or an even one; half of them are near.
+    """
     factor = 1 + int(rng.integers(1, 32)) / 64
     if is_scaling(value):
         numbers = [one.name for one in fields(value) if type(getattr(value, one.name)) is float]
@@ -297,7 +335,9 @@ def _other(op: str, name: str, value: Any, rng: np.random.Generator) -> Any:
     domain = REGISTRY[op].domains.get(name.removeprefix("option "))
     if name.startswith("size ") or not isinstance(domain, Integer):
         return int(rng.choice(SIZES))
-    return min(int(value) + domain.step * int(rng.integers(1, 32)), domain.high or math.inf)
+    steps = int(value) // domain.step + int(rng.choice((1, 1, -1))) * int(rng.integers(1, rng.choice((4, 32))))
+    number = max(steps + (steps % 2 != odd), -(-domain.low // domain.step)) * domain.step
+    return min(number, domain.high or math.inf)
 
 
 def _is_stated(case: LoadedCase, call: Call, stated: Stated) -> bool:

@@ -1,15 +1,15 @@
 """
 Further calls: if several mistakes give the same values in all stored cases, posref makes fresh calls that tell them apart.
 
-They are stored calls with other numbers, then calls drawn around the failing ones, and judged like any fresh call. The
-diagnosis leaves out a mistake that one refutes.
+They are stored calls with other numbers, in turn with others in one option or size, then calls drawn around the failing ones,
+and judged like any fresh call. The diagnosis leaves out a mistake that one refutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..diagnosis.near_names import Ties, parted
 from ..experiments.asker import RIGHT, WRONG
 from ..experiments.cause_search import Experiment
 from ..model import Answer, LoadedCase, Operation
-from .fresh_calls import fresh, is_small
+from .fresh_calls import fresh, is_small, varied
 from .learned_scope import Trials, records_of
 from .scope import Asked
 from .scope_result import asked_cases
@@ -38,7 +38,8 @@ def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -
         every = [one for one in asked_cases([(operation, answers)]) if one.case.kind == "value"]
         trial = trials.begin(operation.op, operation.dtype, every)
         found: list[Judged] = []
-        for case in chain(_with_other_numbers(trial, every), _drawn(trial, every)):
+        near = zip_longest(_with_other_numbers(trial, every), _with_other_options(trial, every))
+        for case in filter(None, chain(chain.from_iterable(near), _drawn(trial, every))):
             if len(found) >= ASKED:
                 break
             if not parted(operation.op, case, ties, operation.claim, operation.dtype):
@@ -61,6 +62,15 @@ def _with_other_numbers(trial: Experiment, every: Sequence[Asked]) -> Iterator[L
             call = fresh(one.case, trial.asker.dtype, rng)
             if call is not None and trial.asker.filled(call) is not None:
                 yield trial.asker.case(call, one.case.form)
+
+
+def _with_other_options(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
+    """Yield small calls of cases with another number in one option or size."""
+    cases = [one.case for one in every if len(one.case.calls) == 1 and is_small(one.case.calls[0])]
+    rng = np.random.default_rng(len(every))
+    cases = [cases[at] for at in rng.permutation(len(cases))]
+    for case, call, *_ in varied(trial.asker.op, cases, trial.asker, rng, [case.calls[0] for case in cases], {}):
+        yield trial.asker.case(call, case.form)
 
 
 def _drawn(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:

@@ -23,7 +23,7 @@ from posref.spec import REGISTRY, Flag, OneOf
 from .. import judge
 from ..calls import EXACT
 from ..evidence.index import deviations_touching
-from ..evidence.tools.deviation import Deviation, together
+from ..evidence.tools.deviation import Deviation, only_where, together
 from ..model import number
 from ..targets.invocation import OTHER_BITS, UNSTEADY
 from ..targets.replies import CHANGED
@@ -292,7 +292,7 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
     if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
         return placed
     with_trait = _with_trait(questions, deviations_touching(op), known)
-    with_trait = placed or with_trait or _by_word(questions, known.budget, pairs=False)
+    with_trait = placed or with_trait or _by_word(questions, known, pairs=False)
     tried = numbers.tried(questions, known.budget)
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = found if found and found.whole else with_trait or found
@@ -308,7 +308,7 @@ def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explan
         or _with_trait(questions, solved, known, anything=True)
         or _with_trait(questions, tried, known, anything=_are_many_reals(questions))
         or _several(questions, known)
-        or _by_word(questions, known.budget)
+        or _by_word(questions, known)
         or _without_name(op, questions, parts, tried, known.budget)
     )
 
@@ -375,17 +375,18 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     return Explanation(f"{_matches(pairs, lead)} {others}", pairs)
 
 
-def _by_word(questions: Sequence[Question], budget: Budget, *, pairs: bool = True) -> Explanation | None:
+def _by_word(questions: Sequence[Question], known: _Known, *, pairs: bool = True) -> Explanation | None:
     """Return a mistake for each word of an option, or two; each explains all cases with its word."""
-    for option in (name for name, domain in REGISTRY[questions[0].op].domains.items() if isinstance(domain, OneOf | Flag)):
-        parts: dict[str, list[Question]] = {}
+    op, budget = questions[0].op, known.budget
+    for option in (name for name, domain in REGISTRY[op].domains.items() if isinstance(domain, OneOf | Flag)):
+        parts: dict[Any, list[Question]] = {}
         for question in questions:
-            for word in {f"{option}={call.params.get(option, defaults(question.op).get(option))}" for call in question.calls}:
+            for word in {call.params.get(option, defaults(op).get(option)) for call in question.calls}:
                 parts.setdefault(word, []).append(question)
         failing = {word: own for word, own in parts.items() if any(q.failed for q in own)}
         if len(parts) < 2 or any(sum(q.failed for q in own) < search.ENOUGH for own in failing.values()):
             continue
-        found: dict[str, list[Sequence[Deviation]]] = {}
+        found: dict[Any, list[Sequence[Deviation]]] = {}
         for word, own in failing.items():
             left = budget.limited(budget.left - AFTER_PAIRS)
             ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(own, left)[0]]
@@ -394,13 +395,31 @@ def _by_word(questions: Sequence[Question], budget: Budget, *, pairs: bool = Tru
                 break
             found[word] = held
         if len(found) == len(failing):
+            found = {word: _unrefuted_with(option, word, held, questions, known) for word, held in found.items()}
+            if not all(found.values()):
+                continue
             words: dict[str, list[str]] = {}
             for word, held in found.items():
-                words.setdefault(_words(held), []).append(word)
+                words.setdefault(_words(held), []).append(f"{option}={word}")
             said = "; ".join(f"with {' or '.join(several)} if {text}" for text, several in words.items())
             every = [tuple(chain(*one)) for one in islice(product(*found.values()), WAYS)]
             return Explanation(f"Matches the reference {said}.", every)
     return None
+
+
+def _unrefuted_with(
+    option: str, word: Any, ties: near_names.Ties, questions: Sequence[Question], known: _Known
+) -> list[Sequence[Deviation]]:
+    """Return the mistakes with one word of an option that no further call with it refutes."""
+    op = questions[0].op
+    default = defaults(op).get(option)
+
+    def holds(options: Mapping[str, Any]) -> bool:
+        return bool(options.get(option, default) == word)
+
+    ways = [[only_where(one, op, holds) for one in search.orders(several)] for several in ties]
+    more = _further([(ones[0],) for ones in ways], questions, known)
+    return [several for several, ones in zip(ties, ways, strict=True) if any(Hypothesis(one, more).fits() for one in ones)]
 
 
 def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Explanation | None:

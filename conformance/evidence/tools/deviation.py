@@ -103,6 +103,16 @@ def together(*deviations: Deviation) -> Deviation:
     return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
 
 
+def only_where(deviation: Deviation, op: str, holds: Callable[[Mapping[str, Any]], bool]) -> Deviation:
+    """Return a mistake of an operation that it has where something holds of its options, and nowhere else."""
+    right, wrong = REGISTRY[op].function, deviation.operations()[op]
+
+    def deviating(*args: Any, **options: Any) -> Any:
+        return (wrong if holds(options) else right)(*args, **options)
+
+    return Deviation(deviation.name, deviation.text, {op: lambda _: deviating})
+
+
 def contradict(deviations: Iterable[Deviation]) -> bool:
     """Return whether two of mistakes contradict each other: an implementation that shows both has neither."""
     about = [d.one_of for d in {d.name: d for d in deviations}.values() if d.one_of]
