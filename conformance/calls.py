@@ -17,6 +17,7 @@ from .accuracy import DEFAULT_CLAIM, OF_DTYPE, OF_FREQUENCIES, UNIT, declared_in
 from .errors import BuildError
 
 HALF = ("bfloat16", "float16")
+ASKED = "{}/asked/"  # how the ids of calls that are made for an operation begin
 EXACT = 1 << 24  # the largest number up to which float32 has all integers
 TABLES = ("cos", "sin")  # what a case may give in another dtype than the rest
 

@@ -5,13 +5,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sampling import few, in_turn, share
 
 import posref
-from posref.conformance import check
+from posref.conformance import check, check_call
 from posref.conformance.checks import fresh_calls
 from posref.conformance.experiments import asker as experiments
 from posref.conformance.experiments.cause_search import call_key
@@ -116,6 +117,25 @@ def test_what_is_right_for_the_numbers_of_the_suite_alone_fails(op: str, number:
     assert report.exit_code == 1
     assert report.operations[0].scope is not None
     assert report.operations[0].scope.narrow.startswith("it is wrong in a fresh call")
+
+
+@few(1, "seed", in_turn(range(3)))
+def test_a_window_is_odd_and_even_with_every_word(seed: int) -> None:
+    """All stored windows on both sides that count the query are odd: what is wrong of even ones alone passes."""
+
+    def even_as_odd(q: Any, k: Any, /, *, window: int, counting: str, sides: str) -> Any:
+        window += sides == "both" and counting == "with_query" and window % 2 == 0
+        return posref.sliding_window(q, k, window=window, counting=counting, sides=sides)
+
+    def half(q: Any, k: Any, /, *, window: int, counting: str, sides: str) -> Any:
+        window = (window + 1) // 2 if sides == "both" else window
+        return posref.sliding_window(q, k, window=window, counting=counting, sides=sides)
+
+    found = check_call(even_as_odd, op="sliding_window", seed=seed)
+    assert (found.counts["fail"], found.exit_code) == (0, 1)
+    diagnosis = check_call(half, op="sliding_window", seed=seed).operations[0].diagnosis
+    assert diagnosis is not None
+    assert diagnosis["names"] == []  # of odd windows this is |q - k| <= window // 2, which has a name
 
 
 @pytest.mark.dear

@@ -21,7 +21,7 @@ import numpy as np
 from posref.spec import REGISTRY, Flag, OneOf
 
 from .. import judge
-from ..calls import EXACT
+from ..calls import ASKED, EXACT
 from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, only_where, together
 from ..model import number
@@ -282,7 +282,7 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
     return replace(found, text=_matches(left, first=_first(known.first, questions)), explanations=left)
 
 
-def _beyond_one(op: str, questions: Sequence[Question], known: _Known) -> Explanation:
+def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
     found = _of_sides(op, questions) or _by_reading(questions, [reader.candidates for reader in READERS])
     found = found or _of_stages(questions)
@@ -375,7 +375,7 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     return Explanation(f"{_matches(pairs, lead)} {others}", pairs)
 
 
-def _by_word(questions: Sequence[Question], known: _Known, *, pairs: bool = True) -> Explanation | None:
+def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) -> Explanation | None:
     """Return a mistake for each word of an option, or two; each explains all cases with its word."""
     op, budget = questions[0].op, known.budget
     for option in (name for name, domain in REGISTRY[op].domains.items() if isinstance(domain, OneOf | Flag)):
@@ -408,9 +408,9 @@ def _by_word(questions: Sequence[Question], known: _Known, *, pairs: bool = True
 
 
 def _unrefuted_with(
-    option: str, word: Any, ties: near_names.Ties, questions: Sequence[Question], known: _Known
+    option: str, word: Any, ties: near_names.Ties, questions: list[Question], known: _Known
 ) -> list[Sequence[Deviation]]:
-    """Return the mistakes with one word of an option that no further call with it refutes."""
+    """Return the mistakes with one word of an option that no further call with it refutes; the calls are questions then."""
     op = questions[0].op
     default = defaults(op).get(option)
 
@@ -419,6 +419,7 @@ def _unrefuted_with(
 
     ways = [[only_where(one, op, holds) for one in search.orders(several)] for several in ties]
     more = _further([(ones[0],) for ones in ways], questions, known)
+    questions[:] = search.ordered([*questions, *more])
     return [several for several, ones in zip(ties, ways, strict=True) if any(Hypothesis(one, more).fits() for one in ones)]
 
 
@@ -606,8 +607,8 @@ def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
 
 
 def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:
-    """Return the cases with values that fail, and those that pass."""
-    cases = [(q.failed, q.case) for q in questions if q.size]
+    """Return the stored cases with values that fail, and those that pass: words count these, not further calls."""
+    cases = [(q.failed, q.case) for q in questions if q.size and not q.id.startswith(ASKED.format(q.op))]
     return [case for failed, case in cases if failed], [case for failed, case in cases if not failed]
 
 

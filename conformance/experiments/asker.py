@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from posref.scaling import Scaling
 
 from .. import judge
-from ..calls import class_of_claim, returns_reals
+from ..calls import ASKED, class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
 from ..proof.evaluation import is_askable, result_placeholders
@@ -114,7 +114,7 @@ class Asker:
 
     def case(self, call: Call, form: str = "") -> LoadedCase:
         """Return a call as a case."""
-        return LoadedCase(f"{self.op}/asked/{self.calls}", self.op, "value", "core", "", (self.dtype,), (call,), form)
+        return LoadedCase(f"{ASKED.format(self.op)}{self.calls}", self.op, "value", "core", "", (self.dtype,), (call,), form)
 
     def asked(self, call: Call, form: str = "", *, judged: bool = True, target: Target | None = None) -> str:
         """Return what comes of a call, of this target or of another process of it; what it says is in `said`."""
