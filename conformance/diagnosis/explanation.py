@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 UNEXPLAINED = "unexplained: no known mistake gives these values."
+UNDECIDED = "unexplained: several mistakes give these values, and no further call tells them apart."
 SAME_BITS = (
     "Look for a buffer that is not written whole or is kept from call to call, for random numbers, and for sums whose order "
     "changes (atomics)."
@@ -549,6 +550,9 @@ def _with_trait(
     told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
     ties = extent.holding([(d,) for d in search.fitting_all(failing, told, known.budget)], failing)
     trait, ties = trait.strip(), _surviving(ties, questions, known)
+    large = all(q.case.tier == features.MADE_FOR_SIZE for q in failing)
+    if large and len(failing) < search.ENOUGH and len(ties) > 1 and (place := places.place(questions)):
+        return Explanation(f"{UNDECIDED} {trait}{place} The mistakes: {_words(ties)}.", trait=trait)
     return Explanation(_matches(ties, f"{trait} In these your output matches"), ties, trait=trait) if ties else None
 
 

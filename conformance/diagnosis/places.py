@@ -149,14 +149,15 @@ def _plural(kind: str) -> str:
 
 
 def common(questions: Sequence[Question]) -> str:
-    """Return what all wrong values have in common: NaN, zero, infinite, True, or what stands there in the input."""
+    """Return what all wrong values have in common: NaN, zero, infinite, True, what stands there in the input or elsewhere."""
     pairs = []
     for question in (q for q in questions if q.failed):
         for observation in question.observations:
             wrong = observation.wrong
             x = question.calls[observation.call].inputs.get("x", np.zeros(()))
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
-            pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong]))
+            of_x = np.isin(observation.observed[wrong], x)
+            pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong], of_x))
     values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
     if not values.size:  # no number is beyond the bounds that the diagnosis has: the judge has narrower ones
         return ""
@@ -169,7 +170,8 @@ def common(questions: Sequence[Question]) -> str:
         return f" The wrong values are {times:.5g} times what they should be."
     tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
     found = next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
-    return found or _of_fewer_bits(values, rights, questions[0].dtype)
+    moved = all(np.all(p[3]) for p in pairs)
+    return found or (" The wrong values are numbers of x." if moved else _of_fewer_bits(values, rights, questions[0].dtype))
 
 
 def _of_fewer_bits(values: Array, rights: Array, dtype: str) -> str:
