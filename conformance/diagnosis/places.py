@@ -68,7 +68,7 @@ class UnitPlace:
     words: str
     holds: Callable[..., Array]
     least: float = MOST  # the least part of it that must be wrong
-    rest: bool = False  # whether it is all units but one
+    rest: bool = False  # whether it is all units but one, or one of each block: few have it by chance
     row: bool = False  # whether it is one unit, or some in a row, and nothing more
     block: int = 0  # the size of its blocks, of which the first says nothing by itself
 
@@ -495,7 +495,7 @@ def _of_residues(many: str, m: int, good: set[float], bad: set[float]) -> Iterat
     """Yield the places of one number in each block, and of all others."""
     if len(bad) == 1:
         (k,) = bad
-        yield UnitPlace(f"number {k:g} in each block of {m} {many}", lambda v, n: v % m == k)
+        yield UnitPlace(f"number {k:g} in each block of {m} {many}", lambda v, n: v % m == k, rest=True)
     if len(good) == 1:
         (k,) = good
         yield UnitPlace(f"{m - 1} of every {m} {many} (all but number {k:g} of a block)", lambda v, n: v % m != k, rest=True)
