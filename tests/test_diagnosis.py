@@ -545,6 +545,20 @@ def one_axis_with_the_positions_of_another_is_told(x: Any, positions: Any, /, **
     return posref.mrope(x, np.stack([positions[min(k, 1)] if k == 2 else p for k, p in enumerate(positions)]), **options)
 
 
+@wrong("axial_table", "Pairs turn by other coordinates: in axial_table/", " from the first pair on, not by 0")
+def the_coordinate_of_every_pair_is_read(positions: Any, inv_freq: Any, /, *, sections: Any, **options: Any) -> Any:
+    """The first section is twice as long, and what follows is shorter."""
+    first = min(2 * sections[0], sum(sections))
+    axes = np.cumsum([first, *sections[1:]]).clip(max=sum(sections))
+    return posref.axial_table(positions, inv_freq, sections=np.diff(axes, prepend=0).tolist(), **options)
+
+
+@wrong("apply_rope", "Only pairs from 4 on are wrong. The wrong values are numbers of x.", never=("bfloat16",))
+def values_of_the_input_are_no_values_of_few_bits(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+    cos, sin = (np.concatenate([t[..., :4], np.full_like(t[..., 4:], w)], -1) for t, w in ((cos, 1), (sin, 0)))
+    return posref.apply_rope(x, cos, sin, **options)
+
+
 @wrong("cumulative_angles", "The wrong values are numbers that bfloat16 holds.")
 def reals_of_a_narrower_dtype_are_told(increments: Any, start: Any, /, **options: Any) -> Any:
     out = round_to(posref.cumulative_angles(increments, start, **options), "bfloat16")

@@ -30,6 +30,7 @@ from ..targets.replies import CHANGED
 from ..vocabulary.traits import defaults
 from . import (
     combinations,
+    coordinates,
     extensions,
     extent,
     features,
@@ -522,7 +523,7 @@ def _without_name(
         said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
         remark = f" A few cases alone may be explained: {'; '.join(said)}."
     trait = features.shared(*_cases(questions), sure=bool(place))
-    read = partners.remark(questions)
+    read = coordinates.remark(questions) or partners.remark(questions)
     return Explanation(lead + trait + place + common + read + remark, groups=kept, trait=trait)
 
 
