@@ -15,7 +15,7 @@ from sampling import few
 
 import posref
 from posref.backends.rounding import round_to
-from posref.conformance import check, check_call
+from posref.conformance import Unsupported, check, check_call
 from posref.conformance.diagnosis import hypotheses
 from posref.conformance.diagnosis.explanation import _blame, diagnose
 from posref.conformance.diagnosis.hypotheses import JITTER, Observation, score
@@ -557,6 +557,16 @@ def the_coordinate_of_every_pair_is_read(positions: Any, inv_freq: Any, /, *, se
 def values_of_the_input_are_no_values_of_few_bits(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
     cos, sin = (np.concatenate([t[..., :4], np.full_like(t[..., 4:], w)], -1) for t, w in ((cos, 1), (sin, 0)))
     return posref.apply_rope(x, cos, sin, **options)
+
+
+@wrong("apply_rope", "Only the second channel of each pair is wrong.")
+def one_channel_of_each_pair_is_a_place(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+    if layout != "half":
+        raise Unsupported
+    n = cos.shape[-1]
+    return np.concatenate(
+        [posref.apply_rope(x, cos, sin, layout=layout)[..., :n], (x[..., :n] + x[..., n : 2 * n]) * cos, x[..., 2 * n :]], -1
+    )
 
 
 @wrong("cumulative_angles", "The wrong values are numbers that bfloat16 holds.")

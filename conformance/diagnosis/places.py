@@ -295,6 +295,9 @@ def _units(question: Question, call: Call, name: str, wrong: Array, told: Array)
         lanes = np.any(both.reshape(2, -1, wrong.shape[-1]), axis=1)[:, pairs >= 0]
         bad = np.stack([np.bincount(pairs[pairs >= 0], lane) > 0 for lane in lanes])
         yield ("pair", *kept(np.arange(bad.shape[1]), bad.shape[1], bad))
+        first = np.isin(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])[pairs >= 0]
+        of_members = np.stack([[np.any(lane[first]), np.any(lane[~first])] for lane in lanes])
+        yield (MEMBER, *kept(np.arange(2), 2, of_members))
     if wrong.size <= LARGE:
         for kind, values, size, any_of in _of_values(question.op, call, name, both, words):
             yield (kind, *kept(values, size, any_of))
@@ -394,6 +397,7 @@ def _with_places(questions: Sequence[Question]) -> set[str]:
     return {id_ for id_, words in axes if not {*words} <= {"channel", "pair"}}
 
 
+MEMBER, ORDINALS = "member", ("first", "second")  # the two channels of a pair
 COUNTED = ("call", "batch row", "token", "query", "key", "head", "row", "column", "value")
 NAMED = ("output", "call", "token", "query", "key", "head", "position", "distance", "batch row", "pair")
 
@@ -450,6 +454,9 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
         return
     if kind == "output":
         yield from (UnitPlace(f"the output {name}", lambda v, n, k=k: v == k) for k, name in enumerate(lines[0].names))
+        return
+    if kind == MEMBER:
+        yield from (UnitPlace(f"the {word} channel of each pair", lambda v, n, k=k: v == k) for k, word in enumerate(ORDINALS))
         return
     many, shown = _plural(kind), _first(kind)
     if first == last and max(line.size for line in lines) == 2 and " of " not in kind:  # it may be odd-numbered, or the last
