@@ -465,15 +465,24 @@ def _with_number(questions: Sequence[Question], budget: Budget) -> list[tuple[De
 def _of_a_part(questions: Sequence[Question], found: Sequence[Sequence[Deviation]]) -> Explanation | None:
     """Return explanations of every wrong value, with the place of the wrong values, where the others are right."""
     ties = extent.of_wrong_values(found, questions)
-    if not ties:
+    if not ties or _are_one_number(questions):
         return None
     wrong, judged = extent.counts_of_wrong(questions)
     where = (places.place(questions) + places.common(questions)).strip() or f"{wrong} of {judged} values are wrong."
     return Explanation(_matches(ties, f"{where} There your output matches"), ties)
 
 
+def _are_one_number(questions: Sequence[Question]) -> bool:
+    """Return whether all wrong values of a few cases are one number, such as 0 or False: many mistakes give it in a place."""
+    failing = [q for q in questions if q.failed]
+    values = [o.observed[o.wrong].reshape(-1) for q in failing for o in q.whole.observations]
+    return len(failing) < MANY_FAIL and len(np.unique(np.concatenate(values))) == 1
+
+
 def _in_one_place(questions: Sequence[Question], deviations: Sequence[Deviation], known: _Known) -> Explanation | None:
     """Return mistakes that explain all cases where they act in one place alone, such as the last query."""
+    if _are_one_number(questions):
+        return None
     where, ties = placed_mistakes.in_one_place(questions, deviations, known.budget)
     several = _surviving([(d,) for d in ties], questions, known, wrong_alone=True)
     return Explanation(_matches(several, f"{where.strip()} There your output matches"), several) if several else None
