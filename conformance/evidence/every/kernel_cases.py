@@ -80,6 +80,7 @@ GRIDS = (  # heads, queries, keys
     ("keys-257", (2, 257, 257)),
     ("keys-769", (8, 65, 769)),
     ("keys-63", (5, 33, 63)),
+    ("square-1030", (1, 1030, 1030)),  # a window shows at its edges alone
 )
 IMAGES = (  # images, heads, rows and columns of patches, channels
     ("patches-129", (2, 3, 3, 43, 80)),
@@ -92,6 +93,7 @@ WHOLE: tuple[tuple[str, dict[str, Any]], ...] = (  # of other kinds, besides the
     ("rows-257", {"P": (257,), "T": 257, "R": (2,), "I": 14, "J": 19}),
     ("batch-1030", {"P": (1030, 3), "T": 3, "R": (1030,), "I": 3, "J": 2}),
     ("rows-4099", {"P": (4099,), "T": 4099, "R": ()}),
+    ("rows-65537", {"P": (65537,), "T": 65537, "R": (), "D": 8}),
 )
 COLUMNS = (  # positions alone
     ("tokens-257", (257,)),
@@ -349,11 +351,15 @@ def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.ra
 def _whole(op: str) -> Iterator[Row]:
     """Yield calls with many rows, each with the widths in the operation's evidence, if it has row axes."""
     letters_of = {axis.lstrip("~*") for axis in letters(op)}
+    needed = {
+        "rows-4099": letters_of & {"P", "T"},
+        "rows-65537": letters_of >= {"T", "D"} and "x" in REGISTRY[op].arrays,
+    }
     for params in facts_of(op).kernel:
         word = _words_apart(params, facts_of(op).kernel)
         several = letters_of & {"P", "T", "R", "B"} and "R" not in (facts_of(op).kernel_sizes or {})
         for name, sizes in WHOLE if several else [("widths", {})]:
-            if letters_of & {"P", "T"} or name != "rows-4099":
+            if needed.get(name, True):
                 yield f"{word}-{name}".strip("-"), "", _widened(op, params, sizes)
 
 
@@ -366,7 +372,7 @@ def _words_apart(params: Options, every: Sequence[Options]) -> str:
 
 def _widened(op: str, params: Options, sizes: Options) -> Callable[[np.random.Generator], Asked]:
     own = facts_of(op).kernel_sizes or {}
-    known = {**SIZES, **facts_of(op).sizes, **sizes, **own, **params}
+    known = {**SIZES, **facts_of(op).sizes, **sizes, **own, **params} | {n: sizes[n] for n in ("D",) if n in sizes}
 
     def make(rng: np.random.Generator) -> Asked:
         arrays: Arrays = {}
