@@ -127,9 +127,10 @@ class Bounds(NumberSystem):
 
     def real(self, values: Part, dtype: Label) -> Array:
         value = np.asarray(values, dtype=np.float64)
-        exact = np.isinf(value) | (value == np.asarray(values))
-        fits = self._fits(value, dtype) | np.isinf(value)
-        error = np.where(fits & exact, 0.0, self._unit(dtype) * np.where(np.isinf(value), 0.0, np.abs(value)))
+        infinite = np.isinf(value)
+        exact = infinite | (value == np.asarray(values))
+        fits = self._fits(value, dtype) | infinite
+        error = np.where(fits & exact, 0.0, self._unit(dtype) * np.where(infinite, 0.0, np.abs(value)))
         return self.array(value, error, dtype)
 
     def astype(self, x: Array, dtype: Label) -> Array:
@@ -602,7 +603,7 @@ def _exact_product(a: Part, b: Part) -> Part:
 
 def odd(x: Part) -> Part:
     """Return the significand of each float64 as an odd integer; 0 for 0, infinities and NaN."""
-    bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64).reshape(np.shape(x))
+    bits = np.asarray(x, dtype=np.float64, order="C").view(np.int64)
     exponent, whole = bits & (0x7FF << 52), bits & ((1 << 52) - 1)
     whole = np.where(exponent == 0, whole, whole | (1 << 52)) * (exponent != 0x7FF << 52)
     return np.asarray(whole / np.maximum(whole & -whole, 1))  # division by a power of two, exact
