@@ -267,14 +267,14 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     """Return what pairs of words may explain: of two options, or of an option and a named trait."""
     options = ["dtype", *(axis for axis in REGISTRY[op].domains if is_option(op, axis))]
     traits = [a for a in dict.fromkeys(a for one in asked for a in one.traits.words) if a not in options and _is_named(op, a)]
-    having = [(one, one.traits.words) for one in asked]
+    having = {axis: [(one, one.traits.words) for one in asked if one.traits.words.get(axis)] for axis in options}
     found = []
     for first, second in [*combinations(options, 2), *product(options, traits)]:
         least = 1 if second == "empty" else enough
         cases: dict[tuple[Any, Any], set[str]] = {}
         answered: set[tuple[Any, Any]] = set()
-        for one, words in having:
-            if not (words.get(first) and words.get(second)):
+        for one, words in having[first]:
+            if not words.get(second):
                 continue
             both = {(a, b) for a in words[first] for b in words[second]}
             answered |= both if one.answered else set()

@@ -389,9 +389,8 @@ def caught(op: str) -> dict[str, frozenset[str]]:
     """Return the recorded cases that catch every mistake of an operation."""
     entry = _record().get(op, {"cases": [], "caught": {}})
     ids = entry["cases"]
-    return {
-        name: frozenset(case for k, case in enumerate(ids) if int(bits, 16) >> k & 1) for name, bits in entry["caught"].items()
-    }
+    bits = {name: int(digits, 16) for name, digits in entry["caught"].items()}
+    return {name: frozenset(case for k, case in enumerate(ids) if number >> k & 1) for name, number in bits.items()}
 
 
 def _unseen(every: Sequence[Asked], restrictions: Sequence[Restriction], dtype: str) -> Iterator[str]:
