@@ -22,6 +22,7 @@ class Mixed(Bounds):
         super().__init__(CLASSES[f"low-{dtype}"])
         self._wider = copy(self)
         self._wider.bits = {**self.bits, float32: 24, matrices: 24, storage: 24}
+        self._wider._wider = self._wider  # operations that it composes of others stay in it
 
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         """Return a sum in float32, rounded once."""

@@ -78,6 +78,15 @@ def test_a_sum_rounds_once() -> None:
     assert widths["low-bfloat16"] >= 64 * widths["mixed-bfloat16"]
 
 
+@pytest.mark.parametrize("name", ["fused-bfloat16", "mixed-bfloat16", "low-bfloat16"])
+def test_a_product_of_matrices_may_have_an_infinite_number(name: str) -> None:
+    system = live(name)
+    a, b = (system.asarray(np.asarray(x)) for x in ([[np.inf, 1.0], [2.0, 3.0]], [[1.0, 2.0], [0.0, 3.0]]))
+    value, error, _ = system.matmul(a, b).parts
+    assert value.tolist() == [[np.inf, np.inf], [2.0, 13.0]]
+    assert 0 < error[1, 1] < 1
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", ["rms_norm", "norm_mrope"])
 def test_a_mistake_that_class_low_allows_fails_by_default(op: str) -> None:

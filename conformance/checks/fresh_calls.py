@@ -262,10 +262,12 @@ def varied(
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
         for odd, some in product((0, 1), _by_words(op, having)) if whole else ((None, having),):
             found: tuple[LoadedCase, Call] | None = None
-            for at in range(ATTEMPTS):
+            for at in range(4 * ATTEMPTS):  # most numbers of the near ones may be in the suite
+                if found and at >= ATTEMPTS:
+                    break
                 case, record = some[at % len(some)]
                 other = _stated_number(scope.get(own), taken, _other(op, name, record[name], rng, odd), rng)
-                grown = {n: record[n] * (1 + at) for n in TOKENS & record.keys()} if whole else {}
+                grown = {n: record[n] * (1 + at % ATTEMPTS) for n in TOKENS & record.keys()} if whole else {}
                 made = None if repr(other) in taken else make(op, record | grown | {name: other}, int(rng.integers(1 << 30)))
                 call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
                 if call is not None and is_small(call):

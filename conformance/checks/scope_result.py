@@ -135,11 +135,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
         fresh=len(fresh),
         tried=trials.can_ask(),
     )
-    if (
-        answered
-        and op in stated
-        and not any(one.answered and is_inside(stated[op], one.traits) for one in every or asked_cases(own))
-    ):
+    if answered and op in stated and not _is_answered_in(stated[op], every or asked_cases(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
     if answered in (0, len(asked)) and not drawn:
@@ -177,6 +173,11 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
     return scope
+
+
+def _is_answered_in(scope: Mapping[str, Any], every: Sequence[Asked]) -> bool:
+    """Return whether a case that is answered lies in a scope."""
+    return any(one.answered and is_inside(scope, one.traits) for one in every)
 
 
 def _is_said(trial: Experiment, supports: Mapping[str, Any], every: Sequence[Asked]) -> bool:
