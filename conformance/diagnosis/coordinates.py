@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import rope_table
+from posref import axial_table, rope_table
 from posref.core.composition import reaches
 
 from ..evidence.tools.deviation import Deviation, Function
@@ -15,7 +15,7 @@ from ..model import Call
 from .hypotheses import UNITS, Observation, Question, predict, quiet
 from .shapes import pairs_of
 
-TABLE = "axial_table"
+TABLE = axial_table.__name__
 TRIED = 8  # failing cases that are read, the smallest
 LONGEST = 32  # pairs that are listed
 
