@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, wraps
 from operator import getitem
 from types import ModuleType
 from typing import Any, TypeVar
@@ -96,7 +96,17 @@ def _copy_what_is_used() -> None:
                 vars(numpy).pop(part, None)
     for part in idle:
         vars(xp).pop(part, None)
-    vars(xp).setdefault("__getattr__", partial(getattr, numpy))
+    vars(xp).setdefault("__getattr__", _idle_part)
+
+
+def _idle_part(name: str) -> Any:
+    """Return a part that NumPy loads now, of the copy that was made without it."""
+    if name not in IDLE:
+        msg = f"array_api_compat.numpy has no attribute {name!r}"
+        raise AttributeError(msg)
+    import numpy
+
+    return getattr(numpy, name)
 
 
 def is_compiling() -> bool:
