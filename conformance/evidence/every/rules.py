@@ -2,7 +2,7 @@
 Calls of any operation, by five rules. No operation is named: axes, domains and requirements of the registry decide.
 
 - word: each word of each option, in several forms, and without each array that may be left out;
-- size: each axis alone just beyond what a tile holds, and odd;
+- size: each axis alone just beyond what a tile holds, and odd, and two together;
 - value: ties, huge and tiny numbers, 24 bits, positions that float32 lacks;
 - number: each number of an option at its ends, odd, small and large;
 - pair: two words on which the usual call agrees, with lists of numbers in an order on which they differ.
@@ -50,6 +50,8 @@ WORDS = 12  # words of options together, in calls of the kernel tier
 LARGEST, LONGEST = 2500, 10_000  # numbers that a stored call takes and gives, and one of many tokens
 LADDER = (33, 259, 1, 3, 7, 9, 65, 130, 517)
 STORED_SIZES = {"Q": (259,), "K": (1, 259), "T": (259,), "P": (259,)}  # of tokens; of other axes 33
+TOGETHER = ((65, 517), (33, 259), (3, 259))  # sizes of two axes, the first that a call can have
+PERIOD = 509  # of positions in calls of many rows
 LONG = 1030  # of tokens and keys
 HEAVY = 1 << 18  # numbers that any call takes, or gives
 GROUPS = ((3, 2), (5, 1), (6, 2), (1, 6))  # queries of a group, and groups of keys
@@ -229,24 +231,52 @@ def forms(op: str) -> Iterator[Form]:
 
 
 # ---- sizes of axes ---------------------------------------------------------------------------------------------------------
-def _size_calls(op: str) -> Iterator[Asked]:
-    """Yield calls in which one axis is larger than a tile, or odd; no other one is large."""
+def _sized_axes(op: str) -> tuple[set[str], set[str], dict[str, Any]]:
+    """Return the axes whose sizes are asked for, the leading ones among them, and what other axes are beside a large one."""
     axes = letters(op, usual_way(op))
     used = {name for axis in axes if not is_star(axis) for name in names_in(axis)}
     leading = {axis.lstrip("*") for axis in axes if is_star(axis)} - ({"P"} if "T" in used or has_one_position(op) else set())
     small = {"without": optional(op), "places": shifted(0), "last": True, **{n: size for n, size in SMALL.items() if n in used}}
+    return (axes & used | leading) - REGISTRY[op].domains.keys(), leading, small
+
+
+def _size_calls(op: str) -> Iterator[Asked]:
+    """Yield calls in which one axis is larger than a tile, or odd; no other one is large."""
+    axes, leading, small = _sized_axes(op)
     for word in words(op)[:4]:
-        for axis in sorted((axes & used | leading) - REGISTRY[op].domains.keys()):
+        for axis in sorted(axes):
             for size in (*LADDER, *((LONG,) if axis in STORED_SIZES else ())):
                 how = {**small, **word.sizes, **({axis: (size,), "rows": True} if axis in leading else {axis: size})}
-                name = f"{word.name}-{axis if axis.isupper() else 2 * axis}-{size}"
+                name = f"{word.name}-{_apart(axis)}-{size}"
                 stored = word.name == "usual" and size in STORED_SIZES.get(axis, (33,))
                 yield Asked("size", name, word.params, how, stored, axis=axis)
-    if {"G", "g"} <= used:
+    if {"G", "g"} <= axes:
         usual = words(op)[0]
         for queries, keys in GROUPS:
             how = {"without": optional(op), **usual.sizes, "g": queries, "G": keys, "H": queries * keys}
             yield Asked("size", f"groups-{queries}-{keys}", usual.params, how, stored=True)
+
+
+def _two_size_calls(op: str) -> Iterator[Asked]:
+    """Yield calls in which two axes are large, in either order: a kernel may be wrong in later tiles of both alone."""
+    axes, leading, small = _sized_axes(op)
+    usual = words(op)[0]
+    for one, other in (*permutations(sorted(axes), 2), *((axis, axis) for axis in sorted(leading))):
+        for sizes in TOGETHER:
+            given = {one: sizes} if one == other else dict(zip((one, other), sizes, strict=True))
+            given = {axis: (size,) if axis in leading and one != other else size for axis, size in given.items()}
+            how = {**FEW_CHANNELS, **small, **usual.sizes, **given, "rows": bool(leading)}
+            how |= {"places": lambda count: np.arange(count) % PERIOD} if one == other else {}  # else all are far ones
+            name = f"{_apart(one)}-{sizes[0]}-{_apart(other)}-{sizes[1]}"
+            asked = Asked("sizes", name, usual.params, how)
+            if _arrays(op, asked, how) is not None:
+                yield asked
+                break
+
+
+def _apart(axis: str) -> str:
+    """Return the letter of an axis as it stands in an id, which has no capitals."""
+    return axis if axis.isupper() else 2 * axis
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------------
@@ -371,7 +401,7 @@ def _distinguishes(op: str, asked: Asked, other: Options) -> bool:
     return bool(both[0] and both[1]) and not all(map(np.array_equal, *both))
 
 
-RULES = (_word_calls, _size_calls, _value_calls, _number_calls, _pair_calls)
+RULES = (_word_calls, _size_calls, _two_size_calls, _value_calls, _number_calls, _pair_calls)
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------------
