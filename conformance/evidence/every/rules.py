@@ -260,13 +260,17 @@ def _size_calls(op: str) -> Iterator[Asked]:
 def _two_size_calls(op: str) -> Iterator[Asked]:
     """Yield calls in which two axes are large, in either order: a kernel may be wrong in later tiles of both alone."""
     axes, leading, small = _sized_axes(op)
-    usual = words(op)[0]
+    usual, low = words(op)[0], -(PERIOD // 2) if "negative" in {form.name for form in forms(op)} else 0
+
+    def around(count: int) -> Array:
+        return np.arange(count) % PERIOD + low  # all positions of many rows would be far ones
+
     for one, other in (*permutations(sorted(axes), 2), *((axis, axis) for axis in sorted(leading))):
         for sizes in TOGETHER:
-            given = {one: sizes} if one == other else dict(zip((one, other), sizes, strict=True))
+            given: dict[str, Any] = {one: sizes} if one == other else dict(zip((one, other), sizes, strict=True))
             given = {axis: (size,) if axis in leading and one != other else size for axis, size in given.items()}
             how = {**FEW_CHANNELS, **small, **usual.sizes, **given, "rows": bool(leading)}
-            how |= {"places": lambda count: np.arange(count) % PERIOD} if one == other else {}  # else all are far ones
+            how |= {"places": around} if one == other else {}
             name = f"{_apart(one)}-{sizes[0]}-{_apart(other)}-{sizes[1]}"
             asked = Asked("sizes", name, usual.params, how)
             if _arrays(op, asked, how) is not None:
