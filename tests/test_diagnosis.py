@@ -169,6 +169,21 @@ def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> No
 
 
 @pytest.mark.thorough
+def test_one_wrong_number_in_a_few_large_cases_names_no_mistake() -> None:
+    """Of hidden keys all are False, as with queries at other positions."""
+
+    def chunked_window(q: Any, k: Any, /, **options: Any) -> Any:
+        seen = np.array(posref.chunked_window(q, k, **options))
+        seen[..., 1024:] = False
+        return seen
+
+    found = check_call(chunked_window, op="chunked_window", tier="kernel", experiments=0).operations[0].diagnosis
+    assert found is not None
+    assert found["names"] == []
+    assert found["text"].endswith("All wrong values are False.")
+
+
+@pytest.mark.thorough
 def test_a_number_of_an_option_is_not_said_where_another_limits_it() -> None:
     (found,) = [op.diagnosis for op in report_on(named("lambda_sinks_within_window")).operations if op.diagnosis]
     assert "sinks is" not in found["text"]
