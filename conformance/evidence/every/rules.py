@@ -231,18 +231,18 @@ def forms(op: str) -> Iterator[Form]:
 
 
 # ---- sizes of axes ---------------------------------------------------------------------------------------------------------
-def _sized_axes(op: str) -> tuple[set[str], set[str], dict[str, Any]]:
-    """Return the axes whose sizes are asked for, the leading ones among them, and what other axes are beside a large one."""
+def _sized_axes(op: str) -> tuple[set[str], set[str], set[str], dict[str, Any]]:
+    """Return the axes whose sizes are asked for, the leading ones, all letters, and what other axes are beside a large one."""
     axes = letters(op, usual_way(op))
     used = {name for axis in axes if not is_star(axis) for name in names_in(axis)}
     leading = {axis.lstrip("*") for axis in axes if is_star(axis)} - ({"P"} if "T" in used or has_one_position(op) else set())
     small = {"without": optional(op), "places": shifted(0), "last": True, **{n: size for n, size in SMALL.items() if n in used}}
-    return (axes & used | leading) - REGISTRY[op].domains.keys(), leading, small
+    return (axes & used | leading) - REGISTRY[op].domains.keys(), leading, used, small
 
 
 def _size_calls(op: str) -> Iterator[Asked]:
     """Yield calls in which one axis is larger than a tile, or odd; no other one is large."""
-    axes, leading, small = _sized_axes(op)
+    axes, leading, used, small = _sized_axes(op)
     for word in words(op)[:4]:
         for axis in sorted(axes):
             for size in (*LADDER, *((LONG,) if axis in STORED_SIZES else ())):
@@ -250,7 +250,7 @@ def _size_calls(op: str) -> Iterator[Asked]:
                 name = f"{word.name}-{_apart(axis)}-{size}"
                 stored = word.name == "usual" and size in STORED_SIZES.get(axis, (33,))
                 yield Asked("size", name, word.params, how, stored, axis=axis)
-    if {"G", "g"} <= axes:
+    if {"G", "g"} <= used:
         usual = words(op)[0]
         for queries, keys in GROUPS:
             how = {"without": optional(op), **usual.sizes, "g": queries, "G": keys, "H": queries * keys}
@@ -259,7 +259,7 @@ def _size_calls(op: str) -> Iterator[Asked]:
 
 def _two_size_calls(op: str) -> Iterator[Asked]:
     """Yield calls in which two axes are large, in either order: a kernel may be wrong in later tiles of both alone."""
-    axes, leading, small = _sized_axes(op)
+    axes, leading, _, small = _sized_axes(op)
     usual, low = words(op)[0], -(PERIOD // 2) if "negative" in {form.name for form in forms(op)} else 0
 
     def around(count: int) -> Array:
