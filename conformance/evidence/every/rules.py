@@ -12,7 +12,7 @@ The suite stores the first of them, where they are small. The kernel tier asks a
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from typing import Any
@@ -24,7 +24,7 @@ from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real
 
 from ...calls import parameters_of
 from ...model import Case
-from ...vocabulary.axes import holds, is_star, names_in, result_axes, size_options, within
+from ...vocabulary.axes import alternative, holds, is_star, names_in, result_axes, size_options, within
 from .facts import Options, facts_of
 from .made_calls import (
     SIZES,
@@ -405,26 +405,26 @@ def _distinguishes(op: str, asked: Asked, other: Options) -> bool:
     return bool(both[0] and both[1]) and not all(map(np.array_equal, *both))
 
 
-RULES = (_word_calls, _size_calls, _two_size_calls, _value_calls, _number_calls, _pair_calls)
+RULES = (_word_calls, _size_calls, _value_calls, _number_calls, _pair_calls)
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------------
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of the suite."""
-    yield from (case for case in _cases(op, lambda asked: asked.stored) if case.tier != KERNEL)
+    yield from (case for case in _cases(op, RULES, lambda asked: asked.stored) if case.tier != KERNEL)
 
 
 def kernel(op: str, only: str | None = None) -> Iterator[Case]:
     """Yield the calls of the kernel tier, or `only` the one of that id."""
     begin = None if only is None else only.split("/")[-1].partition("-")[0]
-    wanted = _cases(op, lambda asked: begin in (None, asked.rule))
+    wanted = _cases(op, (*RULES, _two_size_calls), lambda asked: begin in (None, asked.rule))
     yield from (case for case in wanted if case.tier == KERNEL and only in (None, case.id))
 
 
-def _cases(op: str, wanted: Callable[[Asked], bool]) -> Iterator[Case]:
-    """Yield the cases of the wanted calls that the registry allows, each once."""
+def _cases(op: str, rules: Sequence[Callable[[str], Iterator[Asked]]], wanted: Callable[[Asked], bool]) -> Iterator[Case]:
+    """Yield the cases of the wanted calls of some rules that the registry allows, each once."""
     seen: set[Any] = set()
-    for asked in (asked for rule in RULES for asked in rule(op) if wanted(asked)):
+    for asked in (asked for rule in rules for asked in rule(op) if wanted(asked)):
         case = _case(op, asked)
         if case is not None and (mark := _mark(case, asked)) not in seen:
             seen.add(mark)
@@ -467,7 +467,7 @@ def _arrays(op: str, asked: Asked, how: Options) -> dict[str, Array] | None:
         return None
     try:
         results = [shape_of(result_axes(op, name, usual_way(op)), known, rows=True) for name in REGISTRY[op].outputs]
-        if max(map(math.prod, results)) > HEAVY:
+        if max(map(math.prod, results)) > HEAVY or _given(op, how, known) > HEAVY:
             return None
         with np.errstate(all="ignore"):
             _, arrays = call(op, f"{asked.rule}/{asked.name}", asked.params, **how)
@@ -482,6 +482,17 @@ def _arrays(op: str, asked: Asked, how: Options) -> dict[str, Array] | None:
         if not answers(op, arrays, asked.params) or not differ(op, asked.params, arrays, nearer):
             return None  # results that do not follow the numbers, as of a softmax with one key, ask nothing of them
     return arrays
+
+
+def _given(op: str, how: Options, known: dict[str, Any]) -> int:
+    """Return how many numbers a call takes, which need not be made to know it."""
+    which = usual_way(op) if how.get("way") is None else how["way"]
+    total = 0
+    for name, axes in REGISTRY[op].arrays.items():
+        if not (axes.optional and name in how.get("without", ())):
+            rows = bool(how.get("rows")) or axes.kind not in ("position", "integer")
+            total += math.prod(shape_of(alternative(op, axes.shape, which), known, rows=rows))
+    return total
 
 
 def _known(op: str, params: Options, how: Options) -> dict[str, Any]:
