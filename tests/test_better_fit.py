@@ -60,6 +60,7 @@ def test_another_scale_that_passes_is_named_with_its_factor(factor: float) -> No
     assert [words in remark for remark in found] == [True] * (factor != 1)
 
 
+@pytest.mark.thorough
 @few(1, "op", ["norm_mrope", "apply_rope", "attention_logits"])
 def test_right_code_gets_no_remark(op: str) -> None:
     assert not remarks(load_python(str(PLAIN / f"{op}.py")).implementation, op, "bfloat16")

@@ -35,7 +35,7 @@ def examples_that_fail(names: list[str]) -> dict[str, str]:
     return wrong
 
 
-@few(12, "package", PACKAGES)
+@few(6, "package", PACKAGES)
 def test_examples_of(package: str) -> None:
     assert runnable(package)
     assert examples_that_fail(runnable(package)) == {}

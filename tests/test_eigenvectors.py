@@ -95,7 +95,7 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@few(5, "graph", GRAPHS)
+@few(2, "graph", GRAPHS)
 @pytest.mark.parametrize("way", RIGHT)
 def test_right_vectors_pass_in_any_basis(graph: str, way: str) -> None:
     vectors, n = RIGHT[way](GRAPHS[graph]), len(GRAPHS[graph])

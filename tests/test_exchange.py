@@ -235,6 +235,7 @@ def test_a_wrong_value_shape_or_dtype_fails(mine: Path) -> None:
         assert message in found[1]
 
 
+@pytest.mark.thorough
 def test_what_is_said_instead_of_results(mine: Path) -> None:
     said = about(mine)
     write_about(mine, said | {"unsupported": {CASE: {"float32": "not \x1b[31mhere"}}})

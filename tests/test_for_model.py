@@ -297,6 +297,7 @@ def test_a_file_of_no_rotary_model_is_refused(tmp_path: Path) -> None:
             for_model.read(str(file))
 
 
+@pytest.mark.thorough
 def test_the_report_says_for_which_model() -> None:
     report = checked(rope)
     document = report.to_json()

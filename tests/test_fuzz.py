@@ -171,7 +171,7 @@ def test_correct_code_does_not_fail(file: str) -> None:
 
 @pytest.mark.dear
 @few(
-    4,
+    1,
     ("op", "examples"),
     share([*((op, 4) for op in list(REGISTRY)[::8]), *(pytest.param(op, 12, marks=pytest.mark.thorough) for op in REGISTRY)]),
 )

@@ -178,6 +178,7 @@ def test_waves_are_read(says: str, first: Any, second: Any, zero: bool) -> None:
     assert says in told(sinusoids(first, second, zero=zero), "sinusoidal")
 
 
+@pytest.mark.thorough
 @few(1, "seed", range(20))
 @few(1, "op", sorted(KNOWN))
 def test_drawn_parts_of_a_formula_are_read(op: str, seed: int) -> None:

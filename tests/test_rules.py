@@ -37,6 +37,7 @@ def test_every_word_is_asked_of_every_operation(stored: dict[str, list[Case]]) -
                 assert asked == {*(domain.words if isinstance(domain, OneOf) else (False, True))}, (op, name)
 
 
+@pytest.mark.thorough
 def test_every_word_is_asked_of_code_that_takes_lengths(stored: dict[str, list[Case]]) -> None:
     """Keys 0 to K - 1, whose last are the queries, or the only one, or all."""
     for op, cases in stored.items():

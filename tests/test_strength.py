@@ -56,6 +56,8 @@ def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
     assert len(every) == measured().measured > 1000
 
 
+@pytest.mark.thorough
+@pytest.mark.dear
 def test_the_measurement_is_that_of_the_record() -> None:
     assert [line.name for line in measured().lines] == list(some())
     assert len(some()) >= 5

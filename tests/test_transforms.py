@@ -87,6 +87,7 @@ def test_torch_compile_with_dynamic_shapes(graphs: Graphs) -> None:
     assert len(graphs) == 1
 
 
+@pytest.mark.thorough
 def test_torch_compile_and_gradients() -> None:
     torch.compiler.reset()
     q, _, p, _ = arrays(TORCH)
