@@ -53,7 +53,8 @@ class Page:
     def assert_quiet(self) -> None:
         """Nothing in the console (so no violation of the policy either), and the page itself is all that was fetched."""
         assert self.browser.get_log("browser") == []
-        fetched = [e["message"] for e in self.browser.get_log("performance") if "Network.requestWillBeSent" in e["message"]]
+        sent = [e["message"] for e in self.browser.get_log("performance") if "Network.requestWillBeSent" in e["message"]]
+        fetched = [message for message in sent if '"documentURL":"chrome://' not in message]  # the browser's own new tab
         assert len(fetched) == 1, fetched
         assert self.file.as_uri() in fetched[0]
         assert self.run("return performance.getEntriesByType('resource').length") == 0
