@@ -73,7 +73,8 @@ def checked(function: Any, backend: str, **options: Any) -> Any:
 def test_a_trap_is_seen_after_a_right_answer(wrong: Any, backend: str, only: dict[str, str]) -> None:
     """The right implementation runs first, on the same calls: its results are in the allocator's blocks."""
     assert not checked(right, backend, **only).failures
-    assert checked(wrong, backend, **only).failures
+    tries = 5 if SMALL else 1  # on a CPU it is chance which block an allocation gets
+    assert any(checked(wrong, backend, **only).failures for _ in range(tries))
 
 
 @pytest.mark.parametrize(("function", "backend"), [(late, "torch"), (late_in_cupy, "cupy")])
