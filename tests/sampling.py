@@ -25,10 +25,10 @@ def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options
     """
     Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has a quarter of the others.
 
-    Values that are marked themselves are among the others.
+    Values that are marked thorough themselves are among the others.
     """
     every, single = list(values), isinstance(names, str) and "," not in names
-    free = [k for k, value in enumerate(every) if not getattr(value, "marks", ())]
+    free = [k for k, value in enumerate(every) if all(mark.name != "thorough" for mark in getattr(value, "marks", ()))]
     plain = {free[k * len(free) // count] for k in range(count)} if free else set()
     others = {*share([k for k in range(len(every)) if k not in plain], QUARTER)}
     asked = sorted(plain | others)

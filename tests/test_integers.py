@@ -192,7 +192,7 @@ def test_narrow_integers_in_place_of_reals_are_taken_or_refused_as_wide_ones(lib
                 got, want = (computed(opened_library, op, inputs, dict(call.params)) for inputs in pair)
                 taken += [] if isinstance(want, str) else [op]
                 assert isinstance(got, str) if isinstance(want, str) else equal(got, want), (op, name)
-    assert library == "torch" or {"rope_table", "mixed_rope", "cumulative_rope"} <= set(taken)
+    assert {"rope_table", "random_fourier"} <= set(taken)
 
 
 def test_a_row_that_a_table_lacks_is_said_of_integers_in_the_other_byte_order() -> None:
