@@ -1,5 +1,6 @@
 """The HTML report in Debian's Chromium: what it says, sorting, filtering, hostile text, and no network."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -53,10 +54,10 @@ class Page:
     def assert_quiet(self) -> None:
         """Nothing in the console (so no violation of the policy either), and the page itself is all that was fetched."""
         assert self.browser.get_log("browser") == []
-        sent = [e["message"] for e in self.browser.get_log("performance") if "Network.requestWillBeSent" in e["message"]]
-        fetched = [message for message in sent if '"documentURL":"chrome://' not in message]  # the browser's own new tab
-        assert len(fetched) == 1, fetched
-        assert self.file.as_uri() in fetched[0]
+        events = [json.loads(entry["message"]) for entry in self.browser.get_log("performance")]
+        own = [e["message"] for e in events if e["webview"] == self.browser.current_window_handle]  # not the browser's own
+        sent = {e["params"]["request"]["url"] for e in own if e["method"] == "Network.requestWillBeSent"}
+        assert {url for url in sent if not url.startswith(("chrome:", "data:"))} == {self.file.as_uri()}
         assert self.run("return performance.getEntriesByType('resource').length") == 0
 
 
