@@ -21,7 +21,7 @@ def test_the_stages_of_rope_and_of_a_method_that_only_equals_its_map() -> None:
     assert stages("rope") == ("rope_frequencies", "rope_table", "apply_rope")
     assert stages("rerope") == ("rope_frequencies", "rope_table", "apply_rope", "rerope_distances")
     assert stages("mla_logits") == ("rope", "attention_logits")
-    assert reaches("rope") == {"rope_frequencies", "rope_table", "waves", "apply_rope"}
+    assert reaches("rope") == {"rope_frequencies", "rope_table", "cos_sin_of_pairs", "apply_rope"}
     assert reaches("rerope") == {"rerope_distances", "rotated_products"}
     assert reaches("fope") == frozenset()  # closed
 
@@ -87,11 +87,13 @@ def test_a_stage_is_what_is_called_once_has_a_name_and_is_used() -> None:
 
 
 def test_two_parts_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def waves() -> None:
+    def cos_sin_of_pairs() -> None:
         """Of another module."""
 
-    with pytest.raises(ValueError, match=r"part: names must be unique; 'waves' is already defined in posref.rotary.rope_table"):
-        part()(waves)
+    with pytest.raises(
+        ValueError, match=r"part: names must be unique; 'cos_sin_of_pairs' is already defined in posref.core.angles"
+    ):
+        part()(cos_sin_of_pairs)
 
 
 def test_a_new_operation_has_stages_by_calling_others(monkeypatch: pytest.MonkeyPatch) -> None:

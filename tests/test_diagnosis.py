@@ -595,6 +595,23 @@ def a_real_option_is_fitted(timesteps: Any, dim: int, /, *, base: float = 10_000
     return posref.timestep(timesteps, dim, base=9876.5 if base == 10_000 else base, **options)
 
 
+@wrong("axial_table", names=["angles-float16"])
+def angles_of_several_axes_have_the_mistakes_of_one(
+    positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **options: Any
+) -> Any:
+    if arrangement != "chunked":
+        raise Unsupported
+    angles = round_to(np.moveaxis(positions, 0, -1)[..., np.repeat(np.arange(len(sections)), sections)] * inv_freq, "float16")
+    return tuple((wave(angles) * attention_factor).astype(np.float32) for wave in (np.cos, np.sin))
+
+
+@wrong("affine_waves", names=["angles-autocast"])
+def angles_with_phases_have_the_mistakes_of_others(x: Any, weight: Any, bias: Any, /, *, wave: str, **options: Any) -> Any:
+    x, weight, bias = (round_to(one, "bfloat16") for one in (x, weight, bias))
+    angles = round_to(x[..., None] * weight + bias, "bfloat16")
+    return (np.cos if wave == "cos" else np.sin)(angles).astype(np.float32)
+
+
 @wrong("sinusoidal", "if base is 1.25 times what is asked.")
 def a_relation_to_several_values_is_fitted(positions: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
     return posref.sinusoidal(positions, dim, base=1.25 * base, **options)

@@ -9,8 +9,8 @@ from ..model import Case, Step
 from .shared.rotary import FAR, HEADS, NEAR, OFFSETS
 from .tools.case import Make, sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, before, deviations_of, narrowed, option, tf32
-from .tools.hints import FACTOR, ORDER, ROUND_ONCE, TENSOR_CORES
+from .tools.deviation import Function, Wrap, after, always, deviations_of, narrowed, option
+from .tools.hints import FACTOR, ORDER, ROUND_ONCE
 
 USUAL: dict[str, Any] = {"attention_factor": 1.25}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
@@ -78,43 +78,7 @@ def more(make: Make) -> Iterator[Case]:
         yield Case(f"rope_table/usual/{name}", {}, {**arrays, "positions": heads.positions})
 
 
-AUTOCAST = "Multiply position and frequency in float32, also under autocast."
-REDUCTION = "A fast sine (fast-math, __sinf) reduces angles coarsely: use the accurate one, or reduce them in higher precision."
 BOTH_FACTORS = "Multiply both cosine and sine by the attention factor."
-
-
-def _angles(dtype: str) -> dict[str, Wrap]:
-    """Return a wrap in which angles are rounded to `dtype`."""
-
-    def deviating(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
-        angle = narrowed(dtype)(np.asarray(p, dtype=np.float64)[..., None] * inv_freq)
-        return np.cos(angle), np.sin(angle)
-
-    return {"waves": lambda _: deviating}
-
-
-def _all_angles(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
-    low = narrowed("bfloat16")
-    angle = low(low(p)[..., None] * low(inv_freq))
-    return np.cos(angle), np.sin(angle)
-
-
-def _tf32_angles(p: Any, inv_freq: Any, /, **rest: Any) -> Any:
-    return (tf32(p), tf32(inv_freq)), rest
-
-
-def _reduced(*, fused: bool) -> dict[str, Wrap]:
-    """Return a wrap in which angles lose their whole turns in float32, by one constant: a - round(a / 2 pi) 2 pi."""
-    single = narrowed("float32")
-    turn = float(single(2 * np.pi))
-
-    def deviating(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
-        angle = single(np.asarray(single(p))[..., None] * single(inv_freq))
-        whole = np.rint(single(angle * float(single(1 / (2 * np.pi)))))
-        left = single(angle - (whole * turn if fused else single(whole * turn)))
-        return np.cos(left), np.sin(left)
-
-    return {"waves": lambda _: deviating}
 
 
 def _before_factor(dtype: str) -> Wrap:
@@ -147,16 +111,6 @@ def _cached(key: Callable[[Any, Any], Any]) -> Wrap:
 _deviation = deviations_of("rope_table")
 
 DEVIATIONS = (
-    Deviation("angles-bfloat16", "angles are formed in bfloat16", _angles("bfloat16"), hint=AUTOCAST, seen_in="MLX#2791"),
-    Deviation("angles-autocast", "positions, frequencies and their products are held in bfloat16",
-              {"waves": lambda _: _all_angles}, hint=AUTOCAST),
-    Deviation("angles-float16", "angles are formed in float16", _angles("float16"), hint=AUTOCAST, seen_in="keras-hub#1508"),
-    Deviation("angles-tf32", "positions and frequencies are multiplied in TensorFloat-32", {"waves": before(_tf32_angles)},
-              hint=TENSOR_CORES, seen_in="transformers#48428"),
-    Deviation("angles-reduced", "angles lose their whole turns in float32, by one constant 2 pi", _reduced(fused=False),
-              hint=REDUCTION),
-    Deviation("angles-reduced-fused", "angles lose their whole turns in float32, by one constant 2 pi and a fused product",
-              _reduced(fused=True), hint=REDUCTION),
     _deviation("factor-after-bfloat16", "cosine and sine are rounded to bfloat16 before the attention factor multiplies them",
                _before_factor("bfloat16"), hint=ROUND_ONCE),
     _deviation("factor-after-float16", "cosine and sine are rounded to float16 before the attention factor multiplies them",

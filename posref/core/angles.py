@@ -16,6 +16,7 @@ from functools import reduce
 from posref.core import blocks
 from posref.core.addition import cos_sin_by_addition
 from posref.core.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
+from posref.spec import part
 
 LIMBS, BITS = 6, 12
 # 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that fractions of a turn need no floating point
@@ -27,6 +28,7 @@ def cos_sin(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[A
     return cos_sin_of_pairs(positions[..., None], frequencies, dtype=dtype)
 
 
+@part()
 def cos_sin_of_pairs(
     positions: Array, frequencies: Array, /, *, dtype: DType, phases: Array | None = None
 ) -> tuple[Array, Array]:
@@ -55,6 +57,7 @@ def cos_sin_of_pairs(
     return _cos_sin_of_turns([(positions, exact)], (len(exact),), phases, _nothing(positions, frequencies, exact))
 
 
+@part()
 def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
     """
     Return cos and sin of ``sum(positions * frequencies, axis=0)`` in the working dtype of `dtype`: see `cos_sin_of_pairs`.
@@ -75,6 +78,7 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
     return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]), None, None if nothing is None else xp.sum(nothing, axis=0))
 
 
+@part()
 def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
     """
     Return cos and sin of ``pi * sum(positions * frequencies, axis=0)``: as `cos_sin_of_sums`, but with a factor pi.
@@ -111,12 +115,13 @@ def running_sums(terms: Array, start: Array, /) -> Array:
         return _float64_running_sums(terms, start)
     numbers, rest = _exact_running_sums(terms, start)
     (total, *parts), lost = _multiples(numbers), rest
-    for part in parts:
-        rounded = total + part
-        total, lost = rounded, lost + (part - (rounded - total))  # exact: `part` is the smaller of both, or `total` is 0
+    for piece in parts:
+        rounded = total + piece
+        total, lost = rounded, lost + (piece - (rounded - total))  # exact: `piece` is the smaller of both, or `total` is 0
     return total + lost
 
 
+@part()
 def cos_sin_of_running_sums(terms: Array, start: Array, /, *, dtype: DType) -> tuple[Array, Array]:
     """Return cos and sin of `running_sums`, in radians, in the working dtype of `dtype`: see `cos_sin_of_pairs`."""
     xp = namespace(terms)

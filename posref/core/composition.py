@@ -162,7 +162,7 @@ class Observed:
         for name, (result, *more) in ((name, results) for name, results in self._results.items() if results):
             if more:
                 continue
-            if isinstance(result, _Outputs):
+            if isinstance(result, _Outputs) and name in REGISTRY:
                 found |= {REGISTRY[name].outputs[i]: tuple.__getitem__(result, i) for i in sorted(result.taken)}
             elif noun(name):
                 found[noun(name)] = result

@@ -1,10 +1,10 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
 from posref.core.angles import cos_sin
-from posref.core.arrays import Array, DType, cast, result_dtype, times
+from posref.core.arrays import DType, cast, result_dtype, times
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_finite, check_frequencies, check_positions
-from posref.spec import Axes, Real, encoding, part
+from posref.spec import Axes, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
 
 
@@ -78,11 +78,5 @@ def rope_table(
     if not (type(attention_factor) is float and attention_factor == 1.0) and not hasattr(attention_factor, "dtype"):
         attention_factor = float(check_finite("rope_table", "attention_factor", attention_factor))
     dtype = result_dtype("rope_table", positions, dtype)
-    cos, sin = waves(positions, inv_freq, dtype=dtype)
+    cos, sin = cos_sin(positions, inv_freq, dtype=dtype)
     return cast(times(cos, attention_factor), dtype), cast(times(sin, attention_factor), dtype)
-
-
-@part()
-def waves(positions: Array, inv_freq: Array, /, *, dtype: DType) -> tuple[Array, Array]:
-    """Return the cosine and the sine of every angle, position times frequency."""
-    return cos_sin(positions, inv_freq, dtype=dtype)
