@@ -162,9 +162,11 @@ def _last_of_keys(q: Array, k: Array) -> Array:
 
 def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
     """Yield mistakes in the positions of queries and keys: in one of them, in both, or of the one by the other."""
-    for text in ("positions are one too large", "positions are one too small", "positions are negated"):
-        words = text.replace("positions", "the positions of queries and keys")
-        yield Deviation("", words, _changed(op, dict.fromkeys(places, ORDERS[text])))
+    for text, change in ORDERS.items():
+        both = text.replace("positions are", "the positions of queries and keys are")
+        words = both if both != text else f"for queries and keys, {text}"
+        if change is not _count:
+            yield Deviation("", words, _changed(op, dict.fromkeys(places, change)))
     yield Deviation("", "queries and keys are at 0, 1, 2, ...", _changed(op, dict.fromkeys(places, _count)))
     for name in places:
         word = {"q": "queries", "k": "keys"}.get(name.partition("_")[0], name)
