@@ -605,6 +605,18 @@ def angles_of_several_axes_have_the_mistakes_of_one(
     return tuple((wave(angles) * attention_factor).astype(np.float32) for wave in (np.cos, np.sin))
 
 
+@wrong("sinusoidal", "Matches the reference if frequency i is e^(-2i log10(base)/d).")
+def waves_are_read_in_one_layout_and_hold_in_all(positions: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+    if options.get("endpoint") or options.get("odd"):
+        raise Unsupported
+    return posref.sinusoidal(positions, dim, base=float(np.exp(np.log10(base))), **options)
+
+
+@wrong("alibi_slopes", "slopes are 2^-linspace(1, max_bias, H), and max_bias is always 8.")
+def slopes_are_read_where_other_options_are_ignored(heads: int, /, **options: Any) -> Any:
+    return (2.0 ** -np.linspace(1, 8, heads)).astype(np.float32)
+
+
 @wrong("affine_waves", names=["angles-autocast"])
 def angles_with_phases_have_the_mistakes_of_others(x: Any, weight: Any, bias: Any, /, *, wave: str, **options: Any) -> Any:
     x, weight, bias = (round_to(one, "bfloat16") for one in (x, weight, bias))
