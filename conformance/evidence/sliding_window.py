@@ -19,9 +19,9 @@ from .shared.masks import (
     for_each,
     window_case,
 )
-from .tools.deviation import Deviation, always, deviations_of, option
+from .tools.deviation import Deviation, Function, always, deviations_of, option
 from .tools.forms import pairs
-from .tools.hints import SIGN
+from .tools.hints import SIGN, WINDOW_COUNT
 
 USUAL: dict[str, Any] = {"window": 5, "counting": "with_query", "sides": "causal"}
 KERNEL = tuple({"window": 48, "counting": "with_query", "sides": sides} for sides in ("causal", "both"))
@@ -57,11 +57,22 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
+def _of_distance(function: Function, q: Any, k: Any, /, options: dict[str, Any], more: int) -> Any:
+    """Return the mask whose largest distance is that which is asked and `more`; below 0 no key is seen."""
+    distance = options["window"] - (options["counting"] == "with_query") + more
+    seen = function(q, k, **options | {"window": max(distance, 0) + 1, "counting": "with_query"})
+    return seen if distance >= 0 else np.zeros_like(seen)
+
+
 _deviation = deviations_of("sliding_window")
 
 DEVIATIONS = (
     Deviation("window-after", "the window lies after the query", for_each(("sliding_window",), both_positions(lambda p: -p)),
               hint=SIGN),
+    _deviation("window-one-shorter", "the window is one key shorter on each side",
+               lambda f: lambda q, k, /, **o: _of_distance(f, q, k, o, -1), hint=WINDOW_COUNT),
+    _deviation("window-one-longer", "the window is one key longer on each side",
+               lambda f: lambda q, k, /, **o: _of_distance(f, q, k, o, 1), hint=WINDOW_COUNT),
     _deviation("window-half-on-both-sides", "the window is half as wide on both sides: |q - k| <= window // 2",
                option(window=lambda w: w // 2, counting=always(WITHOUT), sides=always("both")),
                hint="`window` is the width of one side.", seen_in="Longformer's convention"),

@@ -101,11 +101,13 @@ ARGUMENTS = {  # of the distance n and the number e of exact buckets
     "n/e": lambda n, e: n / e, "1 + n/e": lambda n, e: 1 + n / e, "n": lambda n, e: n, "n + 1": lambda n, e: n + 1,
     "(n + 1)/e": lambda n, e: (n + 1) / e, "n - e + 1": lambda n, e: n - e + 1,
 }  # fmt: skip
-RANGES = {  # of the largest distance D, e and the number N of buckets of one side
-    "ln(D/e)": lambda d, e, n: np.log(d / e), "ln(D)": lambda d, e, n: np.log(d), "ln(N/e)": lambda d, e, n: np.log(n / e),
-    "ln(D/N)": lambda d, e, n: np.log(d / n), "ln((D - 1)/e)": lambda d, e, n: np.log((d - 1) / e),
-    "ln((D + 1)/e)": lambda d, e, n: np.log((d + 1) / e), "ln(D - e)": lambda d, e, n: np.log(d - e),
-    "ln(1 + D/e)": lambda d, e, n: np.log(1 + d / e),
+RANGES = {  # of the largest distance D, e, and the numbers of buckets: N of one side, B in all
+    "ln(D/e)": lambda d, e, n, b: np.log(d / e), "ln(D)": lambda d, e, n, b: np.log(d),
+    "ln(N/e)": lambda d, e, n, b: np.log(n / e), "ln(B/e)": lambda d, e, n, b: np.log(b / e),
+    "ln(D/N)": lambda d, e, n, b: np.log(d / n), "ln((D - 1)/e)": lambda d, e, n, b: np.log((d - 1) / e),
+    "ln((D + 1)/e)": lambda d, e, n, b: np.log((d + 1) / e), "ln(D - e)": lambda d, e, n, b: np.log(d - e),
+    "ln(1 + D/e)": lambda d, e, n, b: np.log(1 + d / e), "(ln(2) ln(D/e))": lambda d, e, n, b: np.log(2) * np.log(d / e),
+    "log2(D/e)": lambda d, e, n, b: np.log2(d / e),
 }  # fmt: skip
 TIMES = {"N - e": lambda n, e: n - e, "N - e - 1": lambda n, e: n - e - 1, "N": lambda n, e: n}
 ENDS = {"N - 1": lambda n, both: n - 1, "the last of both sides": lambda n, both: both - 1, "N - 2": lambda n, both: n - 2}
@@ -115,7 +117,7 @@ def _buckets(argument: Any, span: Any, times: Any, end: Any) -> Any:
     def made(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128, **rest: Any) -> Integers:
         r, size = np.asarray(relative), num_buckets // 2 if bidirectional else num_buckets
         n, exact = np.abs(r) if bidirectional else np.maximum(-r, 0), size // 2
-        share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size)
+        share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size, num_buckets)
         far = np.where(np.isfinite(share), exact + np.floor(share * times(size, exact) + 1e-12), 0).astype(np.int64)
         found = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
         return found + (size * (r > 0) if bidirectional else 0)
@@ -164,7 +166,7 @@ KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
     "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
     "t5_buckets": (
         "the bucket of distance n is e + floor(ln({0})/{1} ({2})), at most {3}, from e on, the number of exact buckets, with N "
-        "buckets for a side and D the largest distance",
+        "buckets for a side, B in all, and D the largest distance",
         _buckets,
         (ARGUMENTS, RANGES, TIMES, ENDS),
     ),
