@@ -141,6 +141,10 @@ def _leftover_at_0(function: Function) -> Function:
     return deviating
 
 
+def _summed(p: Any) -> Any:
+    return np.broadcast_to(np.sum(p, axis=0), np.shape(p))
+
+
 _deviation = deviations_of("axial_table")
 
 DEVIATIONS = (
@@ -168,5 +172,7 @@ DEVIATIONS = (
     _deviation("axes-time-last", "the first and the last axis are exchanged", argument(0, exchanged(0, -1)), hint=AXIS_ORDER),
     _deviation("axes-one-based", "cells are counted from one", argument(0, lambda p: p + 1),
                hint="Llama 4's vision encoder does so."),
+    _deviation("axes-summed", "every pair turns by the coordinates of all axes, added", argument(0, _summed),
+               hint="A pair turns by one coordinate alone."),
     _deviation("axes-first-row", "the first row's positions are used for every row", argument(0, first_row), hint=EACH_ROW),
 )  # fmt: skip

@@ -72,4 +72,6 @@ DEVIATIONS = (
               _of_logn(lambda n, original_length: np.log2(n) / np.log(original_length)), hint=QUOTIENT),
     Deviation("logn-of-quotient", "the factor is 1 + ln(n / L) in place of ln(n) / ln(L)",
               _of_logn(lambda n, original_length: 1 + np.log(n / original_length)), hint=QUOTIENT),
+    Deviation("logn-of-ratio", "the factor is ln(n / L) in place of ln(n) / ln(L)",
+              _of_logn(lambda n, original_length: np.log(n / original_length)), hint=QUOTIENT),
 )  # fmt: skip

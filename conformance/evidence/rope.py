@@ -319,6 +319,11 @@ def _axis(function: Function) -> Function:
     return deviating
 
 
+def _along_first(x: Real) -> Real:
+    """Return positions that count the first axis."""
+    return np.broadcast_to(np.arange(x.shape[0]).reshape(-1, *[1] * (x.ndim - 2)), x.shape[:-1])
+
+
 def _factor_if_not(function: Function) -> Function:
     """The factor reaches only one layout's path."""
 
@@ -357,6 +362,9 @@ DEVIATIONS = (
     _deviation("rotates-along-heads", "positions run along the head axis rather than the sequence axis", _axis,
                hint="Compare the axis of positions with the axis of tokens: (B, H, T, D) or (B, T, H, D).",
                seen_in="open_lm#4, DeepSpeed#2782"),
+    _deviation("rotates-along-rows", "positions run along the first axis, the batch, rather than the sequence axis",
+               lambda f: lambda x, p, /, **o: f(x, _along_first(x) if x.ndim > 2 else p, **o),
+               hint="Compare the axis of positions with the axis of tokens: (B, T, D) or (T, B, D)."),
     _deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", _factor_if_not,
                hint="The attention factor is applied in one branch of the layouts alone.", seen_in="daScript#3479"),
     _deviation("positions-arange-of-x", "0, 1, 2, ... along the second-last axis of x is used in place of the positions",

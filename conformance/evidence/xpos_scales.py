@@ -127,6 +127,8 @@ DEVIATIONS = (
               _powers(lambda pairs, powers, gamma: _zeta(pairs / 2, gamma) ** powers), hint=ZETA),
     Deviation("xpos-not-normalised", "2i/d + gamma is not divided by 1 + gamma",
               _powers(lambda pairs, powers, gamma: (pairs + gamma) ** powers), hint=ZETA),
+    Deviation("xpos-divided-by-1.4", "2i/d + gamma is always divided by 1.4, whatever gamma is",
+              _powers(lambda pairs, powers, gamma: ((pairs + gamma) / 1.4) ** powers), hint=ZETA),
     Deviation("xpos-powers-bfloat16", "the powers (p - c) / S are held in bfloat16",
               _powers(lambda pairs, powers, gamma: _zeta(pairs, gamma) ** narrowed("bfloat16")(powers)), hint=KEEP_FLOAT32,
               seen_in="rotary-embedding-torch 0.9.1"),
