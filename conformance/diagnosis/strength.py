@@ -176,17 +176,16 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
     """
     Return, as JSON, which cases catch every mistake of every operation: bit k of a number stands for case k.
 
-    What is `known` of a case is kept, for mistakes that were measured with it.
+    What is `known` of a case is kept, for mistakes that some case of its operation catches.
     """
     lines, known = [], known or {}
-    measured = {name for of in known.values() for name in of["caught"]}
     for op, own in sorted(cases(suite)[0].items()):
         before = known.get(op, {"cases": [], "caught": {}})
         place = {case: k for k, case in enumerate(before["cases"])}
         caught = {}
         for name, deviation in sorted(DEVIATIONS.items()):
             old = int(before["caught"].get(name, "0"), 16)
-            kept = place if name in measured else {}
+            kept = place if old else {}
             bits = sum(
                 1 << k
                 for k, c in enumerate(own)

@@ -14,7 +14,9 @@ from .tools.numbers import reals
 
 OP = "cumulative_rope"
 USUAL: dict[str, Any] = {"layout": "interleaved"}
-GAPS = ("running-modulo", "partner-over-head")  # the rotation is the same; one case of half rotates a part
+GAPS = (  # the rotation is the same; one case of half rotates a part; its sums are few turns
+    "running-modulo", "partner-over-head", "angles-reduced", "angles-reduced-fused",
+)  # fmt: skip
 WITH_OPTION = {"lanes": {"tail": 2}}
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 

@@ -12,7 +12,9 @@ from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
 USUAL: dict[str, Any] = {"dim": 8, "normalize": True, "centered": False}
 SIZES: dict[str, Any] = {"H": 3, "W": 4}
 OTHER_VALUES = {"eps": 0.5}
-GAPS = ("positions-4096-at-0", "positions-clamped-4095")
+GAPS = (  # images are small, and their angles few turns
+    "positions-4096-at-0", "positions-clamped-4095", "angles-reduced", "angles-reduced-fused",
+)  # fmt: skip
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 256, "normalize": True, "centered": False},)
 KERNEL_SIZES: dict[str, Any] = {"R": (2,), "H": 33, "W": 65}
 

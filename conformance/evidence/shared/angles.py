@@ -17,8 +17,12 @@ def _wide(x: Any) -> Real:
     return np.asarray(x, dtype=np.float64)
 
 
-def _angles(angle: Change, factor: Change = _wide) -> dict[str, Wrap]:
-    """Return wraps in which angles are changed by `angle`, and what is multiplied to make them by `factor`."""
+def _angles(angle: Change, factor: Change = _wide, *, sums: bool = True) -> dict[str, Wrap]:
+    """
+    Return wraps in which angles are changed by `angle`, and what is multiplied to make them by `factor`.
+
+    Without `sums` only angles of one product are meant.
+    """
 
     def made(product: Callable[[Any, Any], Real]) -> Wrap:
         def deviating(x: Any, y: Any, /, *, phases: Any = 0.0, **rest: Any) -> tuple[Real, Real]:
@@ -30,12 +34,13 @@ def _angles(angle: Change, factor: Change = _wide) -> dict[str, Wrap]:
 
         return wrap
 
-    return {
-        "cos_sin_of_pairs": made(lambda p, f: p * f),
+    wraps = {"cos_sin_of_pairs": made(lambda p, f: p * f)}
+    others = {
         "cos_sin_of_sums": made(lambda p, f: np.sum(p * f, axis=0)),
         "cos_sin_of_half_turns": made(lambda p, f: np.pi * np.sum(p * f, axis=0)),
         "cos_sin_of_running_sums": made(lambda terms, start: start[..., None, :] + np.cumsum(terms, axis=-2)),
     }
+    return wraps | others if sums else wraps
 
 
 def _reduced(*, fused: bool) -> Change:
@@ -61,7 +66,7 @@ DEVIATIONS = (
     Deviation("angles-tf32", "positions and frequencies are multiplied in TensorFloat-32", _angles(_wide, tf32),
               hint=TENSOR_CORES, seen_in="transformers#48428"),
     Deviation("angles-reduced", "angles lose their whole turns in float32, by one constant 2 pi",
-              _angles(_reduced(fused=False), narrowed("float32")), hint=REDUCTION),
+              _angles(_reduced(fused=False), narrowed("float32"), sums=False), hint=REDUCTION),
     Deviation("angles-reduced-fused", "angles lose their whole turns in float32, by one constant 2 pi and a fused product",
-              _angles(_reduced(fused=True), narrowed("float32")), hint=REDUCTION),
+              _angles(_reduced(fused=True), narrowed("float32"), sums=False), hint=REDUCTION),
 )  # fmt: skip
