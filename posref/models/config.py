@@ -15,7 +15,7 @@ from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
 from posref.models.layer_rules import base_of_layer
 from posref.models.layers import number_of_layers, rotates, types_of_layers
-from posref.models.model_types import BASE, layouts, model_type, mropes, positions_of, remedy
+from posref.models.model_types import layouts, model_type, mropes, positions_of, remedy
 from posref.models.parts import completed, part_of
 from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor_of, table_factor
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
@@ -24,6 +24,7 @@ from posref.types import Layout
 
 Facts = Mapping[str, Any]  # what is known of a model type: see `posref.models.model_types.model_type`
 WORDS: tuple[Layout, ...] = get_args(Layout)
+BASE = 10_000.0  # rope_theta where neither the file nor the row of its model type (tables/types.json) has one
 TEXT = "text_config"
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_heads")

@@ -2,8 +2,7 @@
 What is known of model types, GGUF architectures and presets: one row for each, in the folder ``tables``.
 
 The default base of a model type stands in its row of tables/types.json, as ``rope`` / ``defaults`` / ``rope_theta``, or in the
-rope dict under ``silent``; `BASE` is that of all others. tables/class_defaults.json has what other keys mean that a file may
-leave out.
+rope dict under ``silent``. For all others it is `BASE` in config.py. tables/class_defaults.json has the defaults of other keys.
 
 Everything about model types was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2,
 whose code comes with their weights, and types with a ``stack``, whose code is in that serving stack.
@@ -19,7 +18,6 @@ from typing import Any
 
 from posref.types import Layout
 
-BASE = 10_000.0  # where neither the file nor the row of its model type has one
 CLOSE, NEAR = 0.85, 0.7  # of two spellings, as difflib measures: for a suggestion, and to be named
 ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
