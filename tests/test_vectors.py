@@ -139,6 +139,11 @@ def test_a_wrong_constant_in_a_definition_fails_the_build(monkeypatch: pytest.Mo
         build_group(cases)
 
 
+def test_an_error_in_a_case_is_shown_with_its_line_in_the_definition() -> None:
+    with pytest.raises(BuildError, match=r"alibi_slopes/x/none: ValueError: .* \(posref/bias/alibi_slopes\.py:\d+\)$"):
+        build_group([Case("alibi_slopes/x/none", {"heads": 0})])
+
+
 def test_a_wrong_constant_in_a_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     right = transcription.alibi_slopes
     monkeypatch.setattr(transcription, "alibi_slopes", lambda heads, *, max_bias=8: right(heads, max_bias=max_bias + 2**-40))

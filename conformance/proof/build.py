@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -247,8 +248,15 @@ def _case(case: Case, group: ProvedGroup) -> dict[str, Any]:
         return entry | _call(case, name, case.params, case.inputs, group)
     except Exception as error:  # whatever is wrong, the case that it is wrong in has to be named
         kind = "" if isinstance(error, BuildError) else f"{type(error).__name__}: "
-        msg = f"{case.id}: {kind}{error}"
+        place = "" if isinstance(error, BuildError | NotImplementedError) else _place(case.op, error)
+        msg = f"{case.id}: {kind}{error}{place}"
         raise BuildError(msg) from error
+
+
+def _place(op: str, error: Exception) -> str:
+    """Return the last line of the operation's files, definition or witness, that an error passed through, in parentheses."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).stem == op]
+    return f" ({'/'.join(Path(frames[-1].filename).parts[-3:])}:{frames[-1].lineno})" if frames else ""
 
 
 def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: ProvedGroup) -> dict[str, Any]:
