@@ -304,7 +304,8 @@ def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...
                 return tuple(correctly_rounded(value) for value in call())
             except (Undecided, Unproved) as error:
                 last = error
-    msg = f"not proved with {BITS[-1]} bits: {last}"
+    reason = "At a jump, a tie or the kink of a gradient nothing decides it: choose another input"
+    msg = f"not proved with {BITS[-1]} bits: {last}. {reason}"
     raise Unproved(msg)
 
 

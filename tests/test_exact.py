@@ -69,6 +69,7 @@ def test_what_no_precision_decides_is_said_in_few_digits() -> None:
     with precision(4096), pytest.raises(Undecided) as undecided:
         assert exact.sqrt(x) ** 2.0 > 2.0
     assert max(len(str(error.value)) for error in (floor, half, undecided)) < 200
+    assert "choose another input" in str(floor.value)
 
 
 def test_an_enclosure_needs_no_proof_of_rounding() -> None:
