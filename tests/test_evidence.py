@@ -67,6 +67,13 @@ def test_a_drawn_case_has_the_sizes_of_the_arrays_that_it_gives() -> None:
     assert all((array > 0).all() and (array * 2**6 % 1).any() for array in (given.inputs["r1"], given.inputs["r2"]))
 
 
+def test_drawn_numbers_are_not_their_own_mirror_image() -> None:
+    """As three numbers of 8 bits are once in 255 times."""
+    case = drawn_cases_of("kerple")
+    rates = [case(f"{k}", {"form": "log"}, H=3).inputs["r1"].tolist() for k in range(1000)]
+    assert not [of for of in rates if of == of[::-1]]
+
+
 def test_a_drawn_gradient_has_cotangents_of_the_shapes_of_the_results() -> None:
     """Of every operation, as `posref.conformance.new` begins one like it."""
     for op in REGISTRY:

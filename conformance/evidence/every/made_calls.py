@@ -203,13 +203,20 @@ def _positions(
 def _numbers(
     op: str, name: str, argument: str, shape: tuple[int, ...], known: Mapping[str, Any], bits: int
 ) -> npt.NDArray[Any]:
-    """Return reals of a call, within the domain that the registry states."""
+    """Return reals of a call, within the domain that the registry states, and never their own mirror image."""
     axes = REGISTRY[op].arrays[argument]
     if argument == "inv_freq":
         return np.asarray((FREQUENCIES * (1 + shape[-1] // 6))[: shape[-1]])
     low, high = axes.usual
-    found = floats(*shape, seed=crc32(f"{op}/{name}/{argument}".encode()), bits=bits) * (max(-low, high) / 4)
-    return within(found if low == -high else folded(found, low, high), axes, known, bits)
+    seed = crc32(f"{op}/{name}/{argument}".encode())
+
+    def drawn(seed: int) -> npt.NDArray[Any]:
+        found = floats(*shape, seed=seed, bits=bits) * (max(-low, high) / 4)
+        return within(found if low == -high else folded(found, low, high), axes, known, bits)
+
+    numbers = drawn(seed)
+    flat = numbers.ravel()
+    return drawn(seed + 1) if flat.size > 2 and np.array_equal(flat, flat[::-1]) else numbers
 
 
 def _alike(array: npt.NDArray[Any], axes: Axes, which: int, known: Mapping[str, Any]) -> npt.NDArray[Any]:
