@@ -72,7 +72,10 @@ def test_one_operation_of_any_suite_is_measured_alone(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["vectors", "strength", "--op", "learned", "--suite", str(tmp_path / "suite")])
     assert result.exit_code == 0, result.output
     assert set(re.findall(r"[ ,:](\w+) \d+(?:,|$)", result.output, re.MULTILINE)) == {"learned"}
-    assert f"{len(record()['learned']['cases'])} cases, 0 catch no registered deviation" in result.output
+    assert f"cases: {len(record()['learned']['cases'])} (0 catch no mistake)" in result.output
+    lacking = CliRunner().invoke(cli, ["vectors", "strength", "--op", "rope", "--suite", str(tmp_path / "suite")])
+    assert lacking.exit_code == 2
+    assert "has no core cases of 'rope'" in lacking.output
 
 
 @pytest.mark.thorough
@@ -92,8 +95,8 @@ def test_it_is_a_record() -> None:
 
 
 def test_what_cannot_be_measured_is_counted_by_its_reason() -> None:
-    assert "ask for a refusal, which no deviation gives" in measured().apart
-    assert "have no values: they ask for a shape" in measured().apart
+    assert "refusals, which no mistake gives" in measured().apart
+    assert "results without values" in measured().apart
 
 
 @pytest.mark.thorough

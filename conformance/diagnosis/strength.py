@@ -22,6 +22,7 @@ from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 from .. import judge
+from ..errors import VectorError
 from ..evidence.deviations import DEVIATIONS
 from ..evidence.index import evidence_of
 from ..evidence.tools.deviation import Deviation
@@ -100,13 +101,13 @@ def stage(name: str) -> str:
 def apart(case: LoadedCase) -> str:
     """Return why a case cannot be measured; empty if it can."""
     if case.kind == "reject":
-        return "ask for a refusal, which no deviation gives"
+        return "refusals, which no mistake gives"
     if DTYPE not in case.dtypes:
-        return f"are not asked in {DTYPE}"
+        return f"not possible in {DTYPE}"
     if case.kind == "vjp" and as_rotation(case) is None:
-        return "ask for gradients other than those of a rotation"
+        return "gradients other than those of a rotation"
     if all(value.size == 0 for call in case.calls for value in call.expected.values()):
-        return "have no values: they ask for a shape"
+        return "results without values"
     return ""
 
 
@@ -156,6 +157,9 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequ
     With `ops`, only mistakes that touch one of these are tried, in these operations alone.
     """
     by_operation, others = cases(suite, ops)
+    if lacking := [op for op in ops if not by_operation[op]]:
+        msg = f"strength: the suite in {suite} has no core cases of {lacking[0]!r} that measure mistakes."
+        raise VectorError(msg)
     seen: set[str] = set()
     lines = []
     for name, deviation in DEVIATIONS.items():
@@ -202,7 +206,7 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
 def show(strength: Strength, console: Console) -> None:
     """Print a measurement: a table in a terminal, lines in a pipe."""
     if console.is_terminal:
-        table = Table("deviation", "at its stage", "", "and through", box=None, pad_edge=False, header_style="bold")
+        table = Table("mistake", "at its stage", "", "and through", box=None, pad_edge=False, header_style="bold")
         for line in strength.lines:
             count, colour = line.caught.get(line.stage, ""), "red" if line in strength.weak else "green"
             elsewhere = [f"{op} {n}" for op, n in line.caught.items() if op != line.stage]
@@ -219,9 +223,9 @@ def show(strength: Strength, console: Console) -> None:
         count = line.caught[line.stage]
         console.print(f"[red]weak[/red] {line.name}: {count} cases of {line.stage} catch it; {LEAST} must", soft_wrap=True)
     for why, count in strength.apart.items():
-        console.print(f"{count} cases {why}", highlight=False, soft_wrap=True)
+        console.print(f"not measured: {why} ({count})", highlight=False, soft_wrap=True)
     console.print(
-        f"{len(strength.lines)} deviations, {len(strength.weak)} caught by fewer than {LEAST} cases; "
-        f"{strength.measured} cases, {len(strength.idle)} catch no registered deviation",
+        f"mistakes: {len(strength.lines)} ({len(strength.weak)} caught by fewer than {LEAST} cases); "
+        f"cases: {strength.measured} ({len(strength.idle)} catch no mistake)",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
