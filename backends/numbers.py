@@ -242,7 +242,7 @@ class NumberSystem(ABC):
 
     def _scalar(self, value: Any, dtype: Label) -> Array:
         if dtype is int64 and not isinstance(value, int | np.integer):
-            msg = f"a {type(value).__name__} does not mix with integers"
+            msg = f"integer arrays mix with integers alone, not with {value!r}: cast the array to a real dtype first"
             raise TypeError(msg)
         return self.asarray(value, dtype=dtype)
 
@@ -302,8 +302,9 @@ class NumberSystem(ABC):
         return self._binary("maximum", np.maximum, a, b)
 
     def clip(self, x: Array, low: Any, high: Any) -> Array:
-        """Return `x`, limited to the range from `low` to `high`."""
-        return self.minimum(self.maximum(x, low), high)
+        """Return `x`, limited to the range from `low` to `high`; None is no limit."""
+        x = x if low is None else self.maximum(x, low)
+        return x if high is None else self.minimum(x, high)
 
     def negative(self, x: Array) -> Array:
         """Return -x."""
