@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
 from threading import RLock
@@ -51,6 +51,7 @@ class Real:
     """A finite float above `low`, or None if `optional`. Random calls stay within `usual`, which is above 0."""
 
     low: float
+    _: KW_ONLY
     optional: bool = False
     usual: tuple[float, float] = (0.25, 64.0)
 
