@@ -65,7 +65,8 @@ class Choice:
         held = dict.fromkeys(entry["op"] for entry in load_manifest(self.suite)["groups"])
         lacking = [name for name in wanted or () if name not in held]
         if lacking:
-            msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}."
+            build = f"In a checkout, build them: posref vectors build {self.suite} --op {lacking[0]}"
+            msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}. {build}"
             raise TargetError(msg)
         if self.model is not None:
             held = {name: None for name in held if name in self._of_model(self.model, wanted)}
