@@ -93,8 +93,7 @@ class Bounds(NumberSystem):
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
         unit = units * self._unit(dtype)
         added = unit * (np.abs(value) + error) + self.accuracy.floor
-        with np.errstate(invalid="ignore"):
-            total = np.asarray(error + added)
+        total = np.asarray(error + added)
         none = np.asarray(error == 0)
         if none.any() and (unit or self.accuracy.floor):
             at: Any = ... if none.all() else _broadcast(none, total.shape)
@@ -153,14 +152,12 @@ class Bounds(NumberSystem):
     # ---- arithmetic ----------------------------------------------------------------------------------------------------
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, u), (q, f, w) = a.parts, b.parts
-        with np.errstate(invalid="ignore"):
-            total = np.asarray(p + q)
+        total = np.asarray(p + q)
         p, q = np.broadcast_arrays(p, q)
 
         def exact(at: Any) -> Part:
             a, b, both = p[at], q[at], total[at]
-            with np.errstate(invalid="ignore"):
-                return np.asarray((a - (both - (both - a))) + (b - (both - a)) == 0)  # Knuth's exact remainder
+            return np.asarray((a - (both - (both - a))) + (b - (both - a)) == 0)  # Knuth's exact remainder
 
         waived = u + w if waives(u) or waives(w) else 0.0
         return self._rounded(total, e + f, waived, exact, dtype, ROUNDOFFS["add"].units)
@@ -186,19 +183,16 @@ class Bounds(NumberSystem):
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, u), (q, f, w) = a.parts, b.parts
-        with np.errstate(invalid="ignore"):  # a divisor that overflowed: its bound is not a number
-            room = np.abs(q) - f
+        room = np.abs(q) - f  # not a number where the divisor overflowed
         if (room <= 0).any():
             msg = "division by a number that may be zero"
             raise Undecided(msg)
         quotient = np.asarray(p / q)
-        with np.errstate(invalid="ignore"):
-            error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
+        error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
         p, divisor = _broadcast(p, quotient.shape), _broadcast(q, quotient.shape)
 
         def exact(at: Any) -> Part:
-            with np.errstate(invalid="ignore"):
-                return np.asarray(_exact_product(quotient[at], divisor[at]) & (quotient[at] * divisor[at] == p[at]))
+            return np.asarray(_exact_product(quotient[at], divisor[at]) & (quotient[at] * divisor[at] == p[at]))
 
         def idle(at: Any) -> Part:
             return np.asarray((quotient[at] == 0) | (odd(divisor[at]) <= 1))
@@ -231,8 +225,7 @@ class Bounds(NumberSystem):
     def _extreme(self, a: Array, b: Array, dtype: Label, choose: Callable[..., Part]) -> Array:
         (p, e, _), (q, f, _) = a.parts, b.parts
         value = choose(p, q)
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(p - q) > e + f
+        apart = np.abs(p - q) > e + f
         error = np.where(apart, np.where(value == p, e, f), np.maximum(e, f))
         return self.array(value, error, dtype)
 
@@ -247,8 +240,7 @@ class Bounds(NumberSystem):
     def surely_greater(self, a: Array, b: Array) -> Part:
         """Return where a > b for all errors within the bounds."""
         (p, e, _), (q, f, _) = a.parts, b.parts
-        with np.errstate(invalid="ignore"):
-            return np.asarray(p - q > e + f)
+        return np.asarray(p - q > e + f)
 
     def between(self, low: Part, high: Part, dtype: Label) -> Array:
         """Return the middle of two NumPy arrays, with half their distance as its bound."""
@@ -289,9 +281,8 @@ class Bounds(NumberSystem):
         The bound is 0 where all that the bound of `x` allows rounds to one number. Elsewhere it reaches to the other numbers.
         """
         value, error, _ = x.parts
-        with np.errstate(invalid="ignore"):
-            found, *ends = (rounding.saturated(end, bits, least, largest) for end in (value, value - error, value + error))
-            return self.array(found, np.maximum(found - ends[0], ends[1] - found), dtype)
+        found, *ends = (rounding.saturated(end, bits, least, largest) for end in (value, value - error, value + error))
+        return self.array(found, np.maximum(found - ends[0], ends[1] - found), dtype)
 
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""
@@ -300,8 +291,7 @@ class Bounds(NumberSystem):
             msg = "square root of a number that may be negative"
             raise Undecided(msg)
         root = np.sqrt(value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
+        spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
         exact = np.asarray(_exact_product(root, root) & (root * root == value))
         return self._rounded(root, spread, 0.0, exact.__getitem__, x.dtype, ROUNDOFFS["sqrt"].units)
 
@@ -322,16 +312,15 @@ class Bounds(NumberSystem):
         """Return e to the x, exact only at 0."""
         value, error, _ = x.parts
         power = self.elementary("exp", value)
-        with np.errstate(invalid="ignore"):  # the power underflowed to zero and its exponent is unbounded
-            grown = np.where(power == 0, 0.0, power * (growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
+        relative = growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)
+        grown = np.where(power == 0, 0.0, power * relative)  # the power underflowed to zero and its exponent is unbounded
         bound = grown + self.accuracy.floor
         return self.array(power, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def log(self, x: Array) -> Array:
         """Return the natural logarithm, exact only at 1."""
         value, error, _ = x.parts
-        with np.errstate(invalid="ignore"):  # of an infinite number nothing is told
-            least = value - error
+        least = value - error  # of an infinite number nothing is told
         if np.any(least <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)

@@ -77,6 +77,7 @@ def enclosed(op: str, call: Call, pullback: Pullback | None, enough: Arrays) -> 
     return dict(zip(names, exact.enclosed(results, [enough[name] for name in names]), strict=True))
 
 
+@np.errstate(all="ignore")  # what overflowed has a bound that is not a number
 def results_of(
     system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
 ) -> dict[str, Any]:
