@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 COMPLETE = "_POSREF_COMPLETE"  # set by a shell that completes words: eval "$(_POSREF_COMPLETE=bash_source posref)"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+WIDE = 110  # columns of a terminal that a table of presets with notes needs
 
 
 START = """\
@@ -166,16 +167,19 @@ def _list_cases(op: str, tier: str) -> None:
 def _list_presets() -> None:
     from posref.presets import MARKS  # a check does not need them
 
-    columns = ("preset", "function", "arguments", "factors", "verified", "note")
+    console = _console()
+    columns = ("preset", "function", "arguments", "factors", "verified", "note")[: 6 if console.width >= WIDE else 3]
     table = _table(*columns)
     for preset in posref.presets.values():
         function, arguments = preset.op, preset.options
         text = ", ".join(f"{name}={_brief(value)}" for name, value in arguments.items() if value is not None)
         gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
-        table.add_row(preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note))
-    console = _console()
+        row = preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note)
+        table.add_row(*row[: len(columns)])
     console.print(table)
-    console.print("\nVerified: " + "; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items()), highlight=False)
+    marks = "Verified: " + "; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items())
+    rest = f"For factors, notes and sources: posref show PRESET, or a terminal of {WIDE} columns."
+    console.print(f"\n{marks if len(columns) == 6 else rest}", highlight=False)
 
 
 def _table(*columns: str) -> Table:
@@ -205,14 +209,14 @@ def _brief(value: object) -> str:
 
 @cli.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Of a config.json: print the answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="For a config.json: print JSON.")
 def show(name: str, *, as_json: bool) -> None:
     """Show an operation (specification, options, sources), a preset, a scaling such as YaRN, or all that a config.json says."""
     if name.endswith(".json"):
         _show_config(name, as_json=as_json)
         return
     if as_json:
-        msg = f"--json is of a config.json; got {name!r}."
+        msg = f"--json works only with a config.json; got {name!r}."
         raise click.UsageError(msg)
     if name in posref.presets:
         _show_preset(posref.presets[name])
