@@ -4,15 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from sampling import few
 
 import posref
 from posref.cli import cli
+from posref.conformance.commands.console import _Bar
 from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 
@@ -145,6 +148,22 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     result = run("vectors", "verify", str(tmp_path / "s"))
     assert result.exit_code == 1
     assert "smoke.json: differs from its hash" in result.output
+
+
+def test_a_narrow_terminal_lists_presets_without_their_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width, columns in ((110, 6), (109, 3)):
+        monkeypatch.setattr("posref.cli._console", lambda width=width: Console(width=width))
+        lines = run("list", "--presets").output.splitlines()
+        assert len(lines[0].split()) == columns
+        assert any(line.startswith("Verified: ") for line in lines) == (columns == 6)
+
+
+def test_a_bar_forgets_a_total_that_was_too_small() -> None:
+    with ExitStack() as until_the_end:
+        bar = _Bar("checking", until_the_end)
+        bar.expect(2)
+        totals = [(bar(f"call {k}"), bar.bar and bar.bar.tasks[0].total)[1] for k in range(4)]
+    assert totals == [2, 2, None, None]
 
 
 @pytest.mark.thorough

@@ -109,7 +109,7 @@ def vectors_strength(ops: tuple[str, ...], suite: Path | None, json_file: Path |
     from ..suite.reader import INSTALLED
     from ..suite.safe_files import whole_file
 
-    with errors(), progress("trying") as show:
+    with errors(), progress("measuring") as show:
         names = [operation(name, "--op") for name in ops]
         measured = strength.measure(progress=show, suite=suite or INSTALLED, ops=names)
     if json_file is not None:
