@@ -190,10 +190,10 @@ def show(findings: Findings, console: Console) -> None:
     """Print what was found, how it can be repeated, and what was drawn."""
     for find in findings.finds:
         for line in _lines(find, findings):
-            console.print(line)
+            console.print(line, soft_wrap=True)  # to copy
     tally = findings.tally
     for reason, count in tally.reasons.most_common(REASONS):
-        console.print(f"not judged: {count} draws: {plain(reason)}")
+        console.print(f"not judged: {plain(reason)} ({count})")
     for doubt in dict.fromkeys(tally.doubts):
         console.print(f"[yellow]about posref itself, please report it[/yellow]: {plain(doubt[:SHOWN])}")
     silent = [f"{op} {dtype}" for (op, dtype), t in findings.tallies.items() if {*t.verdicts} == {"unsupported"}]
@@ -201,7 +201,8 @@ def show(findings: Findings, console: Console) -> None:
         console.print(f"nothing judged of {', '.join(silent)}: all draws were refused")
     judged = findings.judged
     pairs = sum(t.verdicts.total() > 0 for t in findings.tallies.values())
-    what = f"{judged} calls judged in {pairs} of {len(findings.tallies)} operations and dtypes, seed {findings.seed}"
+    calls = f"{judged} call{'s' * (judged != 1)}"
+    what = f"{calls} judged in {pairs} of {len(findings.tallies)} operations and dtypes, seed {findings.seed}"
     outcome = f"[bold red]{len(findings.finds)} FAIL[/bold red]" if findings.finds else "[bold green]nothing found[/bold green]"
     console.print(f"{outcome}: {what}{'' if findings.complete else ', interrupted'}")
     if findings.is_poor and not findings.finds:

@@ -135,7 +135,7 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console,
     if left:
         console.print(f"  and {left} more")
     if bad:
-        console.print(f"  repeat: {plain(bad[0]['reproduce'])}")
+        console.print(f"  repeat: {plain(bad[0]['reproduce'])}", soft_wrap=True)  # to copy
     for other in alike:
         console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
     console.print()
