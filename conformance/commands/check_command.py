@@ -111,7 +111,7 @@ def check(
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
         _prepare(json_file, options, **forms)
-        with progress("asking") as show:
+        with progress("checking") as show:
             options["seed"] = randbits(32) if options["seed"] is None else options["seed"]
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
         from ..reports import terminal
@@ -198,7 +198,7 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
 @click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @target_options
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the draws over a dask.distributed cluster.")
-@click.option("--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
+@click.option("-o", "--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
               help="Where to write failures as vectors  [default: posref-fuzz-S].")  # fmt: skip
 def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) -> None:
     """

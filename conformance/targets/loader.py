@@ -44,7 +44,7 @@ def load(
     count = sum(given is not None for given in (target, command, outputs))
     if count != 1:
         named = "the name of an adapter, module, module:object or file.py"
-        msg = f"check: give one of TARGET ({named}), --command and --outputs; got {count} of them."
+        msg = f"give exactly one of TARGET ({named}), --command and --outputs; got {count or 'none'}."
         raise TargetError(msg)
     stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
     if outputs is not None:
