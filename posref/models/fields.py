@@ -49,7 +49,8 @@ def parsed(config: Any) -> dict[str, Any]:
         try:
             config = json.loads(_text(Path(config)), object_pairs_hook=_unique)
         except (OSError, ValueError, RecursionError) as error:  # ValueError: the text is not JSON, or not UTF-8
-            refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
+            why = getattr(error, "strerror", None) or error
+            refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {why}.")
     elif not isinstance(config, dict | Mapping) and hasattr(config, "to_dict"):
         config = config.to_dict()
     if not isinstance(config, dict | Mapping):
