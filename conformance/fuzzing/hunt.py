@@ -105,7 +105,7 @@ class Asking:
             self.target = load(**self.options)
             result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
-            msg = f"{self.target.name}: cannot be asked any more: {result.message}."
+            msg = f"{self.target.name}: no longer answers: {result.message}."
             raise TargetError(msg)
         return result
 

@@ -74,7 +74,7 @@ class Session:
 
     def unanswered(self, stopped: Stopped) -> TargetError:
         """Return the error for a program that makes no statement."""
-        return TargetError(f"{self.name}: cannot be asked: {stopped.verdict} at start: {stopped}.")
+        return TargetError(f"{self.name}: {stopped.verdict} at start: {stopped}.")
 
     def refusal(self, text: str) -> Exception:
         """Return the error for a program that says that it cannot run."""
