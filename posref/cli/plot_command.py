@@ -25,7 +25,8 @@ LARGEST = 4096  # of an option that is a size
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--kind", metavar="KIND", help="What to draw; all draws every kind. An unknown word lists the operation's kinds.")
 @click.option("--compare", metavar="A B", nargs=2, multiple=True, help="Two operations or presets, side by side.")
-@click.option("--base", "bases", type=FiniteRange(), multiple=True, help="The base; repeat it to compare several side by side.")
+@click.option("--base", "bases", type=FiniteRange(0, min_open=True), multiple=True,
+              help="The base; repeat it to compare several side by side.")  # fmt: skip
 @click.option("--dim", type=click.IntRange(1, LARGEST), help="The number of channels.")
 @click.option("--heads", type=click.IntRange(1, LARGEST), help="The number of heads.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
