@@ -155,7 +155,7 @@ def _stamp(chart: Map) -> bool:
 
 @picture(_stamp)
 def peg(asked: Asked) -> Chart:
-    """Two cells at 1 reach their neighbours through a small kernel; the border cuts a part of it off, which tells the place."""
+    """Two cells at 1 reach their neighbours through a small kernel. The border cuts part of it off and so shows its place."""
     x = np.zeros((13, 13, 1))
     x[0, 0], x[8, 8] = 1.0, 1.0
     weight = np.arange(1.0, 10.0).reshape(1, 1, 3, 3)
@@ -196,7 +196,7 @@ def _enlarged(chart: Map) -> bool:
 
 @picture(_enlarged)
 def resample(asked: Asked) -> Chart:
-    """Left a table of 8 x 8 cells, right the same table for 24 x 24 cells: the picture stays, with values between."""
+    """Left a table of 8 x 8 cells, right the same table for 24 x 24 cells: the same picture, with values in between."""
     rows, columns = np.indices((8, 8)) / 7
     old = np.exp(-8 * ((rows - 0.3) ** 2 + (columns - 0.35) ** 2)) + 0.7 * np.exp(
         -20 * ((rows - 0.8) ** 2 + (columns - 0.75) ** 2)

@@ -47,7 +47,7 @@ def _from_one_to_two(chart: Lines) -> bool:
 
 @picture(_from_one_to_two)
 def bias_gate(asked: Asked) -> Chart:
-    """As a state opens the first gate, the bias counts more in a head with a large constant, and less in one with a small."""
+    """As a state opens the first gate, the bias counts more in a head with a large constant, less where that is small."""
     state = np.linspace(-6, 6, 61)
     x = np.stack([state, state])[..., None]
     weight, offset = np.repeat([0.25, 0.0], 4)[:, None], np.zeros(8)
@@ -176,7 +176,7 @@ def _levels_off(chart: Lines) -> bool:
 
 @picture(_levels_off)
 def kerple(asked: Asked) -> Chart:
-    """The logarithmic kernel falls fast at first and then hardly: far keys stay in reach. A power of 1 is ALiBi's line."""
+    """The logarithm falls fast at first, then hardly at all: far keys stay in reach. A power of 1 is ALiBi's line."""
     places = np.arange(asked.tokens)
     series: dict[str, Any] = {}
     for form, r1, r2 in (("log", (1.0, 2.0), (1.0, 1.0)), ("power", (0.02, 0.05), (1.0, 1.0))):
@@ -211,7 +211,7 @@ def _logarithmic(chart: Lines) -> bool:
 
 @picture(_logarithmic)
 def sandwich(asked: Asked) -> Chart:
-    """Over the logarithm of the distance the bias falls about along a straight line, with ripples; later heads fall less."""
+    """Against the logarithm of the distance the bias is roughly a falling line with ripples; later heads fall less."""
     far = np.unique(np.geomspace(1, 4096, 160).round())
     result = call(asked, {"heads": 4, "dim": 128}, q_positions=np.zeros(1), k_positions=-far)[0]
     series = {f"head {n}": (far, result[n, 0]) for n in range(result.shape[0])}
@@ -237,7 +237,7 @@ def _stairs(chart: Lines) -> bool:
 
 @picture(_stairs)
 def t5_bias(asked: Asked) -> Chart:
-    """Each head has one learned number for each bucket: far keys lie on wide steps, from 113 on all on the last."""
+    """Each head has one learned number for each bucket: far keys share wide steps, and all from 113 on share the last."""
     places = np.arange(max(asked.tokens, 192))
     row = np.arange(32)
     rows = np.stack([-0.15 * row, -0.05 * row, 0.5 * np.cos(row / 4), -1 + 0.04 * row], axis=-1)

@@ -132,7 +132,7 @@ def _blockwise(chart: Map) -> bool:
 
 @picture(_blockwise, "logits")
 def self_extend(asked: Asked) -> Chart:
-    """Beyond the window three neighbouring keys have one logit: stairs, beside a smooth band."""
+    """Beyond the window three neighbouring keys share one logit: stairs, beside a smooth band."""
     return logits(asked)
 
 

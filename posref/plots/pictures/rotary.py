@@ -39,7 +39,7 @@ def _same_angle(chart: Lines) -> bool:
 
 @picture(_same_angle)
 def rope(asked: Asked) -> Chart:
-    """One channel pair. The key is at 0, 1, 2, 3, 20, 100, the query 2 tokens after it: both rotate, their angle stays."""
+    """A query 2 tokens after its key, at 0, 1, 2, 3, 20, 100: both rotate, and the angle between them stays the same."""
     half = {"layout": "half", "base": 10000.0}
     arc = np.linspace(0, 2 * np.pi, 65)
     frames = {"circle": [np.stack([np.cos(arc), np.sin(arc)])] * len(KEYS)}
@@ -62,7 +62,7 @@ def _circles(chart: Lines) -> bool:
 
 @picture(_circles)
 def apply_rope(asked: Asked) -> Chart:
-    """Each pair of channels moves on a circle, so its length stays; later pairs go a shorter way in the same 5 tokens."""
+    """Each pair of channels moves on a circle, so its length stays; later pairs move less in the same 5 tokens."""
     places = np.linspace(0, 5, 51)
     angles = places[:, None] * np.asarray([1.0, 0.4, 0.16])
     x = np.tile(np.asarray([1.0, 0.75, 0.5, 0.0, 0.0, 0.0]), (51, 1))
@@ -365,7 +365,7 @@ def _phases(chart: Lines) -> bool:
 
 @picture(_phases)
 def pope(asked: Asked) -> Chart:
-    """Content sets the height of a channel's wave and never turns it; a learned phase moves the wave."""
+    """Content sets the height of a channel's wave and never rotates it; a learned phase moves the wave."""
     places = np.linspace(0, 12, 241)
     series = {}
     for name, content, phase in (("x = 1", 1.0, 0.0), ("x = 1, phase -π/2", 1.0, -np.pi / 2), ("x = -1", -1.0, 0.0)):
@@ -473,7 +473,7 @@ def _in_turn(chart: Lines) -> bool:
 
 @picture(_in_turn)
 def norm_mrope(asked: Asked) -> Chart:
-    """A walk through time, then down, then to the right: one pair turns after the other, though queries grow on the way."""
+    """A walk through time, then down, then to the right: one pair rotates after another, though queries grow on the way."""
     steps = np.arange(37)
     places = np.stack([np.clip(steps - start, 0, 12) / 8 for start in (0, 12, 24)])
     x = np.concatenate([np.ones((37, 3)), np.zeros((37, 3))], axis=1) * np.geomspace(1, 4, 37)[:, None]
@@ -502,7 +502,7 @@ def _rests(chart: Lines) -> bool:
 
 @picture(_rests)
 def cumulative_angles(asked: Asked) -> Chart:
-    """Each token says how far its angle goes on; where tokens say 0 the angle rests, and RoPE's goes on evenly."""
+    """Each token says how far its angle moves; where tokens say 0 it stays, while RoPE's angle grows evenly."""
     both = np.stack([np.full(60, 0.2), _token_increments()], axis=-1)
     result = call(asked, {}, increments=both, start=np.zeros(2))[0]
     series = {"equal increments (RoPE)": (np.arange(60), result[:, 0]), "increments of the text": (np.arange(60), result[:, 1])}
@@ -533,7 +533,7 @@ def _falls_then_rises(chart: Lines) -> bool:
 
 @picture(_falls_then_rises)
 def camera_transform(asked: Asked) -> Chart:
-    """The product of a query and a key depends on the one camera relative to the other: if both turn alike, it stays."""
+    """The product of a query and a key depends on one camera relative to the other: if both move alike, it stays the same."""
     turns = np.arange(-90.0, 151.0, 2.0)
     x = np.asarray([1.0, 0.0, 0.5, 0.0])
     series = {}
