@@ -9,12 +9,19 @@ from posref.spec import REGISTRY
 from .model import NOT_JUDGED
 
 
-def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
-    """Return the error for an unknown operation, with near names, or a hint, or where to find all names."""
+def meant(word: Any, known: Iterable[str], most: int = 1) -> str:
+    """Return the known words that are spelled nearly as a word, in capitals or not, as a sentence, or nothing."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name if isinstance(name, str) else getattr(name, "__name__", ""), list(known), n=3)
-    remedy = f" Did you mean {' or '.join(near)}?" if near else "" if hint else " posref list prints them all."
+    spelled = {name.lower(): name for name in known}
+    near = [spelled[name] for name in get_close_matches(str(word).lower(), list(spelled), n=most)]
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
+    """Return the error for an unknown operation, with near names, or a hint, or where to find all names."""
+    near = meant(name if isinstance(name, str) else getattr(name, "__name__", ""), known, most=3)
+    remedy = near or ("" if hint else " posref list prints them all.")
     return f"{argument} must be the name of an operation; got {quoted(name)}.{remedy}{hint}"
 
 

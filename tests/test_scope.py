@@ -593,10 +593,10 @@ def test_pairs_with_a_word_that_is_refused_altogether_are_not_told() -> None:
     ("stated", "words"),
     [
         ({"rope": {"layout": "half"}}, "supports: at rope/layout: 'half' is not valid"),
-        ({"rope": {"layuot": ["half"]}}, "supports of rope must name .*layout.*; got 'layuot'"),
+        ({"rope": {"layuot": ["half"]}}, "supports of rope must name one of its axes; got 'layuot'. Did you mean layout?"),
         ({"rope": {"layout": ["halves"]}}, "layout must be one of half, interleaved, interleaved_to_half; got 'halves'"),
-        ({"*": {"layout": ["halves"]}}, "got 'halves'"),
-        ({"rope": {"scaling": ["Yarn"]}}, "got 'Yarn'"),
+        ({"*": {"layout": ["halves"]}}, "one of sin_cos, .*half, interleaved.*; got 'halves'. Did you mean half"),
+        ({"rope": {"scaling": ["Yarn"]}}, "got 'Yarn'. Did you mean YaRN"),
         ({"ropes": {}}, r"must name operations, or \* for all"),
         ({"rope": {"positions": "random"}}, "at rope/positions"),
         ({"rope": {"inverse": True}}, "inverse must be a list of False, True; got 'True'"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from posref.spec import REGISTRY, Integer, Integers, Real
 
-from ..errors import TargetError, VectorError
+from ..errors import TargetError, VectorError, meant
 from ..reports.report import Report
 from ..suite import safe_files
 from ..suite.reader import load_manifest, parse
@@ -46,7 +46,7 @@ def read(name: str, document: Mapping[str, Any]) -> Stated:
         if axis != "not" and not known:
             raise _unknown(name, "*", axis, {a for op in REGISTRY for a in vocabulary(op)})
         if isinstance(value, list) and axis != "not" and not any(_some(op, axis, value) for op in known):
-            _allowed(name, known[0], axis, value)
+            _list(name, "*", axis, value, tuple(dict.fromkeys(w for op in known for w in vocabulary(op)[axis] or ())))
     unknown = [op for op in document if op != "*" and op not in REGISTRY]
     if unknown:
         msg = f"{name}: supports must name operations, or * for all: {', '.join(REGISTRY)}; got {unknown[0]!r}."
@@ -85,8 +85,9 @@ def _listed(op: str, axis: str, word: Any) -> Any:
 
 
 def _unknown(name: str, op: str, axis: str, known: set[str]) -> TargetError:
-    listed = ", ".join(a for a in sorted(known) if "." not in a)
-    return TargetError(f"{name}: supports of {op} must name {listed}, or a field such as YaRN.mscale; got {axis!r}.")
+    near, listed = meant(axis, known), ", ".join(a for a in sorted(known) if "." not in a)
+    wanted = "one of its axes" if near else f"{listed}, or a field such as YaRN.mscale"
+    return TargetError(f"{name}: supports of {op} must name {wanted}; got {axis!r}.{near}")
 
 
 def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
@@ -139,7 +140,7 @@ def _list(name: str, op: str, axis: str, value: Any, words: tuple[Any, ...] | No
         return frozenset(value)
     for word in value:
         if not any(word is w or (word == w and type(word) is type(w)) for w in words):
-            raise _wrong(name, op, axis, f"one of {_of(words)}", word)
+            raise _wrong(name, op, axis, f"one of {_of(words)}", word, meant(word, [w for w in words if isinstance(w, str)]))
     return frozenset(value)
 
 
@@ -147,8 +148,8 @@ def _of(words: tuple[Any, ...] | None) -> str:
     return "numbers" if words is None else ", ".join("null" if w is None else str(w) for w in words)
 
 
-def _wrong(name: str, op: str, axis: str, wanted: str, value: Any) -> TargetError:
-    return TargetError(f"{name}: supports of {op}: {axis} must be {wanted}; got {str(value)[:80]!r}.")
+def _wrong(name: str, op: str, axis: str, wanted: str, value: Any, near: str = "") -> TargetError:
+    return TargetError(f"{name}: supports of {op}: {axis} must be {wanted}; got {str(value)[:80]!r}.{near}")
 
 
 def implied(op: str, stated: Mapping[str, Any], scalings: tuple[str, ...], gradients: bool) -> dict[str, Any]:
