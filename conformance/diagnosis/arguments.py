@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import add
 from typing import Any
 
@@ -139,6 +140,7 @@ ORDERS: dict[str, Change] = {
     "positions are truncated to integers": np.trunc,
     "0, 1, 2, ... is used in place of the positions": _count,
     "positions count on from the first one": _of_rows(lambda p: p[..., :1] + _count(p)),
+    "positions are counted from the first one, which is 0": _of_rows(lambda p: p - p[..., :1]),
     "the second half of the tokens has the positions of the first half": _of_rows(_halves),
     "every token has the position of the token before it": _of_rows(lambda p: np.roll(p, 1, axis=-1)),
     "every token has the position of the token after it": _of_rows(lambda p: np.roll(p, -1, axis=-1)),
@@ -209,6 +211,17 @@ def _of_arrays(op: str) -> Iterator[Deviation]:
             )  # fmt: skip
 
 
+def cut(dtype: str) -> Change:
+    """Return a function that leaves out the bits that a narrower dtype lacks: it rounds toward 0."""
+    unit = {"bfloat16": 8, "float16": 11}[dtype]  # significant bits
+
+    def toward_zero(x: Array) -> Array:
+        mantissa, exponent = np.frexp(np.asarray(x, dtype=np.float64))
+        return np.ldexp(np.trunc(mantissa * 2.0**unit), exponent - unit)
+
+    return toward_zero
+
+
 def _reversed(a: Array, axis: int) -> Array:
     return np.flip(a, axis) if np.ndim(a) >= -axis else a
 
@@ -220,7 +233,10 @@ def _first(a: Array, axis: int) -> Array:
 def _of_sizes(op: str) -> Iterator[Deviation]:
     """Yield that the result is off by a size of the call: reals by a factor or its root, integers by a term."""
     words = (w for w, domain in REGISTRY[op].domains.items() if isinstance(domain, Integer) and domain.low > 0)
-    sizes: dict[str, Callable[..., Any]] = {w: lambda *args, w=w, **options: options.get(w) for w in words}
+    names = list(parameters_of(REGISTRY[op].function))
+    sizes: dict[str, Callable[..., Any]] = {
+        w: lambda *args, w=w, **options: dict(zip(names, args, strict=False)).get(w, options.get(w)) for w in words
+    }
     seen = set()
     for n, (name, axes) in enumerate(REGISTRY[op].arrays.items()):
         for axis, (letter, place) in enumerate(zip(reversed(alternatives(axes.shape)[-1]), PLACES, strict=False), start=1):
@@ -245,10 +261,8 @@ def _of_results(op: str) -> Iterator[Deviation]:
     if record.returns in ("real", "integer"):
         yield from _of_sizes(op)
     if record.returns == "real":
-        yield from (
-            Deviation("", f"the result is rounded to {dtype}", {op: after(lambda out, *a, d=dtype, **o: narrowed(d)(out))})
-            for dtype in NARROW
-        )
+        for dtype, (words, way) in product(NARROW, {"rounded": narrowed, "cut, not rounded,": cut}.items()):
+            yield Deviation("", f"the result is {words} to {dtype}", {op: after(lambda out, *a, held=way(dtype), **o: held(out))})
     elif record.returns == "integer":
         for name, (bits, signed) in WIDTHS.items():
 

@@ -167,7 +167,8 @@ def _formula(departures: dict[str, Any], right: str) -> Formula:
 
     def of(d: int, base: float, denominator: float) -> Reals:
         i, below = np.arange(d // 2), DENOMINATORS[part["denominator"]](d, denominator)
-        found = factor * np.exp(-log(base) * (slope * index(i, d // 2) + offset) / below)
+        top = log(base) * (slope * index(i, d // 2) + offset)
+        found = factor * np.exp(-np.where(top == 0, 0.0, top / below))  # 0/0 is the only pair of two channels
         return np.asarray(np.where(i < d // 4, found, 0.0) if part["zeros"] else found)
 
     top = part["index"] if abs(slope) == 1 else f"{abs(slope):g}{part['index']}"

@@ -27,7 +27,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf, Real
 
 from ..calls import TABLES, parameters_of, positions_of
-from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, option, together
+from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option, together
 from ..vocabulary.axes import signed_places
 from ..vocabulary.traits import defaults, has_coordinates
 from . import arguments, siblings
@@ -347,6 +347,7 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     ways: dict[str, Callable[[Any], Any]] = {
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
+        "held in bfloat16": narrowed("bfloat16"), "held in float16": narrowed("float16"),
     }  # fmt: skip
     given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
     counts = {len(np.shape(x)) and len(x) for x in given}
