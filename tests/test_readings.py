@@ -164,13 +164,17 @@ def sinusoids(first: Callable[[Any], Any], second: Callable[[Any], Any], *, zero
 
 @pytest.mark.thorough
 @few(1, ("says", "first", "second", "zero"), [
-    ("the first column of pair i is the sine of p base^(-4i/d) and the second column of pair i is the cosine of p "
+    ("the sine column of pair i is the sine of p base^(-4i/d) and the cosine column of pair i is the cosine of p "
      "base^(-(4i + 2)/d), and position 0 has zeros.",
      lambda a: np.sin(a[0] * a[1] ** (-2 * a[2])), lambda a: np.cos(a[0] * a[1] ** (-2 * a[2] - 2 / a[3])), True),
-    ("the second column of pair i is the sine of p base^(-2i/d).",
+    ("the cosine column of pair i is the sine of p base^(-2i/d).",
      lambda a: np.sin(a[0] * a[1] ** -a[2]), lambda a: np.sin(a[0] * a[1] ** -a[2]), False),
     ("frequency i is base^(-4i/d), and positions are one too large.",
      lambda a: np.sin((a[0] + 1) * a[1] ** (-2 * a[2])), lambda a: np.cos((a[0] + 1) * a[1] ** (-2 * a[2])), False),
+    ("if sines and cosines are exchanged, and positions are one too large.",
+     lambda a: np.cos((a[0] + 1) * a[1] ** -a[2]), lambda a: np.sin((a[0] + 1) * a[1] ** -a[2]), False),
+    ("if frequency i is base^(-4i/d), and sines and cosines are exchanged.",
+     lambda a: np.cos(a[0] * a[1] ** (-2 * a[2])), lambda a: np.sin(a[0] * a[1] ** (-2 * a[2])), False),
     ("the result is multiplied by sqrt(d).",
      lambda a: a[3] ** 0.5 * np.sin(a[0] * a[1] ** -a[2]), lambda a: a[3] ** 0.5 * np.cos(a[0] * a[1] ** -a[2]), False),
 ])  # fmt: skip

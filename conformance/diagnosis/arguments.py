@@ -262,7 +262,8 @@ def _of_results(op: str) -> Iterator[Deviation]:
         yield from _of_sizes(op)
     if record.returns == "real":
         for dtype, (words, way) in product(NARROW, {"rounded": narrowed, "cut, not rounded,": cut}.items()):
-            yield Deviation("", f"the result is {words} to {dtype}", {op: after(lambda out, *a, held=way(dtype), **o: held(out))})
+            change = way(dtype)
+            yield Deviation("", f"the result is {words} to {dtype}", {op: after(lambda out, *a, to=change, **o: to(out))})
     elif record.returns == "integer":
         for name, (bits, signed) in WIDTHS.items():
 

@@ -56,19 +56,6 @@ class Wave(NamedTuple):
     formula: Formula
 
 
-class Pair(NamedTuple):
-    """The waves of both columns of every pair, and the layout in which they were read."""
-
-    first: Wave
-    second: Wave
-    layout: str
-
-    def of(self, order: str, layout: str) -> tuple[Wave, Wave]:
-        """Return the waves of both columns where a layout is asked: "cos_sin" exchanges them, if the order is as asked."""
-        exchanged = order == "asked" and (layout == "cos_sin") != (self.layout == "cos_sin")
-        return (self.second, self.first) if exchanged else (self.first, self.second)
-
-
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
     """Return the sinusoids that failing cases show, as a mistake; none if they show none."""
     op = questions[0].op
@@ -97,8 +84,8 @@ def _largest(failing: Sequence[Question], size: Callable[[int], float]) -> float
 
 def _read(
     op: str, failing: Sequence[Question], order: str, size: str, *, zero: bool, shift: int
-) -> dict[bool, Pair] | None:  # fmt: skip
-    """Return the two waves of the columns, by whether the last frequency is 1/base; None if they are not read."""
+) -> dict[bool, tuple[Wave, Wave]] | None:  # fmt: skip
+    """Return the waves in place of sine and cosine, by whether the last frequency is 1/base; None if they are not read."""
     groups: dict[bool, dict[tuple[int, float, str], Columns]] = {}
     layouts: dict[bool, str] = {}
     for question in failing:
@@ -114,14 +101,15 @@ def _read(
             columns = _columns(op, question, order, size, zero=zero, shift=shift)
             if columns is not None:
                 own.setdefault((dim, base, layout), columns)
-    read: dict[bool, Pair] = {}
+    read: dict[bool, tuple[Wave, Wave]] = {}
     for endpoint, own in groups.items():
         first = layouts.get(endpoint, "")
         columns_of = list(own.values())
         one, two = (_waves(columns_of, k, second=bool(k) != (first == "cos_sin")) if own else [] for k in (0, 1))
         if one and two:
             alike = ((a, b) for a, b in product(one, two) if a.formula.words == b.formula.words)
-            read[endpoint] = Pair(*next(alike, (one[0], two[0])), first)
+            first_two = next(alike, (one[0], two[0]))
+            read[endpoint] = first_two[::-1] if first == "cos_sin" else first_two
     return (
         read
         if read and all(own for own in groups.values() if own) and len(read) == sum(bool(o) for o in groups.values())
@@ -181,7 +169,7 @@ def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
 
 
 def _deviation(
-    op: str, order: str, size: str, read: dict[bool, Pair], *, zero: bool, shift: int
+    op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool, shift: int
 ) -> Deviation:  # fmt: skip
     def wrap(function: Any) -> Any:
         def deviating(positions: Any, dim: int, /, **options: Any) -> Any:
@@ -190,17 +178,19 @@ def _deviation(
                 return function(positions, dim, **options)
             p = (np.asarray(positions, dtype=np.float64)[..., None] + shift) * scale
             below = float(width - 2 if endpoint else width)
-            one, two = (
-                _column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below))
-                for wave in read[endpoint].of(order, layout)
-            )
-            out = _joined((one, two), layout if order == "asked" else order) * SIZES[size](width)
+            both = [
+                _column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below)) for wave in read[endpoint]
+            ]
+            both = both[::-1] if layout == "cos_sin" else both
+            out = _joined((both[0], both[1]), layout if order == "asked" else order) * SIZES[size](width)
             out *= factor
             return np.where(p == 0, 0.0, out) if zero else out
 
         return deviating
 
-    said = dict.fromkeys(_words(waves) for endpoint, waves in read.items() if not _is_right(waves, endpoint=endpoint))
+    said = dict.fromkeys(
+        _words(waves, endpoint=endpoint) for endpoint, waves in read.items() if not _is_right(waves, endpoint=endpoint)
+    )
     parts = [" or ".join(said)] if said else []
     parts += {
         "interleaved": ["sines and cosines stand in pairs, side by side"],
@@ -218,11 +208,10 @@ def _column(function: Any, options: Any, wave: Wave, angles: Reals) -> Reals:
     return np.asarray(SIGNS[wave.name] * waves[int(wave.name.endswith("cosine"))])
 
 
-def _is_right(waves: Pair, *, endpoint: bool) -> bool:
+def _is_right(waves: tuple[Wave, Wave], *, endpoint: bool) -> bool:
     """Return whether both waves are the definition's."""
-    both = waves.first, waves.second
-    own = {wave.formula.words for wave in both} == {_right(endpoint=endpoint).words}
-    return own and {wave.name for wave in both} == {"sine", "cosine"}
+    own = {wave.formula.words for wave in waves} == {_right(endpoint=endpoint).words}
+    return own and [wave.name for wave in waves] == ["sine", "cosine"]
 
 
 def _right(*, endpoint: bool) -> Formula:
@@ -230,13 +219,14 @@ def _right(*, endpoint: bool) -> Formula:
     return Formula(f"base^(-2i/{BELOW[endpoint]})", lambda d, b, e: b ** (-2 * np.arange(d // 2) / e))
 
 
-def _words(waves: Pair) -> str:
-    """Return the waves of both columns in words."""
-    one, two = waves.first, waves.second
+def _words(waves: tuple[Wave, Wave], *, endpoint: bool) -> str:
+    """Return the waves in place of sine and cosine in words."""
+    one, two = waves
     if one.formula.words == two.formula.words and {one.name, two.name} == {"sine", "cosine"}:
-        return f"frequency i is {one.formula.words}"
+        said = [f"frequency i is {one.formula.words}"] * (one.formula.words != _right(endpoint=endpoint).words)
+        return ", and ".join(said + ["sines and cosines are exchanged"] * (one.name == "cosine"))
     said = [
         f"the {which} column of pair i is {'0' if wave.name == 'zero' else f'the {wave.name} of p {wave.formula.words}'}"
-        for which, wave in (("first", one), ("second", two))
+        for which, wave in zip(("sine", "cosine"), waves, strict=True)
     ]
     return " and ".join(said)
