@@ -579,7 +579,7 @@ def _with_exception(questions: Sequence[Question], found: search.Exceptions | No
         else "one other case, in which it would show, passes"
     )
     text = _matches(ties, f"In all {len(failing)} failing cases that were compared your output matches")
-    return Explanation(f"{text} But {told} ({_ids(found.passing)}).", ties)
+    return Explanation(f"{text} But {told} ({_ids(found.passing)})." if count else text, ties)
 
 
 def _at_times(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
