@@ -639,6 +639,41 @@ def a_constant_in_place_of_pi_is_said_for_the_cases_that_have_it(x: Any, bands: 
     return posref.fourier(x, bands * (3.1416 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
+@wrong("xpos_scales", "if the result is divided by the root of dim.")
+def a_size_that_is_given_by_place_is_one_too(positions: Any, dim: int, /, **options: Any) -> Any:
+    return posref.xpos_scales(positions, dim, **options) / np.float32(dim**0.5)
+
+
+@wrong("t5_bias", "if for queries, positions are counted from the first one, which is 0.")
+def queries_may_be_counted_from_their_first_one(q_positions: Any, k_positions: Any, table: Any, /, **options: Any) -> Any:
+    return posref.t5_bias(q_positions - q_positions[..., :1], k_positions, table, **options)
+
+
+@wrong("mrope", "if positions along axis 1 are held in bfloat16.", thorough=True)
+def one_axis_may_be_narrow(x: Any, positions: Any, /, **options: Any) -> Any:
+    rows = [round_to(row, "bfloat16") if axis == 1 else row for axis, row in enumerate(positions.astype(np.float64))]
+    return posref.mrope(x, np.stack(rows), **options)
+
+
+@wrong("sinusoidal_nd", "if angles are rounded to bfloat16.", thorough=True)
+def angles_inside_may_be_narrow(positions: Any, /, *, dims: Any, layout: str, arrangement: str, **options: Any) -> Any:
+    if layout != "sin_cos" or arrangement != "axis" or options.get("endpoint") or any(d % 2 for d in dims):
+        raise Unsupported
+    bases = [options.get("base", 1e4) ** -(np.arange(0, d, 2) / d) for d in dims]
+    angles = [round_to(p[..., None] * w, "bfloat16") for p, w in zip(positions.astype(np.float64), bases, strict=True)]
+    return np.concatenate([wave(a) for a in angles for wave in (np.sin, np.cos)], axis=-1).astype(np.float32)
+
+
+@wrong("rope", "if frequency i is base^(-2i/(d - 2)), and positions are one too large", thorough=True)
+def a_formula_is_read_beside_a_case_of_one_pair(x: Any, positions: Any, /, *, layout: str, base: float, **options: Any) -> Any:
+    if layout != "half" or {*options} - {"inverse"}:
+        raise Unsupported
+    d = x.shape[-1]
+    angles = (positions[..., None] + 1.0) * base ** -(np.arange(0, d, 2) / max(d - 2, 1))
+    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    return posref.apply_rope(x, cos, sin, layout=layout, **options)
+
+
 @wrong("timestep", "if positions are clamped to 0 ... 999.")
 def positions_that_are_clamped_on_both_sides_are_told_with_both_ends(timesteps: Any, dim: int, /, **options: Any) -> Any:
     return posref.timestep(np.clip(timesteps, 0, 999), dim, **options)
@@ -652,6 +687,18 @@ def a_number_that_is_no_other_than_zero_is_said_as_such(*arrays: Any, eps: float
 @wrong("fourier", "if the argument bands is multiplied by 0.99999")
 def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str, **options: Any) -> Any:
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
+
+
+@pytest.mark.thorough
+def test_results_that_lose_bits_are_told() -> None:
+    def apply_rope(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        out = posref.apply_rope(x.float(), cos.float(), sin.float(), **options).contiguous()
+        return (out.view(torch.int32) & -(2**16)).view(torch.float32).to(x.dtype)
+
+    target = SimpleNamespace(apply_rope=apply_rope, backend="torch", dtypes=("bfloat16",))
+    found = check(target, op="apply_rope", experiments=0).operations[0].diagnosis
+    assert found is not None
+    assert found["text"].endswith("the reference if the result is cut, not rounded, to bfloat16.")
 
 
 @pytest.mark.thorough
