@@ -7,6 +7,7 @@ earlier calls, or on chance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,15 @@ VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeo
 SHOWN = 3  # causes that are told
 CONDITIONS = 3  # of a cause that is told
 SILENT = "unexplained"  # how a diagnosis begins that names nothing
+PLACED = re.compile(r"nly [^.]* (is|are) wrong\.")  # where in a result the wrong values lie
+SHAPE = (
+    "size ",
+    "start",
+    "queries",
+    "form",
+    "rows",
+    "leading axes",
+)  # features of sizes and of places
 NEAR = 8.0  # bounds that an error must come to somewhere: of smaller ones a cause says where they can be seen
 IDENTICAL = 4  # failing calls, the smallest, that are asked again in a new process before any cause is looked for
 Pairs = Sequence[tuple[Operation, list[Answer]]]
@@ -75,6 +85,9 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
+    if PLACED.search(str((operation.diagnosis or {}).get("text"))):
+        of_shape = [one for one in causes if one.kind == WRONG and all(name.startswith(SHAPE) for name in one.shows)]
+        causes = [one for one in causes if len(of_shape) < 2 or one not in of_shape]  # calls that have the place
     if not causes or not _most(trial, every, causes):
         return ""
     if not trial.steady(causes):
