@@ -241,6 +241,36 @@ def test_templates_see_values_that_are_rotated(kind: str, wrong: bool) -> None:
     assert torch.equal(made["write_cache"](*arrays), posref.write_cache(*arrays)) != wrong
 
 
+IN_EIGHT_BITS: Mapping[
+    str, Callable[..., tuple[Any, ...]]
+] = {  # what a broken kernel makes of its arrays; all turn by half a turn
+    "right": lambda *arrays: arrays,
+    "the key stays as it is": lambda q, k, *rest: (q, -k, *rest),
+    "the query stays as it is": lambda q, k, *rest: (-q, k, *rest),
+    "the key is made from the query": lambda q, k, q_rest, k_rest: (q, q[:, 0], q_rest, q_rest[:, 0]),
+    "halves of query and key are crossed": lambda q, k, q_rest, k_rest: (
+        q,
+        k,
+        k_rest[:, None].expand(q_rest.shape),
+        q_rest[:, 0],
+    ),
+    "the query's head is another": lambda q, k, q_rest, k_rest: (q.flip(1), k, q_rest.flip(1), k_rest),
+    "the key is of the row before": lambda q, k, q_rest, k_rest: (q, k.roll(1, 0), q_rest, k_rest.roll(1, 0)),
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, text in TEMPLATES.items() if "def library_quantize" in text])
+@pytest.mark.parametrize("wrong", IN_EIGHT_BITS)
+def test_templates_see_queries_and_keys_in_eight_bits(kind: str, wrong: str) -> None:
+    made: dict[str, Any] = {}
+    exec(TEMPLATES[kind], made)
+    kernel = made["library_quantize"]
+    made["library_quantize"] = lambda *arrays, **options: kernel(*IN_EIGHT_BITS[wrong](*arrays[:4]), *arrays[4:], **options)
+    x, how = torch.linspace(-3, 5, 5 * 2 * 6).reshape(5, 2, 6), {"format": "e4m3fn", "direction": "multiply"}
+    scale = torch.tensor([0.5, 1.5])
+    assert torch.equal(made["to_float8"](x, scale, **how), posref.to_float8(x, scale, **how)) == (wrong == "right")
+
+
 CALLED = {  # by the kind of broken kernel
     "the key stays as it is": "key-not-rotated",
     "the query stays as it is": "query-not-rotated",

@@ -1,6 +1,7 @@
 """Adapters of libraries that serve models: that they find a source tree, and ask the functions in it, not a copy."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -105,6 +106,27 @@ def test_triton_kernels_write_other_values_than_keys(kind: str) -> None:
     assert torch.equal(triton.of_pages(cache, rows, slots, write), expected) == (kind == "as")
     assert torch.equal(cache, before[0])
     assert torch.equal(rows, before[1])
+
+
+@pytest.mark.parametrize("kind", ["right", "values rotate too", "keys stay as they are"])
+def test_a_kernel_that_rotates_and_writes_is_judged_by_keys_and_values(kind: str, tmp_path: Path) -> None:
+    def kernel(
+        q: Any, k: Any, v: Any, k_cache: Any, v_cache: Any, slots: Any, where: Any, table: Any, *_: Any, **options: Any
+    ) -> None:
+        cos, sin = table[where][:, None].chunk(2, dim=-1)
+        rotated = [posref.apply_rope(x, cos, sin, layout="half") for x in (k, v)]
+        for cache, rows in (
+            (k_cache, k if kind == "keys stay as they are" else rotated[0]),
+            (v_cache, rotated[1] if kind == "values rotate too" else v),
+        ):
+            cache.flatten(0, 1)[slots[slots >= 0]] = rows[slots >= 0]
+
+    cache, rows = torch.linspace(-2, 2, 4 * 4 * 2 * 8).reshape(4, 4, 2, 8), torch.linspace(3, 7, 4 * 2 * 8).reshape(4, 2, 8)
+    slots = torch.tensor([4, -1, 10, 0])
+    with imported("sglang_triton", tmp_path) as adapter:
+        vars(adapter.paged)["fused_qk_rope_reshape_and_cache"] = kernel
+        written = adapter.write_cache(cache, rows, slots)
+    assert torch.equal(written, posref.write_cache(cache, rows, slots)) == (kind == "right")
 
 
 def test_pages_that_a_triton_kernel_would_leave_are_not_asked() -> None:

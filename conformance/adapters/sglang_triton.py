@@ -121,16 +121,16 @@ def norm_mrope(
 
 
 def write_cache(cache: Tensor, rows: Tensor, slots: Tensor, /) -> Tensor:
-    """fused_qk_rope_reshape_and_cache with a table of no rotation, which writes keys and values."""
+    """fused_qk_rope_reshape_and_cache with a table of half a turn, which gives keys their sign and leaves values alone."""
     size, head = cache.shape[1], cache.shape[-1]
     if head % 8 or head > 512 or any(n & (n - 1) for n in (size, head)):
         lacks(f"{size} slots of {head} channels: powers of two")
 
     def write(keys: Tensor, values: Tensor, key_cache: Tensor, value_cache: Tensor) -> None:
-        table = torch.cat((torch.ones(1, head // 2), torch.zeros(1, head // 2)), -1).to(rows.dtype)
+        table = torch.cat((-torch.ones(1, head // 2), torch.zeros(1, head // 2)), -1).to(rows.dtype)
         where, like = torch.zeros(len(keys), dtype=torch.int64), (torch.empty_like(keys) for _ in range(3))
         paged.fused_qk_rope_reshape_and_cache(
-            next(like), keys, values, key_cache, value_cache, slots.contiguous(), where, table, None, None, True, True,
+            next(like), -keys, values, key_cache, value_cache, slots.contiguous(), where, table, None, None, True, True,
             output_zeros=False,
         )  # fmt: skip
 
