@@ -134,6 +134,8 @@ SAMPLES = (
     ("2^(-max_bias (h - 1)/H) for every H", lambda n: 2.0 ** (-8 * np.arange(n) / n)),
     ("slopes are 2^-linspace(1, max_bias, H)", lambda n: 2.0 ** -np.linspace(1, 8, n)),
     ("slope h of H heads is 2^(-max_bias h/(H + 1)) for every H", lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / (n + 1))),
+    ("if slopes are negative, and slope h of H heads is 2^(-max_bias (h + 1)/H) for every H",
+     lambda n: -(2.0 ** (-8 * np.arange(2, n + 2) / n))),
     ("slope h is 2^((-max_bias/H)^h), a power of a power", lambda n: 2.0 ** ((-8 / n) ** np.arange(1, n + 1))),
 ])  # fmt: skip
 @pytest.mark.parametrize("op", ["alibi_slopes", "alibi"])

@@ -1,8 +1,7 @@
 """
 Reads buckets, windows and positions from outputs, by formulas of few parts; each part has several known forms.
 
-All combinations of the parts are compared with the smallest failing cases. The first that gives them is judged on all cases, as
-every other explanation is.
+All combinations of the parts are compared with the smallest failing cases. Those that give them are judged on all cases.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ SHOWN = 2  # formulas that are said, where stored cases do not tell them apart
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
-    """Return the formulas that small failing cases show, as mistakes; none if they show none."""
+    """Return the formulas that all cases show, as mistakes; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
     touched = [name for name in KNOWN if name in {questions[0].op, *reaches(questions[0].op)}]
-    fitting = (d for name in touched for d in _formulas(name) if _shows(d, probes))
+    fitting = (d for name in touched for d in _formulas(name) if _shows(d, probes) and Hypothesis(d, questions).fits())
     return list(islice(fitting, SHOWN))
 
 

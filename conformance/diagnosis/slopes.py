@@ -50,9 +50,10 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     whole = [q for q in questions if q.failed and SHARD.isdisjoint(q.calls[0].params)]  # what ignores shards has slopes too
     whole.sort(key=lambda q: -q.calls[0].params.get("heads", 0))
     probes = whole[:PROBES] + [q for q in whole[PROBES:] if q.calls[0].params.get("max_bias", USUAL) != USUAL][:1]
+    plain = (*_others(), *_formulas())
     for fixed in (False, True):
         found: dict[tuple[float, ...], Deviation] = {}
-        for words, slopes in (*_others(), *_formulas()):
+        for words, slopes in (*plain, *map(_negative, plain)):
             deviation = _deviation(words, slopes, fixed=fixed)
             hypothesis = Hypothesis(deviation, probes)
             if all(hypothesis.score(n) <= 1 for n in range(len(probes))):
@@ -87,6 +88,11 @@ def _with_extras(of: Slopes, extra: str) -> Slopes:
     return slopes
 
 
+def _negative(plain: tuple[str, Slopes]) -> tuple[str, Slopes]:
+    words, slopes = plain
+    return f"slopes are negative, and {words}", lambda heads, b: -slopes(heads, b)
+
+
 def _others() -> Iterator[tuple[str, Slopes]]:
     """Yield formulas of other kinds."""
     right = _with_extras(lambda heads, b: 2.0 ** (-b * np.arange(1, heads + 1) / heads), "")
@@ -103,7 +109,6 @@ def _others() -> Iterator[tuple[str, Slopes]]:
         "slopes are their own logarithms: the exponents": lambda n, b: np.log2(right(n, b)),
         "slopes are linspace(1, 0) in H steps": lambda n, b: np.linspace(1, 0, n),
         "slopes are already negative": lambda n, b: -right(n, b),
-        "slopes are negative, 2^(-max_bias h/H) for every H": lambda n, b: -(2.0 ** (-b * np.arange(1, n + 1) / n)),
     }
     yield from others.items()
 

@@ -81,17 +81,19 @@ NEAR = {
     "0 <= ": lambda w: 0, "-window < ": lambda w: 1 - w, "-window <= ": lambda w: -w, "-(window // 2) <= ": lambda w: -(w // 2),
     "0 < ": lambda w: 1, "-1 <= ": lambda w: -1, "any ": lambda w: -(2**62),
 }  # fmt: skip
-FAR = {
-    "< window": lambda w: w - 1, "<= window": lambda w: w, "<= window + 1": lambda w: w + 1, "< window - 1": lambda w: w - 2,
-    "<= window // 2": lambda w: w // 2, "< window // 2": lambda w: w // 2 - 1, "< 2 window": lambda w: 2 * w - 1,
-    "<= 2 window": lambda w: 2 * w, "is anything": lambda w: 2**62, "<= 0": lambda w: 0,
+FAR: dict[str, Callable[[int, Integers], Any]] = {  # of the window and the query
+    "< window": lambda w, q: w - 1, "<= window": lambda w, q: w, "<= window + 1": lambda w, q: w + 1,
+    "< window - 1": lambda w, q: w - 2, "<= window // 2": lambda w, q: w // 2, "< window // 2": lambda w, q: w // 2 - 1,
+    "< 2 window": lambda w, q: 2 * w - 1, "<= 2 window": lambda w, q: 2 * w, "is anything": lambda w, q: 2**62,
+    "<= 0": lambda w, q: 0, "<= q mod window (in blocks of a window, the query's own)": lambda w, q: q % max(w, 1),
+    "<= window + q mod window (in blocks of a window, the query's own and the one before)": lambda w, q: w + q % max(w, 1),
 }  # fmt: skip
 
 
 def _window(near: Any, far: Any) -> Any:
     def made(q: Any, k: Any, /, *, window: int, **rest: Any) -> Any:
-        apart = np.asarray(q)[..., :, None] - np.asarray(k)[..., None, :]
-        return (near(window) <= apart) & (apart <= far(window))
+        q, k = np.asarray(q)[..., :, None], np.asarray(k)[..., None, :]
+        return (near(window) <= q - k) & (q - k <= far(window, q))
 
     return lambda _: made
 
