@@ -56,7 +56,7 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
         for words, slopes in (*plain, *map(_negative, plain)):
             deviation = _deviation(words, slopes, fixed=fixed)
             hypothesis = Hypothesis(deviation, probes)
-            if all(hypothesis.score(n) <= 1 for n in range(len(probes))):
+            if all(hypothesis.score(n) <= 1 for n in range(len(probes))) and Hypothesis(deviation, questions).fits():
                 with quiet():
                     found.setdefault(tuple(np.round([*slopes(11, 6.5), *slopes(37, 9.0)], 9).tolist()), deviation)
         if found:
