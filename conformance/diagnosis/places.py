@@ -21,7 +21,7 @@ from posref.spec import REGISTRY
 from ..model import Call
 from ..vocabulary.axes import places as positions_of_values
 from .hypotheses import Observation, Question
-from .shapes import axes_of, pairs_of, rows_of_table
+from .shapes import axes_of, coordinates_of, pairs_of, rows_of_table
 
 MOST = 0.8  # the least part of a place that must be wrong: a rotation by nothing is right by chance
 TELLING = 0.6  # the least part of the outputs with wrong values that must have units outside a place
@@ -39,6 +39,7 @@ INTEGERS = {"int8": 2**8, "uint8": 2**8, "int16": 2**16, "uint16": 2**16, "int32
 FEWEST = 5  # cases of which a place is said, though others are wrong elsewhere too
 SHOWING = 3  # outputs, the largest, whose places are tried on others
 LARGE = 2**22  # values of an output that are looked at one by one
+SMALL = 2**14  # values of an output whose coordinates are asked
 Array = npt.NDArray[Any]
 Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
 NARROW_VALUES = "The wrong values are numbers that"  # a narrow dtype holds
@@ -298,6 +299,12 @@ def _units(question: Question, call: Call, name: str, wrong: Array, told: Array)
         first = np.isin(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])[pairs >= 0]
         of_members = np.stack([[np.any(lane[first]), np.any(lane[~first])] for lane in lanes])
         yield (MEMBER, *kept(np.arange(2), 2, of_members))
+    of = coordinates_of(question.op, call, name) if wrong.size <= SMALL else None
+    if of is not None and of.shape == wrong.shape[-1:]:
+        lanes = np.any(both.reshape(2, -1, wrong.shape[-1]), axis=1)[:, of >= 0]
+        count = len(call.inputs["positions"])
+        bad = np.stack([np.bincount(of[of >= 0], lane, count) > 0 for lane in lanes])
+        yield ("coordinate", *kept(np.arange(count), count, bad))
     if wrong.size <= LARGE:
         for kind, values, size, any_of in _of_values(question.op, call, name, both, words):
             yield (kind, *kept(values, size, any_of))
@@ -362,7 +369,7 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
     enough = len(failing) == 1 and sum(_wrong(q) for q in questions if q.failed) >= MANY_WRONG
     found = []
     named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
-    ranks = {kind: named.get(kind, 11 if "axis" in kind else 12 if "axes" in kind else 10) for kind in lines}
+    ranks = {kind: named.get(kind, len(NAMED) + ("axis" in kind) + 2 * ("axes" in kind)) for kind in lines}
     for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
@@ -399,7 +406,7 @@ def _with_places(questions: Sequence[Question]) -> set[str]:
 
 MEMBER, ORDINALS = "member", ("first", "second")  # the two channels of a pair
 COUNTED = ("call", "batch row", "token", "query", "key", "head", "row", "column", "value")
-NAMED = ("output", "call", "token", "query", "key", "head", "position", "distance", "batch row", "pair")
+NAMED = ("output", "call", "token", "query", "key", "head", "position", "distance", "batch row", "coordinate", "pair")
 
 
 @dataclass(frozen=True)
@@ -471,7 +478,7 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
         yield UnitPlace(f"{many} up to {last + shown:g}", lambda v, n: v <= last)
     noun, of, rest = kind.partition(" of axis ")
     yield UnitPlace(f"{noun} {first + shown:g}{of}{rest}", lambda v, n: v == first, row=True)
-    yield from _of_blocks(kind, many, good, bad)
+    yield from _of_blocks(kind, many, good, bad) if kind != "coordinate" else ()
     if last > first:
         yield UnitPlace(f"{many} {first + shown:g} to {last + shown:g}", lambda v, n: (v >= first) & (v <= last), row=True)
 

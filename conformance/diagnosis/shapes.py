@@ -131,6 +131,24 @@ def rows_of_table(op: str, call: Call, output: str) -> tuple[Array, int] | None:
     return np.round(rows), len(table)
 
 
+def coordinates_of(op: str, call: Call, output: str) -> Array | None:
+    """
+    Return the coordinate of the positions that every channel of an output is made of, -1 of others; None without coordinates.
+
+    The definition tells: a channel moves if all positions along that axis are one larger.
+    """
+    if not has_coordinates(op) or "positions" not in call.inputs:
+        return None
+    positions = np.asarray(call.inputs["positions"])
+    moves = np.eye(len(positions), dtype=positions.dtype).reshape(len(positions), len(positions), *(1,) * (positions.ndim - 1))
+    every = [replace(call, inputs={**call.inputs, "positions": positions + move}) for move in (0 * moves[:1, 0], *moves)]
+    before, *after = [predicted_by(op, one).get(output, np.zeros(0)) for one in every]
+    if not before.ndim or not before.size or any(x.shape != before.shape for x in after):
+        return None
+    moved = np.stack([np.any((x != before).reshape(-1, x.shape[-1]), axis=0) for x in after])
+    return np.where(np.sum(moved, axis=0) == 1, np.argmax(moved, axis=0), -1)
+
+
 def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
     """Return the axes of an array of `ndim` axes in words: those that a star stands for too."""
     star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
