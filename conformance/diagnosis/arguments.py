@@ -204,6 +204,7 @@ def _of_arrays(op: str) -> Iterator[Deviation]:
                 changes = {
                     f"{name} is in reverse order along its {place}": partial(_reversed, axis=-axis),
                     f"all entries along the {place} of {name} are the first": partial(_first, axis=-axis),
+                    f"the halves of {name} along its {place} are exchanged": partial(_exchanged, axis=-axis),
                 }
                 yield from (Deviation("", text, _changed(op, {name: change})) for text, change in changes.items())
             yield from (
@@ -224,6 +225,10 @@ def cut(dtype: str) -> Change:
 
 def _reversed(a: Array, axis: int) -> Array:
     return np.flip(a, axis) if np.ndim(a) >= -axis else a
+
+
+def _exchanged(a: Array, axis: int) -> Array:
+    return np.roll(a, -(np.shape(a)[axis] // 2), axis) if np.ndim(a) >= -axis else a
 
 
 def _first(a: Array, axis: int) -> Array:

@@ -146,7 +146,8 @@ def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[R
         if 0 not in rests:
             yield Rule(name, "no multiple", (step,))
             yield Rule(name, "no multiple", (step, low))
-        if step > 2 and len(rests) < min(step - 1, SHOWN + 1) and len(having) > len(rests):
+        several = len(rests) > 1 and not is_power_of_two(step)  # which no code has: chance
+        if step > 2 and not several and len(rests) < min(step - 1, SHOWN + 1) and len(having) > len(rests):
             yield Rule(name, "remainders", (step, *sorted(rests)))
     if not any(map(is_power_of_two, having)):
         yield Rule(name, "no power of two")

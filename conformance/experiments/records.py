@@ -430,6 +430,8 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         found["smallest position"] = float(min(p.min() for p in places))
     if len(places) == 2:
         found["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
+    apart = [name for name in ("largest position", "largest distance") if name in found]
+    found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
     return found | _related({**{word_of(op, n): size for n, size in sizes.items()}, **options}, options)
 
 
