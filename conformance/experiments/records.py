@@ -396,7 +396,8 @@ def _queries(lie: str, queries: npt.NDArray[Any], keys: npt.NDArray[Any]) -> npt
         msg = "these queries are the last of the keys too"
         raise ValueError(msg)
     first = queries - AFTER
-    return first + (keys.max() - first.min() + 1 if lie == "beyond" and keys.size and first.size else 0)
+    first = first + (keys.max() - first.min() + 1 if lie == "beyond" and keys.size and first.size else 0)
+    return np.broadcast_to(first, (*np.broadcast_shapes(keys.shape[:-1], first.shape[:-1]), count)).copy()
 
 
 # ---- numbers of a call ----------------------------------------------------------------------------------------------------
