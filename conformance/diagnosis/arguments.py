@@ -17,7 +17,7 @@ import numpy as np
 from posref.core.composition import reaches
 from posref.spec import REGISTRY, Integer
 
-from ..calls import parameters_of, positions_of
+from ..calls import TABLES, parameters_of, positions_of
 from ..evidence.shared.angle_tables import along_tokens, positions_of_tables
 from ..evidence.tools.deviation import Deviation, Wrap, after, before, narrowed
 from ..vocabulary.axes import alternatives
@@ -33,6 +33,13 @@ OF_ARRAYS: Mapping[str, Change] = {
     "negated": np.negative, "taken for 0": np.zeros_like, "squared": np.square,
 }  # fmt: skip
 OF_WEIGHTS: Mapping[str, Change] = {"doubled": lambda a: 2 * a, "halved": lambda a: a / 2}
+OF_TABLES: Mapping[str, Change] = {
+    "all rows have the tables of the first row": lambda t: np.broadcast_to(t[:1], np.shape(t)) if np.ndim(t) > 2 else t,
+    "all tokens have the tables of the first token": lambda t: _first(t, -2),
+    "the tables of the tokens are in reverse order": lambda t: _reversed(t, -2),
+    "every token has the tables of the token before it": lambda t: np.roll(t, 1, -2) if np.ndim(t) > 1 else t,
+    "every token has the tables of the token after it": lambda t: np.roll(t, -1, -2) if np.ndim(t) > 1 else t,
+}
 VECTORS = ("x", "q", "k", "v")  # a factor of these is one of the scale, or of the result
 OF_REALS: Mapping[str, Callable[[Array, int], Array]] = {
     "divided by {}": lambda out, n: out / n, "multiplied by {}": lambda out, n: out * n,
@@ -189,8 +196,10 @@ def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
 
 
 def _of_arrays(op: str) -> Iterator[Deviation]:
-    """Yield mistakes in arrays that are no positions."""
+    """Yield mistakes in arrays that are no positions, and in both tables at once."""
     places = _places(op)
+    for text, change in OF_TABLES.items() if {*TABLES} <= {*REGISTRY[op].arrays} else ():
+        yield Deviation("", text, _changed(op, dict.fromkeys(TABLES, change)))
     for name, axes in REGISTRY[op].arrays.items():
         if name in places:
             continue

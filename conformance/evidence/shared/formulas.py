@@ -76,6 +76,21 @@ def _positions(count: Any, less: int, fill: Any) -> Any:
     return lambda _: made
 
 
+MORE = {"": 0, ", less 1": 1, ", plus 1": -1}
+ROWS_OF_PADDING: dict[str, Callable[[Integers, Integers, int], Integers]] = {
+    "padding has padding_idx": lambda p, m, padding: np.where(m, p, padding), "padding counts too": lambda p, m, padding: p,
+    "padding has 0": lambda p, m, padding: p * m,
+}  # fmt: skip
+
+
+def _rows(count: Any, less: int, fill: Any) -> Any:
+    def made(tokens: Any, /, *, padding_idx: int, **rest: Any) -> Integers:
+        m = (np.asarray(tokens) != padding_idx).astype(np.int64)
+        return fill(padding_idx + count(m) - less, m, padding_idx)
+
+    return lambda _: made
+
+
 # ---- windows -----------------------------------------------------------------------------------------------------------------
 NEAR = {
     "0 <= ": lambda w: 0, "-window < ": lambda w: 1 - w, "-window <= ": lambda w: -w, "-(window // 2) <= ": lambda w: -(w // 2),
@@ -165,6 +180,7 @@ def _axes(of: Any, where: Sequence[str]) -> Any:
 
 KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
     "positions_from_mask": ("a token's position counts {0}{1}, and {2}", _positions, (COUNTS, LESS, FILLS)),
+    "positions_from_tokens": ("a token's row is padding_idx plus {0}{1}, and {2}", _rows, (COUNTS, MORE, ROWS_OF_PADDING)),
     "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
     "t5_buckets": (
         "the bucket of distance n is e + floor(ln({0})/{1} ({2})), at most {3}, from e on, the number of exact buckets, with N "
