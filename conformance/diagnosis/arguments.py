@@ -196,29 +196,37 @@ def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
 
 
 def _of_arrays(op: str) -> Iterator[Deviation]:
-    """Yield mistakes in arrays that are no positions, and in both tables at once."""
-    places = _places(op)
-    for text, change in OF_TABLES.items() if {*TABLES} <= {*REGISTRY[op].arrays} else ():
-        yield Deviation("", text, _changed(op, dict.fromkeys(TABLES, change)))
-    for name, axes in REGISTRY[op].arrays.items():
-        if name in places:
-            continue
+    """Yield mistakes in arrays that are no positions, in each alone and in all of the same axes."""
+    others = {name: axes for name, axes in REGISTRY[op].arrays.items() if name not in _places(op)}
+    for name, axes in others.items():
         if axes.kind == "mask":
             yield Deviation("", f"{name} is inverted", _changed(op, {name: np.logical_not}))
             yield Deviation("", f"{name} is ignored", _changed(op, {name: np.ones_like}))
-        elif axes.kind in ("real", "wide"):
-            ways = OF_ARRAYS if name in VECTORS else {**OF_ARRAYS, **OF_WEIGHTS}
-            yield from (Deviation("", f"{name} is {words}", _changed(op, {name: way})) for words, way in ways.items())
-            for axis, place in enumerate(PLACES[: max(map(len, alternatives(axes.shape)))], start=1):
-                changes = {
-                    f"{name} is in reverse order along its {place}": partial(_reversed, axis=-axis),
-                    f"all entries along the {place} of {name} are the first": partial(_first, axis=-axis),
-                    f"the halves of {name} along its {place} are exchanged": partial(_exchanged, axis=-axis),
-                }
-                yield from (Deviation("", text, _changed(op, {name: change})) for text, change in changes.items())
-            yield from (
-                Deviation("", f"{name} is held in {dtype}", _changed(op, {name: narrowed(dtype)})) for dtype in NARROW
-            )  # fmt: skip
+    shapes = {name: axes.shape for name, axes in others.items() if axes.kind in ("real", "wide")}
+    reals = {name: shapes.get(shape.removeprefix("="), shape) for name, shape in shapes.items()}
+    alike = [tuple(n for n, other in reals.items() if other == shape) for shape in dict.fromkeys(reals.values())]
+    for names in (*((name,) for name in reals), *(several for several in alike if len(several) > 1)):
+        told, shape = " and ".join(names), reals[names[0]]
+        for text, change in _of_reals(told, shape, is_vector=names[0] in VECTORS, several=len(names) > 1):
+            yield Deviation("", text, _changed(op, dict.fromkeys(names, change)))
+    for text, change in OF_TABLES.items() if {*TABLES} <= {*reals} else ():
+        yield Deviation("", text, _changed(op, dict.fromkeys(TABLES, change)))
+
+
+def _of_reals(told: str, shape: str, *, is_vector: bool, several: bool) -> Iterator[tuple[str, Change]]:
+    """Yield what may become of an array, or of several, of some axes."""
+    verb = "are" if several else "is"
+    yield from (
+        (f"{told} {verb} {words}", way) for words, way in (OF_ARRAYS if is_vector else {**OF_ARRAYS, **OF_WEIGHTS}).items()
+    )
+    for axis, place in enumerate(PLACES[: max(map(len, alternatives(shape)))], start=1):
+        yield f"{told} {verb} in reverse order along {'their' if several else 'its'} {place}", partial(_reversed, axis=-axis)
+        yield f"all entries along the {place} of {told} are the first", partial(_first, axis=-axis)
+        yield (
+            f"the halves of {told} along {'their' if several else 'its'} {place} are exchanged",
+            partial(_exchanged, axis=-axis),
+        )
+    yield from ((f"{told} {verb} held in {dtype}", narrowed(dtype)) for dtype in NARROW)
 
 
 def cut(dtype: str) -> Change:

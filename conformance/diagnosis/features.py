@@ -111,7 +111,7 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     if _are_few(passing, failing):
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or ALL_BUT_ONE.search(words))]
     if len(failing) + len(passing) < ENOUGH:
-        exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or " reach " in words)]
+        exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or re.search(r" reach | axes$", words))]
     if larger:
         return f" Exactly the cases with {larger} fail."
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
