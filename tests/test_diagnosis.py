@@ -674,6 +674,44 @@ def a_formula_is_read_beside_a_case_of_one_pair(x: Any, positions: Any, /, *, la
     return posref.apply_rope(x, cos, sin, layout=layout, **options)
 
 
+@wrong("fope", "if cos_mix and sin_mix are in reverse order along their last axis.", thorough=True)
+def arrays_of_the_same_axes_may_be_wrong_together(x: Any, positions: Any, cos_mix: Any, sin_mix: Any, /, **options: Any) -> Any:
+    return posref.fope(x, positions, cos_mix[..., ::-1], sin_mix[..., ::-1], **options)
+
+
+@wrong("apply_rope", "if all rows have the tables of the first row.")
+def rows_may_have_the_tables_of_the_first(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+    cos, sin = (t[:1] if t.ndim > 2 and len(t) else t for t in (cos, sin))
+    return posref.apply_rope(x, cos, sin, **options)
+
+
+@wrong("sliding_window", "<= window + q mod window (in blocks of a window, the query's own and the one before).")
+def a_formula_is_kept_though_plainer_ones_have_the_first_cases(
+    q: Any, k: Any, /, *, window: int, sides: str, **options: Any
+) -> Any:
+    if sides != "causal" or not window:
+        raise Unsupported
+    q, k = q[..., :, None], k[..., None, :]
+    return (k <= q) & (q // window - k // window <= 1)
+
+
+@wrong("sinusoidal_nd", "Only the first coordinate is wrong. There your output matches the reference if ", thorough=True)
+def the_coordinate_is_told(positions: Any, /, *, dims: Any, layout: str, arrangement: str, **options: Any) -> Any:
+    if layout == "interleaved" or arrangement != "axis" or len(dims) < 2:
+        raise Unsupported
+    out = np.array(posref.sinusoidal_nd(positions, dims=dims, layout=layout, arrangement=arrangement, **options))
+    out[..., : dims[0]] = np.roll(out[..., : dims[0]], dims[0] // 2, axis=-1)
+    return out
+
+
+@wrong("deberta_scores", "only values whose key is not at the query's position are wrong.", never=("axes fail",))
+def axes_of_a_few_cases_are_chance(q: Any, k: Any, *places: Any, rel_k: Any = None, rel_q: Any = None, **options: Any) -> Any:
+    if rel_q is None or q.shape[-2] != k.shape[-2]:
+        raise Unsupported
+    whole, of_keys = (posref.deberta_scores(x, k, *places, rel_k=rel_k, rel_q=rel_q, **options) for x in (q, 0 * q))
+    return whole - of_keys + np.swapaxes(of_keys, -1, -2)
+
+
 @wrong("timestep", "if positions are clamped to 0 ... 999.")
 def positions_that_are_clamped_on_both_sides_are_told_with_both_ends(timesteps: Any, dim: int, /, **options: Any) -> Any:
     return posref.timestep(np.clip(timesteps, 0, 999), dim, **options)

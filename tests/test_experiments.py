@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sampling import few, in_turn
 
+import posref
 from posref.conformance import Unsupported, check
 from posref.conformance.calls import parameters_of
 from posref.conformance.checks.failure_causes import _sentences
@@ -145,6 +146,33 @@ def test_options_are_compared_but_no_number_is_of_both() -> None:
     told = [limit.text for limit in scope.limits]
     assert len(told) == len(set(told)), told
     assert set(told) == {f"{name} at its default" for name in ("max_bias", "first", "count")}, told
+
+
+@pytest.mark.thorough
+def test_positions_are_compared_with_options() -> None:
+    def deberta_rows(relative: Any, /, *, max_distance: int, **options: Any) -> Any:
+        out = posref.deberta_rows(relative, max_distance=max_distance, **options)
+        return np.where(np.abs(relative) >= max_distance, out - np.sign(relative).astype(out.dtype), out)
+
+    implementation = SimpleNamespace(deberta_rows=deberta_rows, __name__="rows")
+    diagnosis = check(implementation, op="deberta_rows", dtype="float32", seed=0).operations[0].diagnosis
+    assert diagnosis is not None
+    assert "Wrong at largest position not below max_distance [" in diagnosis["text"]
+
+
+@pytest.mark.thorough
+def test_where_a_place_is_told_several_sizes_are_not() -> None:
+    def kerple(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
+        if form != "log":
+            raise Unsupported
+        apart = np.abs(np.asarray(q, dtype=np.float64)[..., :, None] - k[..., None, :])[..., None, :, :]
+        return (-r1[:, None, None] * np.log1p(r2.astype(np.float64))[:, None, None] * apart).astype(r1.dtype)
+
+    implementation = SimpleNamespace(kerple=kerple, __name__="linear")
+    diagnosis = check(implementation, op="kerple", dtype="float32", seed=1).operations[0].diagnosis
+    assert diagnosis is not None
+    assert "only values at distances from 2 on are wrong." in diagnosis["text"]
+    assert "queries" not in diagnosis["text"]
 
 
 def test_a_place_so_far_that_mistakes_pass_is_no_cause() -> None:
