@@ -67,10 +67,12 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     found = features([*failing, *passing])
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}
-    both = _pair(features([*failing, *passing], PLAIN), wanted)
+    both = _pair(features([*failing, *passing], PLAIN if count > LEAST else PLAIN[:3]), wanted)  # others are chance in so few
     made = {c.id for c in [*failing, *passing] if c.tier == MADE_FOR_SIZE}
     if both and wanted != made:
         return f" Exactly the cases with {both} fail."
+    if count <= LEAST:
+        return ""
     near = {words: len(cases - wanted) for words, cases in found.items() if wanted < cases and _is_telling(words)}
     rare = {words: n for words, n in near.items() if n <= (RARER if "power of two" in words else RARE) * count}
     best = min(rare, key=rare.__getitem__, default="")
@@ -112,6 +114,8 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or ALL_BUT_ONE.search(words))]
     if len(failing) + len(passing) < ENOUGH:
         exact = [words for words in exact if not (FITS_BY_CHANCE.search(words) or re.search(r" reach | axes$", words))]
+    if len(failing) <= LEAST:
+        exact = [words for words in exact if " reach " not in words]
     if larger:
         return f" Exactly the cases with {larger} fail."
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
