@@ -655,7 +655,7 @@ def one_axis_may_be_narrow(x: Any, positions: Any, /, **options: Any) -> Any:
     return posref.mrope(x, np.stack(rows), **options)
 
 
-@wrong("sinusoidal_nd", "if angles are rounded to bfloat16.", thorough=True)
+@wrong("sinusoidal_nd", names=["angles-bfloat16"], thorough=True)
 def angles_inside_may_be_narrow(positions: Any, /, *, dims: Any, layout: str, arrangement: str, **options: Any) -> Any:
     if layout != "sin_cos" or arrangement != "axis" or options.get("endpoint") or any(d % 2 for d in dims):
         raise Unsupported

@@ -30,7 +30,7 @@ from ..calls import TABLES, parameters_of, positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option, together
 from ..vocabulary.axes import signed_places
 from ..vocabulary.traits import defaults, has_coordinates
-from . import arguments, siblings, waves
+from . import arguments, siblings
 from .hypotheses import JITTER, UNITS, Budget, Hypothesis, Question, plausible
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
@@ -128,7 +128,6 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     yield from _of_options(op, questions)
     yield from siblings.candidates(op, next(q for q in questions if q.failed).calls[0].params)
     yield from arguments.candidates(op)
-    yield from waves.with_narrow_angles(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op, questions)
 

@@ -8,17 +8,14 @@ Both waves u and v, both formulas f and g, and the order of the columns are read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.core.composition import reaches
-
 from ..evidence.shared.formulas import SINUSOIDS
-from ..evidence.tools.deviation import Deviation, narrowed
+from ..evidence.tools.deviation import Deviation
 from . import frequencies
 from .frequencies import Formula, Reals
 from .hypotheses import JITTER, UNITS, Question
@@ -171,16 +168,8 @@ def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
     return []
 
 
-def with_narrow_angles(op: str) -> Iterator[Deviation]:
-    """Yield that the angles of sinusoids are rounded to a narrower dtype, also where an operation contains them."""
-    right = {e: (Wave("sine", _right(endpoint=e)), Wave("cosine", _right(endpoint=e))) for e in (False, True)}
-    for stage, dtype in product([name for name in SINUSOIDS if name in {op, *reaches(op)}], ("bfloat16", "float16")):
-        made = _deviation(stage, "asked", "", right, zero=False, shift=0, held=narrowed(dtype))
-        yield replace(made, text=f"angles are rounded to {dtype}")
-
-
 def _deviation(
-    op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool, shift: int, held: Any = np.asarray
+    op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool, shift: int
 ) -> Deviation:  # fmt: skip
     def wrap(function: Any) -> Any:
         def deviating(positions: Any, dim: int, /, **options: Any) -> Any:
@@ -190,8 +179,7 @@ def _deviation(
             p = (np.asarray(positions, dtype=np.float64)[..., None] + shift) * scale
             below = float(width - 2 if endpoint else width)
             both = [
-                _column(function, SINUSOIDS[op][1], wave, held(p * wave.formula.of(width, base, below)))
-                for wave in read[endpoint]
+                _column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below)) for wave in read[endpoint]
             ]
             both = both[::-1] if layout == "cos_sin" else both
             out = _joined((both[0], both[1]), layout if order == "asked" else order) * SIZES[size](width)
