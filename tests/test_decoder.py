@@ -86,11 +86,10 @@ def test_few_tables_are_remembered_whatever_comes() -> None:
         rope(x, np.asarray([position]), **OPTIONS)
         assert count() <= decoder.KEPT
     assert count() > 0
-    rope(np.ones((1, decoder.FEW, 8192), np.float32), np.arange(decoder.FEW), **OPTIONS)
-    rope(np.ones((1, decoder.FEW + 1, 8), np.float32), np.arange(decoder.FEW + 1), **OPTIONS)
-    held = [sum(table.nbytes for table in rotation.table) for rotation in decoder._ROTATIONS.values()]
-    assert max(held) <= decoder.MOST
-    assert decoder.MOST * decoder.KEPT <= 4 * 2**20
+    for width, tokens in ((128, 2048), (64, 2048), (256, 2048), (128, 1000), (1024, 2048), (8, 2049), (64, 2048), (64, 1)):
+        rope(np.ones((1, tokens, width), np.float32), np.arange(tokens), **OPTIONS)
+        assert decoder._bytes(*decoder._ROTATIONS.values()) <= decoder.MOST <= 4 * 2**20
+    assert count() == 2
 
 
 def test_none_is_remembered_where_the_definition_runs_as_it_is_written() -> None:
@@ -105,6 +104,9 @@ def test_none_is_remembered_where_the_definition_runs_as_it_is_written() -> None
     assert torch.equal(torch.compile(rotated, backend="eager", fullgraph=True)(x), expected)
     assert torch.equal(torch.vmap(rotated)(x), expected)
     assert rotated(x.clone().requires_grad_()).grad_fn is not None
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        assert torch.equal(torch.autograd.forward_ad.unpack_dual(rotated(dual)).tangent, expected)
     rope(x, positions.double(), **OPTIONS)
     assert count() == 0
 

@@ -39,9 +39,10 @@ def as_written(function: Any) -> Any:
 def in_strides(x: Any, way: str) -> Any:
     """Return the same numbers at other places in memory."""
     join = np.concatenate if isinstance(x, np.ndarray) else torch.cat
-    if way == "transposed":
-        y = x.swapaxes(0, 1)
-        return (y.copy() if isinstance(x, np.ndarray) else y.contiguous()).swapaxes(0, 1)
+    if way in ("transposed", "by columns"):
+        axes = (0, 1) if way == "transposed" else (-1, -2)
+        y = x.swapaxes(*axes)
+        return (y.copy() if isinstance(x, np.ndarray) else y.contiguous()).swapaxes(*axes)
     if way == "every other":
         y = join([x, x], -1)
         y[..., ::2] = x
@@ -69,12 +70,10 @@ def test_every_form_has_the_bits_of_the_one_that_is_written(data: st.DataObject)
     special = data.draw(st.sampled_from([1.0, 0.0, -0.0, np.inf, np.nan, 1e-40, 3e38]))
     numbers.reshape(-1)[rng.integers(numbers.size, size=2)] = special
     with np.errstate(all="ignore"):
-        x = in_strides(
-            array(library, dtype, numbers),
-            data.draw(st.sampled_from(["", "transposed", "every other", "odd offset", "repeated"])),
-        )
+        strides = st.sampled_from(["", "transposed", "by columns", "every other", "odd offset", "repeated"])
+        x = in_strides(array(library, dtype, numbers), data.draw(strides))
         cos, sin = (
-            array(library, of_table, rng.standard_normal((*table, half)))
+            in_strides(array(library, of_table, rng.standard_normal((*table, half))), data.draw(strides))
             for table in [data.draw(st.sampled_from([rows, rows[1:], (rows[0], 1), (1, 1)]))]
             for _ in "cs"
         )
@@ -116,17 +115,20 @@ def test_the_forms_are_taken_where_they_have_the_bits(monkeypatch: pytest.Monkey
         plain = pairs._is_plain(x, table, table)
         return pairs._form(x, table, table, read, read, again=again) if plain else "written"
 
-    assert form(x, table, "half", again=False) == "written"
-    assert form(torch.randn(4, 600, 64), torch.randn(600, 32), "half", again=False) == "swapped"
-    assert form(torch.randn(3, 600, 64), torch.randn(600, 32), "half", again=False) == "written"
+    def numpy(*shape: int) -> Any:
+        return np.ones(shape, np.float32)
 
-    assert form(x, table, "half") == "swapped"
-    assert form(x, table) == ("complex" if pairs._is_exact(torch.float32) else "written")
-    assert form(x, table[:, :20]) == "written"
-    assert form(x.numpy(), table.numpy()) == form(x.numpy(), table.numpy(), "half") == "swapped"
+    assert form(numpy(3, 64), numpy(3, 32), "half", again=False) == "written"
+    assert form(numpy(4, 600, 64), numpy(600, 32), "half", again=False) == "swapped"
+    assert form(numpy(3, 600, 64), numpy(600, 32), "half", again=False) == "written"
+    assert form(numpy(3, 64), numpy(3, 32)) == form(numpy(3, 64), numpy(3, 32), "half") == "swapped"
+
+    assert form(x, table, "half", again=False) == "placed"
+    assert form(x, table) == ("complex" if pairs._is_exact(torch.float32) else "placed")
+    assert form(x, table[:, :20]) == "placed"
     assert form(x.requires_grad_(), table, "half") == "written"
     monkeypatch.setattr(pairs, "_is_exact", lambda dtype: False)
-    assert form(x.detach(), table) == "written"
+    assert form(x.detach(), table) == "placed"
 
 
 def test_a_product_that_rounds_twice_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:

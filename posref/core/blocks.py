@@ -28,6 +28,7 @@ ON = os.environ.get("POSREF_BLOCKS", "1") != "0"
 CACHE = 2**20  # bytes of a block's results: the second-level cache of a processor core has one or two of them
 BLOCKS = 4  # results of fewer blocks are computed at once
 ROWS = 256  # so are results of fewer rows
+LARGE = 2**22  # bytes from which NumPy asks for large pages
 SEEN = 2  # the fewest indices of a block: one of them would be taken for an axis that broadcasts
 
 
@@ -102,11 +103,13 @@ def are_plain(arrays: tuple[Any, ...]) -> bool:
 
 
 def is_eager() -> bool:
-    """Return whether PyTorch just runs, and neither traces nor transforms, as vmap and jvp of torch.func do."""
+    """Return whether PyTorch just runs, and neither traces, transforms (vmap, jvp) nor differentiates forwards."""
     import torch
 
     c = torch._C
-    return not (c._get_tracing_state() or c._len_torch_dispatch_stack() or c._functorch.peek_interpreter_stack() is not None)
+    if c._get_tracing_state() or c._len_torch_dispatch_stack() or c._functorch.peek_interpreter_stack() is not None:
+        return False
+    return bool(torch.autograd.forward_ad._current_level < 0)
 
 
 def _rows(arrays: tuple[Any, ...], around: Mapping[int, tuple[int, int]]) -> Rows | None:
@@ -139,7 +142,7 @@ def _joined(
 
     def of_block(start: int, stop: int) -> Any:
         parts = [
-            _taken(array, rows.from_the_right + around[k][1], start, stop) if k in around else array
+            taken(array, rows.from_the_right + around[k][1], start, stop) if k in around else array
             for k, array in enumerate(arrays)
         ]
         return function(*parts, **options)
@@ -157,11 +160,11 @@ def _joined(
     for start, stop in zip(starts, (*starts[1:], rows.size), strict=True):
         block = of_block(start, stop)
         for result, part in zip(results, block if isinstance(block, tuple) else (block,), strict=True):
-            _taken(result, rows.from_the_right + 1, start, stop)[...] = part
+            taken(result, rows.from_the_right + 1, start, stop)[...] = part
     return tuple(results) if isinstance(first, tuple) else results[0]
 
 
-def _taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
+def taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
     """Return a range of an axis as a view, or all where the array has one index there."""
     axis = array.ndim - from_the_right
     if axis < 0 or array.shape[axis] == 1:
@@ -181,11 +184,13 @@ def _whole(first: Array, rows: Rows) -> tuple[int, ...]:
 
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
-    """Return an uninitialised array of the library and dtype of another one, in memory that NumPy asks for, in large pages."""
+    """Return an uninitialised array of the library and dtype of another one. NumPy asks for memory in large pages."""
     import numpy as np
 
     if are_numpy(type(like)):
         return np.empty(shape, dtype=like.dtype)
+    if prod(shape) * like.element_size() < LARGE:
+        return like.new_empty(shape)
     import torch
 
     return torch.frombuffer(np.empty(prod(shape) * like.element_size(), dtype=np.uint8), dtype=like.dtype).view(shape)
@@ -219,7 +224,7 @@ def _records_x_alone(arrays: tuple[Any, ...]) -> bool:
         return False
     recorded = [array.requires_grad for array in arrays]
     x, *tables = recorded
-    return x and not any(tables) and is_eager() and torch.autograd.forward_ad._current_level < 0
+    return x and not any(tables) and is_eager()
 
 
 @cache

@@ -1,10 +1,10 @@
 """
-Rotations of a few tokens, whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
+Rotations whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
 
 The first call checks its arguments and makes the table, as its definition is written. A later call that differs from it in the
 numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` whole positions
-where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of PyTorch. At most the last `KEPT` rotations
-are remembered, of tables of up to `MOST` bytes: 4 MB. With ``POSREF_BLOCKS=0`` in the environment none is.
+where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of PyTorch. At most `KEPT` rotations are
+remembered, with tables of `MOST` bytes in all. With ``POSREF_BLOCKS=0`` in the environment none is.
 """
 
 from collections.abc import Callable, Hashable
@@ -13,17 +13,17 @@ from math import prod
 from typing import Any, TypeVar
 
 from posref.core import blocks
-from posref.core.arrays import option_key
-from posref.core.pairs import Rotation, recorded
+from posref.core.arrays import are_numpy, namespace, option_key
+from posref.core.pairs import HEADS, Rotation, recorded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-KEPT, FEW, MOST = 16, 128, 1 << 18
+KEPT, FEW, MOST = 16, 2048, 1 << 22
 _ROTATIONS: dict[Hashable, Rotation] = {}  # no lock, which a fork could keep: threads at most make a table twice
 
 
 def by_tokens(**around: tuple[int, int]) -> Callable[[F], F]:
-    """Evaluate a definition of (x, positions) by a remembered table, or as `posref.core.blocks.in_blocks` does."""
+    """Evaluate a definition of (x, positions) by a remembered table, or in blocks if its table is large beside the result."""
 
     def decorated(function: F) -> F:
         divided = blocks.in_blocks(over=None, **around)(function)
@@ -32,22 +32,35 @@ def by_tokens(**around: tuple[int, int]) -> Callable[[F], F]:
         def evaluated(*arrays: Any, **options: Any) -> Any:
             key = _key(function, arrays, options)
             if key is None:
-                return divided(*arrays, **options)
+                return (function if _is_shared(arrays) else divided)(*arrays, **options)
             rotation = _ROTATIONS.get(key)
             if rotation is not None:
                 return rotation.of(arrays[0])
-            result, records = recorded(divided, arrays, options)
+            result, records = recorded(function, arrays, options)
             if len(records) == 1 and records[0][0] is arrays[0] and records[0][2] is result:
                 made: Rotation = records[0][1]
-                if sum(table.nbytes for table in made.table) <= MOST:
-                    if len(_ROTATIONS) >= KEPT:
-                        _ROTATIONS.clear()
+                if len(_ROTATIONS) >= KEPT or _bytes(made, *_ROTATIONS.copy().values()) > MOST:
+                    _ROTATIONS.clear()
+                if _bytes(made) <= MOST:
                     _ROTATIONS[key] = made
             return result
 
         return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
 
     return decorated
+
+
+def _is_shared(arrays: tuple[Any, ...]) -> bool:
+    """Return whether so many heads have the same positions that the table takes little memory beside the result."""
+    if len(arrays) != 2 or not all(blocks.is_large(array, 1) for array in arrays):
+        return False
+    x, positions = arrays
+    return prod(x.shape[:-1]) >= HEADS * prod(positions.shape)
+
+
+def _bytes(*rotations: Rotation) -> int:
+    """Return how many bytes the tables of rotations have."""
+    return sum(table.nbytes for rotation in rotations for table in rotation.table)
 
 
 def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Hashable | None:
@@ -59,11 +72,12 @@ def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Has
         return None
     if prod(positions.shape) > FEW or not blocks.are_plain(arrays):
         return None
-    places = positions.reshape(-1).tolist()
-    if type(places[0]) is not int:
+    xp = namespace(positions)
+    if positions.dtype not in (xp.int64, xp.int32):
         return None
     try:
         chosen = tuple(map(option_key, options.values()))
     except TypeError:
         return None
-    return function, x.dtype, x.shape, positions.dtype, positions.shape, tuple(places), tuple(options), chosen
+    places = (positions if are_numpy(type(positions)) else positions.numpy()).tobytes()
+    return function, x.dtype, x.shape, positions.dtype, positions.shape, places, tuple(options), chosen

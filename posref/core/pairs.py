@@ -3,10 +3,12 @@ The rotation of channel pairs: the one place that all rotations of RoPE's kind c
 
 Pair i has channels u and v, and becomes (u cos - v sin, v cos + u sin). This is computed as it is written, or with the same
 four products, two sums and roundings in fewer passes over memory. Other forms are taken for arrays of NumPy and for plain CPU
-tensors of PyTorch that record no gradient and are not compiled, exported or traced, as in `posref.core.blocks`:
+tensors of PyTorch that record no gradient and are not compiled, exported or traced, as in `posref.core.blocks`. They write into
+one result, in blocks that fit the processor's cache:
 
-- "swapped", for pairs that are written where they were read: x times cosines, plus the other channel of each pair times sines
-  with their signs. Each row of the table has both channels.
+- "placed", in PyTorch: each product and sum is written where it belongs.
+- "swapped", in NumPy, for pairs that are written where they were read: x times cosines, plus the other channel of each pair
+  times sines with their signs. Each row of the table has both channels.
 - "complex", in PyTorch if a pair is read or written as neighbours: a product of complex numbers. `_is_exact` says where it has
   the same bits. NumPy's product has not: it rounds twice where this rounds three times.
 """
@@ -21,12 +23,13 @@ from posref.core import blocks
 from posref.core.arrays import Array, cast, namespace, paired, wide
 
 Pairs = Literal["half", "interleaved"]
-Form = Literal["written", "swapped", "complex"]
+Form = Literal["written", "placed", "swapped", "complex"]
 # the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
 AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 LANES = 16  # the most complex numbers that a kernel of PyTorch takes at once: those left over have other roundings
 GRAIN = 1 << 15  # numbers from which PyTorch divides a product among threads
-LEAST, HEADS = 1 << 16, 4  # a table is written in another form for so many numbers of x, where so many heads share it
+LEAST, HEADS = 1 << 16, 4  # NumPy's table is written in another form for so many numbers of x, where so many heads share it
+BLOCK = 1 << 19  # numbers that are rotated at once: with what is computed on the way, some 4 MB
 _RECORDS = threading.local()
 
 
@@ -42,23 +45,42 @@ class Rotation(NamedTuple):
 
     def of(self, x: Array) -> Array:
         """Return `x` with its pairs rotated. Arithmetic is in float32 or wider, with one rounding to the dtype of `x`."""
-        xp, width, end = namespace(x), x.shape[-1], self.start + self.channels
+        width, end = x.shape[-1], self.start + self.channels
         rotating = x if self.channels == width else x[..., self.start : end]
-        rotating = cast(rotating, wide(x.dtype, xp))
-        if self.form == "swapped":
-            rotated = cast(_swapped(rotating, self.table, self.read, fresh=rotating.dtype != x.dtype), x.dtype)
-        elif self.form == "complex" and _is_divided_well(rotating):
-            rotated = cast(_product(rotating, self.table[0], self.read, self.write), x.dtype)
-        else:
-            cos, sin = self.table if self.form == "written" else (self.table[0].real, self.table[0].imag)
-            u, v = _channels(rotating, self.read)
-            first, second = u * cos - v * sin, v * cos + u * sin
-            if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
-                first, second = cast(first, x.dtype), cast(second, x.dtype)
-            rotated = paired(first, second, AXIS[self.write])
+        if self.form != "written":
+            result = blocks.empty(x.shape, x)
+            if self.channels == width:
+                self._write(result, x, self.table)
+            else:
+                result[..., : self.start], result[..., end:] = x[..., : self.start], x[..., end:]
+                self._write(result[..., self.start : end], rotating, self.table)
+            return result
+        xp, (cos, sin) = namespace(x), self.table
+        u, v = _channels(cast(rotating, wide(x.dtype, xp)), self.read)
+        first, second = u * cos - v * sin, v * cos + u * sin
+        if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
+            first, second = cast(first, x.dtype), cast(second, x.dtype)
+        rotated = paired(first, second, AXIS[self.write])
         if self.channels == width:
             return rotated
         return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
+
+    def _write(self, result: Array, x: Array, table: tuple[Array, ...]) -> None:
+        """Write the rotation of `x` into an array of its shape and dtype: half after half, if it does not fit the cache."""
+        if prod(x.shape) > BLOCK and prod(x.shape[:-1]) > 1:
+            axis = next(k for k, size in enumerate(x.shape) if size > 1)
+            for start, stop in ((0, x.shape[axis] // 2), (x.shape[axis] // 2, x.shape[axis])):
+                part = [blocks.taken(array, x.ndim - axis, start, stop) for array in (result, x, *table)]
+                self._write(part[0], part[1], tuple(part[2:]))
+            return
+        work = cast(x, table[0].real.dtype)
+        if self.form == "swapped":
+            _write_swapped(result, work, table, self.read)
+        elif self.form == "complex" and _is_divided_well(work):
+            _write_product(result, work, table[0], self.read, self.write)
+        else:
+            cos, sin = table if self.form == "placed" else (table[0].real, table[0].imag)
+            _write_placed(result, work, cos, sin, self.read, self.write)
 
 
 def rotate_pairs(x: Array, cos: Array, sin: Array, /, *, read: Pairs, write: Pairs, start: int) -> Array:
@@ -96,23 +118,20 @@ def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again:
     if work not in (xp.float32, xp.float64) or wide(x.dtype, xp) != work or sin.dtype != work:
         return "written"
     in_torch, size = type(x).__module__ == "torch", prod(x.shape)
-    if read == write and (read == "half" or not in_torch):
-        return "swapped" if again or (size >= LEAST and size >= HEADS * 2 * prod(cos.shape)) else "written"
-    return "complex" if in_torch and cos.shape[-1] % LANES == 0 and _is_exact(work) else "written"
+    if in_torch:
+        neighbours = "interleaved" in (read, write)
+        return "complex" if neighbours and cos.shape[-1] % LANES == 0 and _is_exact(work) else "placed"
+    return "swapped" if read == write and (again or (size >= LEAST and size >= HEADS * 2 * prod(cos.shape))) else "written"
 
 
 def _table(form: Form, cos: Array, sin: Array, layout: Pairs) -> tuple[Array, ...]:
     """Return the table of a form."""
-    if form == "written":
+    if form in ("written", "placed"):
         return cos, sin
     if form == "complex":
         import torch
 
-        return (torch.view_as_complex(torch.stack((cos, sin), -1)),)
-    if type(cos).__module__ == "torch":
-        import torch
-
-        return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
+        return (torch.complex(cos.contiguous(), sin.contiguous()),)
     return paired(cos, cos, AXIS[layout]), paired(-sin, sin, AXIS[layout])
 
 
@@ -124,38 +143,60 @@ def _channels(x: Array, layout: Pairs) -> tuple[Array, Array]:
     return x[..., ::2], x[..., 1::2]
 
 
-def _swapped(x: Array, table: tuple[Array, ...], layout: Pairs, *, fresh: bool) -> Array:
-    """Return x cos + x' sin, where x' has the other channel of each pair. A `fresh` x is overwritten."""
+def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs) -> None:
+    """Write each product and sum where it belongs. An x of another dtype than the result is overwritten first."""
+    import torch
+
+    u, v = first, second = x.chunk(2, -1) if read == "half" else _channels(x, read)
+    if x.dtype == result.dtype:
+        first, second = result.chunk(2, -1) if write == "half" else _channels(result, write)
+    of_v, of_u = v * sin, u * sin
+    torch.mul(u, cos, out=first)
+    torch.mul(v, cos, out=second)
+    first -= of_v
+    second += of_u
+    if x.dtype != result.dtype:
+        result.copy_(x if read == write else paired(first, second, AXIS[write]))
+
+
+def _write_swapped(result: Array, x: Array, table: tuple[Array, ...], layout: Pairs) -> None:
+    """Write x cos + x' sin, where x' has the other channel of each pair."""
+    import numpy as np
+
     (cos, sin), (u, v) = table, _channels(x, layout)
-    if type(x).__module__ == "torch":
-        import torch
-
-        rotated = torch.cat((v, u), -1).contiguous()
+    swapped = np.empty(x.shape, x.dtype)
+    first, second = _channels(swapped, layout)
+    first[...], second[...] = v, u
+    swapped *= sin
+    if result.dtype == x.dtype:
+        np.multiply(x, cos, out=result)
+        result += swapped
     else:
-        rotated = blocks.empty(x.shape, x)
-        first, second = _channels(rotated, layout)
-        first[...], second[...] = v, u
-    rotated *= sin
-    if fresh:
         x *= cos
-    else:
-        x = x * cos
-    rotated += x
-    return rotated
+        x += swapped
+        result[...] = x
 
 
-def _product(x: Array, table: Array, read: Pairs, write: Pairs) -> Array:
-    """Return the pairs as complex numbers times the table. The result is one array, so that its rows lie in memory in turn."""
+def _write_product(result: Array, x: Array, table: Array, read: Pairs, write: Pairs) -> None:
+    """Write the pairs as complex numbers times the table. An x of another dtype than the result is overwritten."""
     import torch
 
     places = x.unflatten(-1, (2, -1)).transpose(-1, -2) if read == "half" else x
-    if read == "half" or x.stride(-1) != 1 or x.storage_offset() % 2 or any(step % 2 for step in x.stride()[:-1]):
-        places = places.clone(
-            memory_format=torch.contiguous_format
-        )  # what is contiguous may have odd strides in axes of size 1
+    own = read == "half" or not _is_complex(x)
+    if own:
+        places = places.clone(memory_format=torch.contiguous_format)
     numbers = places.view(table.dtype).view(*x.shape[:-1], -1)
-    rotated = torch.mul(numbers, table, out=numbers.new_empty(numbers.shape)).view(x.dtype)
-    return rotated.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) if write == "half" else rotated
+    if write == "interleaved" and x.dtype == result.dtype and _is_complex(result):
+        torch.mul(numbers, table, out=result.view(table.dtype))
+        return
+    own = own or x.dtype != result.dtype
+    rotated = torch.mul(numbers, table, out=numbers if own else numbers.new_empty(numbers.shape)).view(x.dtype)
+    result.copy_(rotated.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) if write == "half" else rotated)
+
+
+def _is_complex(x: Array) -> bool:
+    """Return whether neighbouring channels lie in memory as complex numbers do. Axes of size 1 may have odd strides."""
+    return x.stride(-1) == 1 and not (x.storage_offset() % 2 or any(step % 2 for step in x.stride()[:-1]))
 
 
 def _is_divided_well(x: Array) -> bool:

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from posref.core.arrays import Array, library, wide
-from posref.core.blocks import in_blocks, inverse_is_adjoint
+from posref.core.blocks import inverse_is_adjoint
 from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.core.pairs import Pairs, rotate_pairs
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -67,7 +67,6 @@ LAYOUTS: dict[Layout, tuple[Pairs, Pairs]] = {
     },
 )
 @inverse_is_adjoint
-@in_blocks(x=(0, 1), cos=(0, 1), sin=(0, 1))
 def apply_rope(
     x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"
 ) -> T:
