@@ -120,7 +120,7 @@ def test_the_forms_are_taken_where_they_have_the_bits(monkeypatch: pytest.Monkey
 
     assert form(numpy(3, 64), numpy(3, 32), "half", again=False) == "written"
     assert form(numpy(4, 600, 64), numpy(600, 32), "half", again=False) == "swapped"
-    assert form(numpy(3, 600, 64), numpy(600, 32), "half", again=False) == "written"
+    assert form(numpy(3, 600, 64), numpy(3, 600, 32), "half", again=False) == "swapped"
     assert form(numpy(3, 64), numpy(3, 32)) == form(numpy(3, 64), numpy(3, 32), "half") == "swapped"
 
     assert form(x, table, "half", again=False) == "placed"

@@ -7,10 +7,11 @@ tensors of PyTorch that record no gradient and are not compiled, exported or tra
 one result, in blocks that fit the processor's cache:
 
 - "placed", in PyTorch: each product and sum is written where it belongs.
-- "swapped", in NumPy, for pairs that are written where they were read: x times cosines, plus the other channel of each pair
-  times sines with their signs. Each row of the table has both channels.
 - "complex", in PyTorch if a pair is read or written as neighbours: a product of complex numbers. `_is_exact` says where it has
   the same bits. NumPy's product has not: it rounds twice where this rounds three times.
+- "swapped", in NumPy, for pairs that are written where they were read: x times cosines, plus the other channel of each pair
+  times sines with their signs. Each row of the table has both channels.
+- "divided", in NumPy, for all others that are large: as it is written.
 """
 
 import threading
@@ -23,21 +24,27 @@ from posref.core import blocks
 from posref.core.arrays import Array, cast, namespace, paired, wide
 
 Pairs = Literal["half", "interleaved"]
-Form = Literal["written", "placed", "swapped", "complex"]
+Form = Literal["written", "placed", "complex", "swapped", "divided"]
 # the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
 AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 LANES = 16  # the most complex numbers that a kernel of PyTorch takes at once: those left over have other roundings
 GRAIN = 1 << 15  # numbers from which PyTorch divides a product among threads
-LEAST, HEADS = 1 << 16, 4  # NumPy's table is written in another form for so many numbers of x, where so many heads share it
+LEAST = 1 << 16  # numbers of x from which NumPy's table is written in another form
+HEADS = 4  # heads that share a table which is written so once for all blocks
 BLOCK = 1 << 19  # numbers that are rotated at once: with what is computed on the way, some 4 MB
 _RECORDS = threading.local()
 
 
 class Rotation(NamedTuple):
-    """A rotation of `channels` channels from `start` on. `table` is (cos, sin), or what the form makes of them."""
+    """
+    A rotation of `channels` channels from `start` on.
+
+    `table` is (cos, sin), or if `made` what the form makes of them.
+    """
 
     form: Form
     table: tuple[Array, ...]
+    made: bool
     read: Pairs
     write: Pairs
     start: int
@@ -46,24 +53,19 @@ class Rotation(NamedTuple):
     def of(self, x: Array) -> Array:
         """Return `x` with its pairs rotated. Arithmetic is in float32 or wider, with one rounding to the dtype of `x`."""
         width, end = x.shape[-1], self.start + self.channels
-        rotating = x if self.channels == width else x[..., self.start : end]
-        if self.form != "written":
-            result = blocks.empty(x.shape, x)
+        if self.form == "written":
+            xp, rotating = namespace(x), x if self.channels == width else x[..., self.start : end]
+            rotated = _written(cast(rotating, wide(x.dtype, xp)), *self.table, self.read, self.write, x.dtype)
             if self.channels == width:
-                self._write(result, x, self.table)
-            else:
-                result[..., : self.start], result[..., end:] = x[..., : self.start], x[..., end:]
-                self._write(result[..., self.start : end], rotating, self.table)
-            return result
-        xp, (cos, sin) = namespace(x), self.table
-        u, v = _channels(cast(rotating, wide(x.dtype, xp)), self.read)
-        first, second = u * cos - v * sin, v * cos + u * sin
-        if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
-            first, second = cast(first, x.dtype), cast(second, x.dtype)
-        rotated = paired(first, second, AXIS[self.write])
+                return rotated
+            return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
+        result = blocks.empty(x.shape, x)
         if self.channels == width:
-            return rotated
-        return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
+            self._write(result, x, self.table)
+        else:
+            result[..., : self.start], result[..., end:] = x[..., : self.start], x[..., end:]
+            self._write(result[..., self.start : end], x[..., self.start : end], self.table)
+        return result
 
     def _write(self, result: Array, x: Array, table: tuple[Array, ...]) -> None:
         """Write the rotation of `x` into an array of its shape and dtype: half after half, if it does not fit the cache."""
@@ -73,13 +75,16 @@ class Rotation(NamedTuple):
                 part = [blocks.taken(array, x.ndim - axis, start, stop) for array in (result, x, *table)]
                 self._write(part[0], part[1], tuple(part[2:]))
             return
-        work = cast(x, table[0].real.dtype)
+        work = cast(x, table[0].real.dtype)  # fresh if it has another dtype than the result
+        made = table if self.made else _table(self.form, *table, self.read)
         if self.form == "swapped":
-            _write_swapped(result, work, table, self.read)
+            _write_swapped(result, work, *made, self.read)
+        elif self.form == "divided":
+            result[...] = _written(work, *made, self.read, self.write, x.dtype)
         elif self.form == "complex" and _is_divided_well(work):
-            _write_product(result, work, table[0], self.read, self.write)
+            _write_product(result, work, *made, self.read, self.write)
         else:
-            cos, sin = table if self.form == "placed" else (table[0].real, table[0].imag)
+            cos, sin = (made[0].real, made[0].imag) if self.form == "complex" else made
             _write_placed(result, work, cos, sin, self.read, self.write)
 
 
@@ -90,7 +95,8 @@ def rotate_pairs(x: Array, cos: Array, sin: Array, /, *, read: Pairs, write: Pai
     plain = _is_plain(x, cos, sin)
     records: list[tuple[Array, Rotation, Array]] | None = getattr(_RECORDS, "of_call", None) if plain else None
     form = _form(x, cos, sin, read, write, again=records is not None) if plain else "written"
-    rotation = Rotation(form, _table(form, cos, sin, read), read, write, start, channels)
+    made = form != "written" and (records is not None or prod(x.shape) >= HEADS * 2 * prod(cos.shape))
+    rotation = Rotation(form, _table(form, cos, sin, read) if made else (cos, sin), made, read, write, start, channels)
     rotated = rotation.of(x)
     if records is not None and form != "written":
         records.append((x, rotation, rotated))
@@ -121,18 +127,20 @@ def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again:
     if in_torch:
         neighbours = "interleaved" in (read, write)
         return "complex" if neighbours and cos.shape[-1] % LANES == 0 and _is_exact(work) else "placed"
-    return "swapped" if read == write and (again or (size >= LEAST and size >= HEADS * 2 * prod(cos.shape))) else "written"
+    if size < LEAST and not again:
+        return "written"
+    return "swapped" if read == write else "divided"
 
 
 def _table(form: Form, cos: Array, sin: Array, layout: Pairs) -> tuple[Array, ...]:
     """Return the table of a form."""
-    if form in ("written", "placed"):
-        return cos, sin
+    if form == "swapped":
+        return paired(cos, cos, AXIS[layout]), paired(-sin, sin, AXIS[layout])
     if form == "complex":
         import torch
 
         return (torch.complex(cos.contiguous(), sin.contiguous()),)
-    return paired(cos, cos, AXIS[layout]), paired(-sin, sin, AXIS[layout])
+    return cos, sin
 
 
 def _channels(x: Array, layout: Pairs) -> tuple[Array, Array]:
@@ -143,8 +151,17 @@ def _channels(x: Array, layout: Pairs) -> tuple[Array, Array]:
     return x[..., ::2], x[..., 1::2]
 
 
+def _written(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, dtype: Any) -> Array:
+    """Return the rotation as it is written, in a dtype."""
+    u, v = _channels(x, read)
+    first, second = u * cos - v * sin, v * cos + u * sin
+    if first.dtype != dtype:  # rounded before they are stacked: fewer bytes to move
+        first, second = cast(first, dtype), cast(second, dtype)
+    return paired(first, second, AXIS[write])
+
+
 def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs) -> None:
-    """Write each product and sum where it belongs. An x of another dtype than the result is overwritten first."""
+    """Write each product and sum where it belongs. A fresh x is overwritten first."""
     import torch
 
     u, v = first, second = x.chunk(2, -1) if read == "half" else _channels(x, read)
@@ -159,26 +176,22 @@ def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, 
         result.copy_(x if read == write else paired(first, second, AXIS[write]))
 
 
-def _write_swapped(result: Array, x: Array, table: tuple[Array, ...], layout: Pairs) -> None:
-    """Write x cos + x' sin, where x' has the other channel of each pair."""
+def _write_swapped(result: Array, x: Array, cos: Array, sin: Array, layout: Pairs) -> None:
+    """Write x cos + x' sin, where x' has the other channel of each pair. A fresh x is overwritten first."""
     import numpy as np
 
-    (cos, sin), (u, v) = table, _channels(x, layout)
-    swapped = np.empty(x.shape, x.dtype)
+    target, swapped, (u, v) = result if x.dtype == result.dtype else x, np.empty(x.shape, x.dtype), _channels(x, layout)
     first, second = _channels(swapped, layout)
     first[...], second[...] = v, u
     swapped *= sin
-    if result.dtype == x.dtype:
-        np.multiply(x, cos, out=result)
-        result += swapped
-    else:
-        x *= cos
-        x += swapped
-        result[...] = x
+    np.multiply(x, cos, out=target)
+    target += swapped
+    if target is not result:
+        result[...] = target
 
 
 def _write_product(result: Array, x: Array, table: Array, read: Pairs, write: Pairs) -> None:
-    """Write the pairs as complex numbers times the table. An x of another dtype than the result is overwritten."""
+    """Write the pairs as complex numbers times the table. A fresh x is overwritten."""
     import torch
 
     places = x.unflatten(-1, (2, -1)).transpose(-1, -2) if read == "half" else x
