@@ -28,7 +28,7 @@ ON = os.environ.get("POSREF_BLOCKS", "1") != "0"
 CACHE = 2**20  # bytes of a block's results: the second-level cache of a processor core has one or two of them
 BLOCKS = 4  # results of fewer blocks are computed at once
 ROWS = 256  # so are results of fewer rows
-LARGE = 2**22  # bytes from which NumPy asks for large pages
+LARGE, HUGE = 2**22, 2**30  # bytes from which NumPy asks for large pages, and from which Linux takes longer to find these
 SEEN = 2  # the fewest indices of a block: one of them would be taken for an axis that broadcasts
 
 
@@ -184,12 +184,12 @@ def _whole(first: Array, rows: Rows) -> tuple[int, ...]:
 
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
-    """Return an uninitialised array of the library and dtype of another one. NumPy asks for memory in large pages."""
+    """Return an uninitialised array of the library and dtype of another one, in large pages where they pay."""
     import numpy as np
 
     if are_numpy(type(like)):
         return np.empty(shape, dtype=like.dtype)
-    if prod(shape) * like.element_size() < LARGE:
+    if not LARGE <= prod(shape) * like.element_size() < HUGE:
         return like.new_empty(shape)
     import torch
 
