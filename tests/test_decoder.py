@@ -107,8 +107,16 @@ def test_none_is_remembered_where_the_definition_runs_as_it_is_written() -> None
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, x)
         assert torch.equal(torch.autograd.forward_ad.unpack_dual(rotated(dual)).tangent, expected)
-    rope(x, positions.double(), **OPTIONS)
     assert count() == 0
+
+
+def test_positions_between_tokens_are_told_apart() -> None:
+    x = torch.ones(2, 1, 64)
+    first, later = torch.tensor([3.25], dtype=torch.float64), torch.tensor([3.25 + 2.0**-40], dtype=torch.float64)
+    assert torch.equal(rope(x, first, **OPTIONS), rope(x, first, **OPTIONS))
+    assert count() == 1
+    assert torch.equal(rope(x.double(), later, **OPTIONS), rope(x.double(), later, **OPTIONS))
+    assert not torch.equal(rope(x.double(), first, **OPTIONS), rope(x.double(), later, **OPTIONS))
 
 
 def test_tables_of_coordinates_are_remembered_too() -> None:

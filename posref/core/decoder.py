@@ -2,7 +2,7 @@
 Rotations whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
 
 The first call checks its arguments and makes the table, as its definition is written. A later call that differs from it in the
-numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` whole positions
+numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` positions
 where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of PyTorch. At most `KEPT` rotations are
 remembered, with tables of `MOST` bytes in all. With ``POSREF_BLOCKS=0`` in the environment none is.
 """
@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, TypeVar
 
 from posref.core import blocks
-from posref.core.arrays import are_numpy, namespace, option_key
+from posref.core.arrays import are_numpy, option_key
 from posref.core.pairs import HEADS, Rotation, recorded
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,9 +71,6 @@ def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Has
     if not (blocks.is_large(x, 1) and blocks.is_large(positions, 1)):
         return None
     if prod(positions.shape) > FEW or not blocks.are_plain(arrays):
-        return None
-    xp = namespace(positions)
-    if positions.dtype not in (xp.int64, xp.int32):
         return None
     try:
         chosen = tuple(map(option_key, options.values()))

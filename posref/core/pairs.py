@@ -9,6 +9,7 @@ one result, in blocks that fit the processor's cache:
 - "placed", in PyTorch: each product and sum is written where it belongs.
 - "complex", in PyTorch if a pair is read or written as neighbours: a product of complex numbers. `_is_exact` says where it has
   the same bits. NumPy's product has not: it rounds twice where this rounds three times.
+- "joined", in PyTorch for few halves whose table is remembered: as "swapped" below, in the fewest operations.
 - "swapped", in NumPy, for pairs that are written where they were read: x times cosines, plus the other channel of each pair
   times sines with their signs. Each row of the table has both channels.
 - "divided", in NumPy, for all others that are large: as it is written.
@@ -24,12 +25,12 @@ from posref.core import blocks
 from posref.core.arrays import Array, cast, namespace, paired, wide
 
 Pairs = Literal["half", "interleaved"]
-Form = Literal["written", "placed", "complex", "swapped", "divided"]
+Form = Literal["written", "joined", "placed", "complex", "swapped", "divided"]
 # the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
 AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 LANES = 16  # the most complex numbers that a kernel of PyTorch takes at once: those left over have other roundings
 GRAIN = 1 << 15  # numbers from which PyTorch divides a product among threads
-LEAST = 1 << 16  # numbers of x from which NumPy's table is written in another form
+LEAST = 1 << 16  # numbers of x from which NumPy's table is written in another form, and up to which PyTorch's halves are joined
 HEADS = 4  # heads that share a table which is written so once for all blocks
 BLOCK = 1 << 19  # numbers that are rotated at once: with what is computed on the way, some 4 MB
 _RECORDS = threading.local()
@@ -53,9 +54,13 @@ class Rotation(NamedTuple):
     def of(self, x: Array) -> Array:
         """Return `x` with its pairs rotated. Arithmetic is in float32 or wider, with one rounding to the dtype of `x`."""
         width, end = x.shape[-1], self.start + self.channels
-        if self.form == "written":
+        if self.form in ("written", "joined"):
             xp, rotating = namespace(x), x if self.channels == width else x[..., self.start : end]
-            rotated = _written(cast(rotating, wide(x.dtype, xp)), *self.table, self.read, self.write, x.dtype)
+            work = cast(rotating, wide(x.dtype, xp))
+            if self.form == "written":
+                rotated = _written(work, *self.table, self.read, self.write, x.dtype)
+            else:
+                rotated = cast(_joined(work, *self.table, fresh=work.dtype != x.dtype), x.dtype)
             if self.channels == width:
                 return rotated
             return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
@@ -126,6 +131,8 @@ def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again:
     in_torch, size = type(x).__module__ == "torch", prod(x.shape)
     if in_torch:
         neighbours = "interleaved" in (read, write)
+        if again and not neighbours and size <= LEAST:
+            return "joined"
         return "complex" if neighbours and cos.shape[-1] % LANES == 0 and _is_exact(work) else "placed"
     if size < LEAST and not again:
         return "written"
@@ -134,7 +141,7 @@ def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again:
 
 def _table(form: Form, cos: Array, sin: Array, layout: Pairs) -> tuple[Array, ...]:
     """Return the table of a form."""
-    if form == "swapped":
+    if form in ("swapped", "joined"):
         return paired(cos, cos, AXIS[layout]), paired(-sin, sin, AXIS[layout])
     if form == "complex":
         import torch
@@ -158,6 +165,17 @@ def _written(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, dtype:
     if first.dtype != dtype:  # rounded before they are stacked: fewer bytes to move
         first, second = cast(first, dtype), cast(second, dtype)
     return paired(first, second, AXIS[write])
+
+
+def _joined(x: Array, cos: Array, sin: Array, *, fresh: bool) -> Array:
+    """Return x cos + x' sin, where x' has the halves of x in the other order. A `fresh` x is overwritten."""
+    import torch
+
+    u, v = _channels(x, "half")
+    rotated = torch.cat((v, u), -1).contiguous()  # whatever the strides of x
+    rotated *= sin
+    rotated += x.mul_(cos) if fresh else x * cos
+    return rotated
 
 
 def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs) -> None:
