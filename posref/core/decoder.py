@@ -55,7 +55,7 @@ def _is_shared(arrays: tuple[Any, ...]) -> bool:
     if len(arrays) != 2 or not all(blocks.is_large(array, 1) for array in arrays):
         return False
     x, positions = arrays
-    return prod(x.shape[:-1]) >= HEADS * prod(positions.shape)
+    return bool(prod(x.shape[:-1]) >= HEADS * prod(positions.shape))
 
 
 def _bytes(*rotations: Rotation) -> int:

@@ -58,9 +58,9 @@ class Rotation(NamedTuple):
             xp, rotating = namespace(x), x if self.channels == width else x[..., self.start : end]
             work = cast(rotating, wide(x.dtype, xp))
             if self.form == "written":
-                rotated = _written(work, *self.table, self.read, self.write, x.dtype)
+                rotated = _written(work, self.table, self.read, self.write, x.dtype)
             else:
-                rotated = cast(_joined(work, *self.table, fresh=work.dtype != x.dtype), x.dtype)
+                rotated = cast(_joined(work, self.table, fresh=work.dtype != x.dtype), x.dtype)
             if self.channels == width:
                 return rotated
             return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
@@ -81,16 +81,16 @@ class Rotation(NamedTuple):
                 self._write(part[0], part[1], tuple(part[2:]))
             return
         work = cast(x, table[0].real.dtype)  # fresh if it has another dtype than the result
-        made = table if self.made else _table(self.form, *table, self.read)
+        made = table if self.made else _table(self.form, table, self.read)
         if self.form == "swapped":
-            _write_swapped(result, work, *made, self.read)
+            _write_swapped(result, work, made, self.read)
         elif self.form == "divided":
-            result[...] = _written(work, *made, self.read, self.write, x.dtype)
+            result[...] = _written(work, made, self.read, self.write, x.dtype)
         elif self.form == "complex" and _is_divided_well(work):
-            _write_product(result, work, *made, self.read, self.write)
+            _write_product(result, work, made[0], self.read, self.write)
         else:
-            cos, sin = (made[0].real, made[0].imag) if self.form == "complex" else made
-            _write_placed(result, work, cos, sin, self.read, self.write)
+            table = (made[0].real, made[0].imag) if self.form == "complex" else made
+            _write_placed(result, work, table, self.read, self.write)
 
 
 def rotate_pairs(x: Array, cos: Array, sin: Array, /, *, read: Pairs, write: Pairs, start: int) -> Array:
@@ -101,7 +101,7 @@ def rotate_pairs(x: Array, cos: Array, sin: Array, /, *, read: Pairs, write: Pai
     records: list[tuple[Array, Rotation, Array]] | None = getattr(_RECORDS, "of_call", None) if plain else None
     form = _form(x, cos, sin, read, write, again=records is not None) if plain else "written"
     made = form != "written" and (records is not None or prod(x.shape) >= HEADS * 2 * prod(cos.shape))
-    rotation = Rotation(form, _table(form, cos, sin, read) if made else (cos, sin), made, read, write, start, channels)
+    rotation = Rotation(form, _table(form, (cos, sin), read) if made else (cos, sin), made, read, write, start, channels)
     rotated = rotation.of(x)
     if records is not None and form != "written":
         records.append((x, rotation, rotated))
@@ -139,8 +139,9 @@ def _form(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, *, again:
     return "swapped" if read == write else "divided"
 
 
-def _table(form: Form, cos: Array, sin: Array, layout: Pairs) -> tuple[Array, ...]:
-    """Return the table of a form."""
+def _table(form: Form, table: tuple[Array, ...], layout: Pairs) -> tuple[Array, ...]:
+    """Return the table of a form, made of (cos, sin)."""
+    cos, sin = table
     if form in ("swapped", "joined"):
         return paired(cos, cos, AXIS[layout]), paired(-sin, sin, AXIS[layout])
     if form == "complex":
@@ -158,30 +159,31 @@ def _channels(x: Array, layout: Pairs) -> tuple[Array, Array]:
     return x[..., ::2], x[..., 1::2]
 
 
-def _written(x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs, dtype: Any) -> Array:
+def _written(x: Array, table: tuple[Array, ...], read: Pairs, write: Pairs, dtype: Any) -> Array:
     """Return the rotation as it is written, in a dtype."""
-    u, v = _channels(x, read)
+    (cos, sin), (u, v) = table, _channels(x, read)
     first, second = u * cos - v * sin, v * cos + u * sin
     if first.dtype != dtype:  # rounded before they are stacked: fewer bytes to move
         first, second = cast(first, dtype), cast(second, dtype)
     return paired(first, second, AXIS[write])
 
 
-def _joined(x: Array, cos: Array, sin: Array, *, fresh: bool) -> Array:
+def _joined(x: Array, table: tuple[Array, ...], *, fresh: bool) -> Array:
     """Return x cos + x' sin, where x' has the halves of x in the other order. A `fresh` x is overwritten."""
     import torch
 
-    u, v = _channels(x, "half")
+    (cos, sin), (u, v) = table, _channels(x, "half")
     rotated = torch.cat((v, u), -1).contiguous()  # whatever the strides of x
     rotated *= sin
     rotated += x.mul_(cos) if fresh else x * cos
     return rotated
 
 
-def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, write: Pairs) -> None:
+def _write_placed(result: Array, x: Array, table: tuple[Array, ...], read: Pairs, write: Pairs) -> None:
     """Write each product and sum where it belongs. A fresh x is overwritten first."""
     import torch
 
+    cos, sin = table
     u, v = first, second = x.chunk(2, -1) if read == "half" else _channels(x, read)
     if x.dtype == result.dtype:
         first, second = result.chunk(2, -1) if write == "half" else _channels(result, write)
@@ -194,11 +196,12 @@ def _write_placed(result: Array, x: Array, cos: Array, sin: Array, read: Pairs, 
         result.copy_(x if read == write else paired(first, second, AXIS[write]))
 
 
-def _write_swapped(result: Array, x: Array, cos: Array, sin: Array, layout: Pairs) -> None:
+def _write_swapped(result: Array, x: Array, table: tuple[Array, ...], layout: Pairs) -> None:
     """Write x cos + x' sin, where x' has the other channel of each pair. A fresh x is overwritten first."""
     import numpy as np
 
-    target, swapped, (u, v) = result if x.dtype == result.dtype else x, np.empty(x.shape, x.dtype), _channels(x, layout)
+    (cos, sin), (u, v) = table, _channels(x, layout)
+    target, swapped = result if x.dtype == result.dtype else x, np.empty(x.shape, x.dtype)
     first, second = _channels(swapped, layout)
     first[...], second[...] = v, u
     swapped *= sin
