@@ -124,6 +124,8 @@ def test_the_forms_are_taken_where_they_have_the_bits(monkeypatch: pytest.Monkey
     assert form(numpy(3, 64), numpy(3, 32)) == form(numpy(3, 64), numpy(3, 32), "half") == "swapped"
 
     assert form(x, table, "half", again=False) == "placed"
+    assert form(x, table, "half") == "joined"
+    assert form(torch.randn(4, 600, 64), torch.randn(600, 32), "half") == "placed"
     assert form(x, table) == ("complex" if pairs._is_exact(torch.float32) else "placed")
     assert form(x, table[:, :20]) == "placed"
     assert form(x.requires_grad_(), table, "half") == "written"
