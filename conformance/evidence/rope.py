@@ -319,8 +319,10 @@ def _axis(function: Function) -> Function:
     return deviating
 
 
-def _along_first(x: Real) -> Real:
-    """Return positions that count the first axis."""
+def _along_first(x: Real, p: Any) -> Any:
+    """Return positions that count the first axis, unless it holds the tokens."""
+    if x.ndim < 3 or (np.ndim(p) > 1 and np.shape(p)[-1] == 1):
+        return p
     return np.broadcast_to(np.arange(x.shape[0]).reshape(-1, *[1] * (x.ndim - 2)), x.shape[:-1])
 
 
@@ -363,7 +365,7 @@ DEVIATIONS = (
                hint="Compare the axis of positions with the axis of tokens: (B, H, T, D) or (B, T, H, D).",
                seen_in="open_lm#4, DeepSpeed#2782"),
     _deviation("rotates-along-rows", "positions run along the first axis, the batch, rather than the sequence axis",
-               lambda f: lambda x, p, /, **o: f(x, _along_first(x) if x.ndim > 2 else p, **o),
+               lambda f: lambda x, p, /, **o: f(x, _along_first(x, p), **o),
                hint="Compare the axis of positions with the axis of tokens: (B, T, D) or (T, B, D)."),
     _deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", _factor_if_not,
                hint="The attention factor is applied in one branch of the layouts alone.", seen_in="daScript#3479"),
