@@ -93,7 +93,7 @@ def foreign(path: Path) -> set[str]:
         "arrays.py": {"numpy", "torch"},
         "blocks.py": {"numpy", "torch"},
         "addition.py": {"numpy", "torch"},
-        "pairs.py": {"torch"},
+        "pairs.py": {"numpy", "torch"},
         "strips.py": {"numpy", "torch"},
         "surroundings.py": {"numpy", "jax", "torch"},
         "types.py": {"numpy", "typing_extensions"},

@@ -121,7 +121,6 @@ def running_sums(terms: Array, start: Array, /) -> Array:
     return total + lost
 
 
-@part()
 def cos_sin_of_running_sums(terms: Array, start: Array, /, *, dtype: DType) -> tuple[Array, Array]:
     """Return cos and sin of `running_sums`, in radians, in the working dtype of `dtype`: see `cos_sin_of_pairs`."""
     xp = namespace(terms)

@@ -38,7 +38,6 @@ def _angles(angle: Change, factor: Change = _wide, *, sums: bool = True) -> dict
     others = {
         "cos_sin_of_sums": made(lambda p, f: np.sum(p * f, axis=0)),
         "cos_sin_of_half_turns": made(lambda p, f: np.pi * np.sum(p * f, axis=0)),
-        "cos_sin_of_running_sums": made(lambda terms, start: start[..., None, :] + np.cumsum(terms, axis=-2)),
     }
     return wraps | others if sums else wraps
 
