@@ -57,7 +57,7 @@ class Page:
         events = [json.loads(entry["message"]) for entry in self.browser.get_log("performance")]
         own = [e["message"] for e in events if e["webview"] == self.browser.current_window_handle]  # not the browser's own
         sent = {e["params"]["request"]["url"] for e in own if e["method"] == "Network.requestWillBeSent"}
-        assert {url for url in sent if not url.startswith(("chrome:", "data:"))} == {self.file.as_uri()}
+        assert {url for url in sent if not url.startswith(("chrome", "data:"))} == {self.file.as_uri()}
         assert self.run("return performance.getEntriesByType('resource').length") == 0
 
 
