@@ -171,11 +171,10 @@ def _last_of_keys(q: Array, k: Array) -> Array:
 
 def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
     """Yield mistakes in the positions of queries and keys: in one of them, in both, or of the one by the other."""
-    for text, change in ORDERS.items():
-        both = text.replace("positions are", "the positions of queries and keys are")
-        words = both if both != text else f"for queries and keys, {text}"
-        if change is not _count:
-            yield Deviation("", words, _changed(op, dict.fromkeys(places, change)))
+    first = ("positions are one too large", "positions are one too small", "positions are negated")
+    for text in first:
+        words = text.replace("positions", "the positions of queries and keys")
+        yield Deviation("", words, _changed(op, dict.fromkeys(places, ORDERS[text])))
     yield Deviation("", "queries and keys are at 0, 1, 2, ...", _changed(op, dict.fromkeys(places, _count)))
     for name in places:
         word = {"q": "queries", "k": "keys"}.get(name.partition("_")[0], name)
@@ -183,6 +182,9 @@ def _of_pairs(op: str, places: Sequence[str]) -> Iterator[Deviation]:
             yield Deviation("", f"for {word}, {text}", _changed(op, {name: change}))
         for shift in (signed for size in SHIFTS for signed in (size, -size)):
             yield Deviation("", f"for {word}, positions are offset by {shift}", _changed(op, {name: partial(add, shift)}))
+    for text, change in ORDERS.items():
+        if text not in first and change is not _count:
+            yield Deviation("", f"for queries and keys, {text}", _changed(op, dict.fromkeys(places, change)))
     if len(places) == 2:
 
         def last(*args: Any, **options: Any) -> Any:

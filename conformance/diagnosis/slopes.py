@@ -50,10 +50,12 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     whole = [q for q in questions if q.failed and SHARD.isdisjoint(q.calls[0].params)]  # what ignores shards has slopes too
     whole.sort(key=lambda q: -q.calls[0].params.get("heads", 0))
     probes = whole[:PROBES] + [q for q in whole[PROBES:] if q.calls[0].params.get("max_bias", USUAL) != USUAL][:1]
-    plain = (*_others(), *_formulas())
-    for fixed in (False, True):
+    every = (*_others(), *_formulas())
+    every = (*every, *map(_negative, every)) if op == SLOPES else every  # the sign of a bias is a mistake by itself
+    others = any(q.calls[0].params.get("max_bias", USUAL) != USUAL for q in probes)
+    for fixed in (False, True) if others else (False,):
         found: dict[tuple[float, ...], Deviation] = {}
-        for words, slopes in (*plain, *map(_negative, plain)):
+        for words, slopes in every:
             deviation = _deviation(words, slopes, fixed=fixed)
             hypothesis = Hypothesis(deviation, probes)
             if all(hypothesis.score(n) <= 1 for n in range(len(probes))) and Hypothesis(deviation, questions).fits():
