@@ -35,7 +35,7 @@ from .scope_result import caught
 
 WORK = 2_500_000  # values that are computed for one operation in one dtype: about 0.2 seconds of CPU
 CHANCE = 18.0  # minus the logarithm of the chance that right code gets a remark
-FEWEST = 36  # rows of which a standard error says something
+FEWEST = 36  # rows of which a standard error says something, and all of them nearer to a mistake are beyond chance
 SPREAD = 6.0  # standard errors that chance does not explain
 STEP = 1 / 64  # of the scale, by which its effect is measured
 LOST = 8  # one row of so many, and two besides, may be nearer to the definition
@@ -79,8 +79,9 @@ def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
         return _other_scale(op, dtype, "fails, and", questions, budget)
     known = caught(op)
     fits = []
+    mistakes = deviations_touching(op) if _beyond_one_rounding(questions) >= FEWEST else ()
     with quiet():
-        for mistake in budget.within(deviations_touching(op)):
+        for mistake in budget.within(mistakes):
             if mistake.name.rsplit("-", 1)[-1] not in NARROW and not mistake.stateful:
                 shown = known.get(mistake.name, frozenset())
                 own = [q for q in questions if q.id in shown]
@@ -143,6 +144,20 @@ def _distinct(op: str, answers: Sequence[Answer], claim: str, budget: Budget) ->
             yield question
 
 
+def _beyond_one_rounding(questions: Sequence[Question]) -> int:
+    """Return how many values are farther from the definition than one rounding: a row without any is no nearer to a mistake."""
+    return sum(
+        int(np.count_nonzero(~(np.abs(o.observed - o.expected) <= _one_rounding(o.expected, question.dtype))))
+        for question in questions
+        for o in question.observations
+    )
+
+
+def _one_rounding(expected: np.ndarray, dtype: str) -> np.ndarray:
+    """Return how far one rounding of a result moves it at most."""
+    return np.asarray(UNIT[dtype] * np.abs(expected) + FLOOR[dtype])
+
+
 def _fit(mistake: Deviation, questions: Sequence[Question], budget: Budget, *, scalars: bool = False) -> _Fit:
     """Return how well a mistake fits, as far as it is worth asking; roundings of `scalars` take long to find."""
     fit, hypothesis = _Fit(mistake), Hypothesis(mistake, questions)
@@ -162,7 +177,7 @@ def _add(fit: _Fit, question: Question, predicted: list[Arrays], *, scalars: boo
             fit.left = np.inf
             return
         error, shift = observation.observed - expected, value - expected
-        single = UNIT[question.dtype] * np.abs(expected) + FLOOR[question.dtype]
+        single = _one_rounding(expected, question.dtype)
         if scalars:
             single += of_scalars(question.op, question.calls[observation.call], question.dtype)[observation.name]
         shows = (np.abs(shift) > 2 * single) & (width > 0) & np.isfinite(shift) & np.isfinite(width)
