@@ -135,8 +135,6 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         if isinstance(domain, Record):
             yield name, None if value is None else type(value).__name__
             yield from _fields(value)
-            if isinstance(value, Llama3) and value.low_freq_factor == value.high_freq_factor:
-                yield "step", True
         elif is_word(domain):
             yield name, value
         elif name in defaults(op):
@@ -144,11 +142,7 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         elif name in numbers_or_none(op):
             yield name, None if value is None else GIVEN
         elif isinstance(domain, Integers):
-            yield "axes", len(value)
-            if len(set(value)) > 1:
-                yield from (("unequal", True), (f"unequal_{name}", True))
-            if 1 in value and domain.low == 1:
-                yield f"one_{name}", True
+            yield from _list(name, value, domain)
         elif isinstance(domain, Real):
             yield name, float(value)
         elif name == "heads" and value & (value - 1):
@@ -157,11 +151,22 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield "odd_dim", True
 
 
-def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a scaling that have a default, and whether they are at it."""
+def _fields(value: Scaling | None) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a scaling that have a default, and whether they are at it; and whether a ramp is a step."""
     for part in fields(value) if value is not None else ():
         if part.default is not MISSING:
             yield f"{type(value).__name__}.{part.name}", DEFAULT if getattr(value, part.name) == part.default else GIVEN
+    if isinstance(value, Llama3) and value.low_freq_factor == value.high_freq_factor:
+        yield "step", True
+
+
+def _list(name: str, value: tuple[int, ...], domain: Integers) -> Iterator[tuple[str, Any]]:
+    """Yield how many numbers a list has, and whether they differ or one of them is 1."""
+    yield "axes", len(value)
+    if len(set(value)) > 1:
+        yield from (("unequal", True), (f"unequal_{name}", True))
+    if 1 in value and domain.low == 1:
+        yield f"one_{name}", True
 
 
 def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
@@ -263,30 +268,49 @@ def _agree(by_array: Mapping[str, Mapping[str, tuple[int, ...]]], axes: Mapping[
 
 def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     """Yield what the arrays of a call are like."""
-    op, record, by_array = case.op, REGISTRY[case.op], letters(case.op, call)
-    main = main_array(op)
-    for name, axes in record.arrays.items():
-        if axes.optional and name in call.inputs:
+    yield from _given(case.op, call)
+    yield from _parts(case.op, call)
+    yield from _contents(case.op, call)
+    yield from _relations(case.op, call)
+    yield from _forms(case, call)
+    yield from _positions(case.op, call)
+
+
+def _given(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield which arrays a call has, and of what kind."""
+    for name, axes in REGISTRY[op].arrays.items():
+        value = call.inputs.get(name)
+        if name == "mask":
+            yield "masks", _kind_of_mask(value)
+        if value is None:
+            continue
+        if axes.optional:
             yield name, True
         if axes.shape.endswith(COORDINATES):
-            yield "axes", call.inputs[name].shape[-1]
-        if axes.shape.endswith(TAPS) and call.inputs[name].shape[-1] % 2:
+            yield "axes", value.shape[-1]
+        if axes.shape.endswith(TAPS) and value.shape[-1] % 2:
             yield "odd_taps", True
-        if axes.kind == "wide" and name in call.inputs and call.inputs[name].ndim > len(alternatives(axes.shape)[0]):
+        if axes.kind == "wide" and value.ndim > len(alternatives(axes.shape)[0]):
             yield "per_head", name
-        if name == "mask":
-            yield "masks", _kind_of_mask(call.inputs.get(name))
         if name == "bands":
-            yield "bands", _kind_of_bands(call.inputs[name])
+            yield "bands", _kind_of_bands(value)
+
+
+def _parts(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield how many axes are leading, which part of an axis is transformed, and which axes have one."""
+    main = main_array(op)
     yield from (("rank", rank) for rank in ranks_of(op, call))
     if main is not None and _is_partial(op, main, call):
         yield "partial", True
         yield from (("rotated", share) for share in _share(op, main, call))
-    for letter, size in _counts(op, call).items():
-        if size == 1:
-            yield "one", ONE[letter]
+    yield from (("one", ONE[letter]) for letter, size in _counts(op, call).items() if size == 1)
     if _has_columns(op) and call.inputs[main or ""].shape[-1] == 1:
         yield "one", "column"
+
+
+def _contents(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield what is among the values of the arrays of a call, and whether a grid of theirs is square."""
+    by_array = letters(op, call)
     for name, value in call.inputs.items():
         yield from ((word, True) for word in _padding(op, name, value, call.params))
         sizes = by_array.get(name, {})
@@ -294,6 +318,10 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield "not_square", True
         if name == marked(op) and np.any(value < 0):
             yield "marked", True
+
+
+def _relations(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield how sizes of a call stand to each other, and its axes."""
     if any({a, b} <= call.params.keys() and call.params[a] != call.params[b] for a, b in SIDES):
         yield "not_square", True
     counts = _counts(op, call)
@@ -303,15 +331,19 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
         yield "tokens_before_heads", True
     if _heads_first(op, call):
         yield "heads_before_tokens", True
+
+
+def _forms(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield how the arrays of a call lie in memory, and of what dtype and values its tables are."""
     if {"cos", "sin"} <= call.inputs.keys() and not are_unit(call):
         yield "free_tables", True
+    by_array = letters(case.op, call)
     for name, value in call.inputs.items():
         yield from (("empty", kind) for kind in _empty(by_array.get(name, {}), value))
         if case.form == "broadcast-view" and broadcast_axes(value):
             yield "expanded", name
     if case.form in TABLE_FORMS:
         yield "tables", case.form.removesuffix("-tables")
-    yield from _positions(op, call)
 
 
 def are_unit(call: Call) -> bool:
@@ -436,11 +468,11 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield "axes", p.shape[0]
     if "other_queries" in vocabulary(op) and len(positions) > 1 and not _are_last(*positions):
         yield "other_queries", True
-    if positions and (largest := max((float(np.max(p)) for p in positions if p.size), default=None)) is not None:
-        for name, usual in RELATIONS.items():
-            value = call.params.get(name)
-            if name in REGISTRY[op].domains and value is not None and value != usual(largest):
-                yield f"other_{name}", True
+    with_values = [float(np.max(p)) for p in positions if p.size]
+    for name, usual in RELATIONS.items() if with_values else ():
+        value = call.params.get(name)
+        if name in REGISTRY[op].domains and value is not None and value != usual(max(with_values)):
+            yield f"other_{name}", True
 
 
 def _are_last(q: npt.NDArray[Any], k: npt.NDArray[Any]) -> bool:
