@@ -29,6 +29,7 @@ CERTAIN = ("zeros", "not finite", "bfloat16", "float16")  # beginnings of what i
 NO_VALUES = "on the meta device: it has no values"
 POWERS = 1e-4  # names a base, decides no verdict: float32's powers are within 4e-6 up to base 1e7, float16 rounds by 2.4e-4
 LONG = 10**7  # tokens: beyond every original length
+Values = npt.NDArray[np.float64]
 
 
 class Expected(NamedTuple):
@@ -36,7 +37,7 @@ class Expected(NamedTuple):
 
     words: str
     entry: Entry
-    values: npt.NDArray[np.float64]
+    values: Values
     factor: float
     length: int
 
@@ -121,17 +122,36 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
     same = [one for one in expected if one.values.shape == values.shape]
     if any(_conforms(values, one) for one in same):
         return None
+    return _unfilled(values) or _changed(values, kept, same) or _of_others(values, others) or _of_no_layer(values, expected)
+
+
+def _unfilled(values: Values) -> str:
+    """Return that a buffer has no numbers, if so."""
     if not np.isfinite(values).all():
         return "not finite: memory that nobody filled"
-    if not values.any():
-        return "zeros: nothing rotates"
+    return "" if values.any() else "zeros: nothing rotates"
+
+
+def _changed(values: Values, kept: str, same: list[Expected]) -> str:
+    """Return what was done to the frequencies of an entry, if values are these, rounded to half precision."""
     for one in same:
         for dtype in (torch.bfloat16, torch.float16):
             if np.array_equal(torch.as_tensor(one.values).to(dtype).double().numpy(), values):
                 return f"rounded to {str(dtype).removeprefix('torch.')}, then kept in {kept}" + _errors(values, same)
+    return ""
+
+
+def _of_others(values: Values, others: list[Expected]) -> str:
+    """Return whose frequencies the values are, if they are those of another entry."""
     for one in others:
         if one.values.shape == values.shape and _conforms(values, one):
             return f"these are the frequencies of {one.words}, with {_brief(one.entry)}"
+    return ""
+
+
+def _of_no_layer(values: Values, expected: list[Expected]) -> str:
+    """Return what values are that are the frequencies of no entry: unscaled ones, or those of another base."""
+    same = [one for one in expected if one.values.shape == values.shape]
     for one in same:
         plain = Entry("rope", {"base": one.entry.options["base"], "rotary_dim": 2 * values.size, "scaling": None})  # type: ignore[index]
         if _conforms(values, next(_lengths("", plain, 1))):
@@ -148,7 +168,7 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
     return "not the frequencies of any layer of the file"
 
 
-def _falling(values: npt.NDArray[np.float64], expected: list[Expected]) -> npt.NDArray[np.float64]:
+def _falling(values: Values, expected: list[Expected]) -> Values:
     """Return the frequencies of rows, of columns and of time, as Ernie keeps them, in the order of the pairs."""
     for options in [one.entry.options or {} for one in expected]:
         if options.get("arrangement") == "ernie" and values.size == sum(options["sections"]):
@@ -159,7 +179,7 @@ def _falling(values: npt.NDArray[np.float64], expected: list[Expected]) -> npt.N
     return values
 
 
-def _errors(values: npt.NDArray[np.float64], expected: list[Expected]) -> str:
+def _errors(values: Values, expected: list[Expected]) -> str:
     same = [one for one in expected if one.values.shape == values.shape]
     off = min((float(np.abs(one.values - values).max()) for one in same), default=0.0)
     return f" (at position 30011 an angle is off by {30_011 * off:.2g} radians)" if off else ""
@@ -170,7 +190,7 @@ def _brief(entry: Entry) -> str:
     return f"base {options['base']:g}" + ("" if options["scaling"] is None else f" and {type(options['scaling']).__name__}")
 
 
-def _conforms(values: npt.NDArray[np.float64], expected: Expected) -> bool:
+def _conforms(values: Values, expected: Expected) -> bool:
     """Return whether frequencies are those expected, within what float32 allows."""
     options: Any = expected.entry.options
     inner = {"base": options["base"], "scaling": options["scaling"]}

@@ -218,41 +218,46 @@ class Inspection:
             part, layer = self._place(rotation.module)
             if layer is not None and self._wanted(layer):
                 calls.setdefault((part, layer), []).append(rotation)
-        attending = {
-            (part, layer)
-            for part, layer in map(self._place, (call.module for call in recording.attentions))
-            if layer is not None
-        }
         for (part, layer), rotations in sorted(calls.items()):
-            facts = self.facts.layer(part, layer)
-            others = {f"the options of layer {n}": entry for n, entry in self.facts.distinct(part).items()}
-            if facts.position is not None and facts.rotation is None:
-                self._leave(part, layer, "rotation", f"the file says {facts.position.operation}")
-                continue
-            at = positions if part != "decoder" or not self._takes("decoder_input_ids") else _positions(0, DECODED)
-            for rotation in rotations:
-                name = "query" if rotation.which == 0 else "key"
-                try:
-                    text = head_rotations.difference(rotation, facts.rotation, at, others)
-                except ValueError as error:
-                    self._leave(part, layer, "rotation", str(error))
-                    continue
-                if text is None:
-                    self._note(part, layer, "rotation", None)
-                elif rotation is not rotations[0] and f"{part} values" in facts.unjudged:
-                    self._leave(part, layer, "rotation of values", text[0])
-                else:
-                    self._note(part, layer, "rotation", f"{name}: {text[0]}", text[1])
-                    break
-        for part, layer in sorted(attending - set(calls)):
-            if self._wanted(layer) and self.facts.layer(part, layer).rotation is not None:
-                rotating = any(place[0] == part for place in calls)
-                if rotating and not recording.misread:
-                    self._note(part, layer, "rotation", "no function rotates here; the file says a rotation")
-                else:
-                    self._leave(part, layer, "rotation", "it is not seen: the model rotates in a method or inline")
+            self._compare_rotations_of(part, layer, rotations, positions)
+        self._note_unseen_rotations(recording, set(calls))
         for name, why in recording.misread.items():
             self._leave(name, None, "call", why)
+
+    def _compare_rotations_of(self, part: str, layer: int, rotations: list[Rotation], positions: Positions) -> None:
+        """Judge the rotations of one layer, up to the first that differs."""
+        facts = self.facts.layer(part, layer)
+        others = {f"the options of layer {n}": entry for n, entry in self.facts.distinct(part).items()}
+        if facts.position is not None and facts.rotation is None:
+            self._leave(part, layer, "rotation", f"the file says {facts.position.operation}")
+            return
+        at = positions if part != "decoder" or not self._takes("decoder_input_ids") else _positions(0, DECODED)
+        for rotation in rotations:
+            name = "query" if rotation.which == 0 else "key"
+            try:
+                text = head_rotations.difference(rotation, facts.rotation, at, others)
+            except ValueError as error:
+                self._leave(part, layer, "rotation", str(error))
+                continue
+            if text is None:
+                self._note(part, layer, "rotation", None)
+            elif rotation is not rotations[0] and f"{part} values" in facts.unjudged:
+                self._leave(part, layer, "rotation of values", text[0])
+            else:
+                self._note(part, layer, "rotation", f"{name}: {text[0]}", text[1])
+                break
+
+    def _note_unseen_rotations(self, recording: Recording, seen: set[tuple[str, int]]) -> None:
+        """Say of layers that attend what is known where no rotation was seen, and the file has one."""
+        places = (self._place(call.module) for call in recording.attentions)
+        attending = {(part, layer) for part, layer in places if layer is not None}
+        for part, layer in sorted(attending - seen):
+            if not self._wanted(layer) or self.facts.layer(part, layer).rotation is None:
+                continue
+            if any(place[0] == part for place in seen) and not recording.misread:
+                self._note(part, layer, "rotation", "no function rotates here; the file says a rotation")
+            else:
+                self._leave(part, layer, "rotation", "it is not seen: the model rotates in a method or inline")
 
     # ---- tables ---------------------------------------------------------------------------------------------------------
     def _compare_tables(self, recording: Recording) -> None:
