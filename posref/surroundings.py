@@ -239,19 +239,25 @@ def oddity(array: Any) -> str:
     if kind.__module__ == "numpy" and getattr(dtype, "kind", "f") not in "biufc":
         return f"{dtype}, which are no numbers. Convert it with astype(numpy.float32)"
     library = place(array).partition(" ")[0]
-    if library.startswith("torch"):
-        if array.is_nested:
-            return "a nested tensor. Convert it with torch.nested.to_padded_tensor"
-        if array.is_quantized:
-            return "a quantized tensor. Convert it with dequantize()"
-        if str(array.layout) != "torch.strided":
-            return f"a tensor of layout {array.layout}. Convert it with to_dense()"
-        if array.is_neg() or array.is_conj():
-            return "a view with a sign that is not applied yet. Apply it with resolve_neg() or resolve_conj()"
+    if library.startswith("torch") and (odd := _oddity_of_tensor(array)):
+        return odd
     if library.startswith(("torch", "jax")) and dtype is not None and str(dtype).removeprefix("torch.") not in COMPUTED:
         return f"{dtype}, with which {library.partition('.')[0]} does not compute. Convert it to float32"
     if library != "numpy" and getattr(getattr(array, "__array_namespace__", int)(), "__name__", "") == "numpy":
         return f"{kind.__module__}.{kind.__qualname__}, which is of NumPy by name alone. numpy.asarray gives its numbers"
+    return ""
+
+
+def _oddity_of_tensor(tensor: Any) -> str:
+    """Return the kind of a special tensor of PyTorch, and the remedy, or nothing."""
+    if tensor.is_nested:
+        return "a nested tensor. Convert it with torch.nested.to_padded_tensor"
+    if tensor.is_quantized:
+        return "a quantized tensor. Convert it with dequantize()"
+    if str(tensor.layout) != "torch.strided":
+        return f"a tensor of layout {tensor.layout}. Convert it with to_dense()"
+    if tensor.is_neg() or tensor.is_conj():
+        return "a view with a sign that is not applied yet. Apply it with resolve_neg() or resolve_conj()"
     return ""
 
 

@@ -172,9 +172,6 @@ def refusals(library: Library, kind: Kind, op: str) -> Iterator[str]:
         found = REGISTRY[op].function(*positional, **keywords)
         return list(found) if isinstance(found, tuple) else [found]
 
-    def host(x: Any) -> np.ndarray:
-        return dense(x).detach().to(torch.float64).numpy() if isinstance(x, torch.Tensor) else np.asarray(x, dtype=np.float64)
-
     for name, axes in REGISTRY[op].arrays.items():
         if name not in arrays or (op, name) == ("write_cache", "cache"):  # it may be of float8
             continue
@@ -182,22 +179,30 @@ def refusals(library: Library, kind: Kind, op: str) -> Iterator[str]:
             odd = kind(arrays[name])
         except (TypeError, ValueError, RuntimeError, IndexError):  # there is no such array of this shape or dtype
             continue
-        if odd is None and axes.optional:
-            continue
-        try:
-            got = run(arrays | {name: odd})
-        except (TypeError, ValueError) as error:
-            said, names = str(error), (f"{op}: ", f"{posref._SHORTER.get(op, op)}: ")
-            if not said.startswith(names) or not any(word in said for word in (name.rpartition("_")[2], "positions", "dtype")):
-                yield f"{op}, {name}: {error!r}"
-        except Exception as error:
-            yield f"{op}, {name}: {error!r}"
-        else:
-            if getattr(odd, "is_meta", False):  # there are no values
-                continue
-            pairs = zip(got, run(arrays | {name: numbers_in(odd)}), strict=True)
-            if not all(np.allclose(host(a), host(b), 2.0**-16, 2.0**-16, equal_nan=True) for a, b in pairs):
-                yield f"{op}, {name}: other values"
+        if (odd is not None or not axes.optional) and (found := refusal(run, arrays, op, name, odd)):
+            yield f"{op}, {name}: {found}"
+
+
+def refusal(run: Callable[[dict[str, Any]], list[Any]], arrays: dict[str, Any], op: str, name: str, odd: Any) -> str:
+    """Return what is wrong when one array of a call is odd: its values are others, or its error has no sentence; or nothing."""
+    try:
+        got = run(arrays | {name: odd})
+    except (TypeError, ValueError) as error:
+        said, names = str(error), (f"{op}: ", f"{posref._SHORTER.get(op, op)}: ")
+        told = said.startswith(names) and any(word in said for word in (name.rpartition("_")[2], "positions", "dtype"))
+        return "" if told else repr(error)
+    except Exception as error:
+        return repr(error)
+    if getattr(odd, "is_meta", False):  # there are no values
+        return ""
+    pairs = zip(got, run(arrays | {name: numbers_in(odd)}), strict=True)
+    same = all(np.allclose(host(a), host(b), 2.0**-16, 2.0**-16, equal_nan=True) for a, b in pairs)
+    return "" if same else "other values"
+
+
+def host(x: Any) -> np.ndarray:
+    """Return a result as NumPy has it."""
+    return dense(x).detach().to(torch.float64).numpy() if isinstance(x, torch.Tensor) else np.asarray(x, dtype=np.float64)
 
 
 @few(10, ("name", "kind"), [(name, kind) for name, kinds in KINDS.items() for kind in kinds])

@@ -133,14 +133,8 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
     known = table[table[model].get("like", model)]
     if "refused" in known:
         refuse(f"{where}['model_type'] must be one that is read; got {model!r}: {known['refused']}.")
-    found: dict[str, list[Entry | None]] = {}
     config = PARENTS.get(model, dict)(config)
-    for key in known.get("parts", {}):
-        part = part_of(config, key, where)
-        if part is not None:
-            with speaking_of(f"{where}[{key!r}]"):
-                inner = _components(part, f"{where}[{key!r}]")
-            found |= _named(key, inner, table, part["model_type"], where)
+    found = _parts(config, known.get("parts", {}), table, where)
     config = {**completed(config, model), "model_type": table[model].get("like", model)}
     left_out = known.get("without", ())
     found = {name: entries for name, entries in found.items() if name.removesuffix(" scale") not in left_out}
@@ -162,6 +156,20 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         return found
     own = {name for name in found if not any(_part_of(key) == name.partition(" ")[0] for key in known.get("parts", {}))}
     return {name: _said_of(entries, {"stack": stack}) if name in own else entries for name, entries in found.items()}
+
+
+def _parts(
+    config: Mapping[str, Any], keys: Iterable[str], table: Mapping[str, Any], where: str
+) -> dict[str, list[Entry | None]]:  # fmt: skip
+    """Return the components of the parts of a configuration."""
+    found: dict[str, list[Entry | None]] = {}
+    for key in keys:
+        part = part_of(config, key, where)
+        if part is not None:
+            with speaking_of(f"{where}[{key!r}]"):
+                inner = _components(part, f"{where}[{key!r}]")
+            found |= _named(key, inner, table, part["model_type"], where)
+    return found
 
 
 def _said_of(entries: list[Entry | None], beside: Mapping[str, str]) -> list[Entry | None]:
