@@ -218,14 +218,7 @@ def accept(
     `found` names its dtype, None for a plain number; `asked` says whether the call was told the dtype of its result.
     """
     if call.cotangents:
-        shape, of_input = call.inputs[name].shape, given_dtype(op, name, dtype)
-        if host.shape != shape:
-            msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
-            raise Failure(msg)
-        if found != of_input:
-            msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
-            raise Failure(msg)
-        return host
+        return _accept_gradient(op, name, host, found, call, dtype)
     expected = call.expected[name]
     shape_fits = host.shape == expected.shape
     if REGISTRY[op].family == "bias" and expected.ndim > 2:
@@ -248,6 +241,20 @@ def accept(
     promoted = found == given_dtype(op, "cos", dtype, form) == "float32"  # of x and wider tables
     if not free and not promoted and found != dtype:
         msg = f"{name} must be {dtype}; got {found}"
+        raise Failure(msg)
+    return host
+
+
+def _accept_gradient(
+    op: str, name: str, host: npt.NDArray[Any], found: str | None, call: Call, dtype: str
+) -> npt.NDArray[Any]:  # fmt: skip
+    """Return the gradient of an input, or raise `Failure` unless it has the shape and dtype of that input."""
+    shape, of_input = call.inputs[name].shape, given_dtype(op, name, dtype)
+    if host.shape != shape:
+        msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
+        raise Failure(msg)
+    if found != of_input:
+        msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
         raise Failure(msg)
     return host
 
