@@ -1,4 +1,4 @@
-"""Purity is judged outside the target's process: every call is asked twice, and the judge reads the memory of its inputs."""
+"""Purity is judged outside the target's process: calls are asked twice, and the judge reads the memory of its inputs."""
 
 import shlex
 import sys
@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from sampling import few
 
+import posref
 from posref.backends import numpy as numpy_backend
 from posref.backends import torch as torch_backend
 from posref.backends.rounding import bits_of
 from posref.conformance import check
-from posref.conformance.targets import protocol, shared_file
+from posref.conformance.model import LoadedCase
+from posref.conformance.targets import protocol, python, shared_file
+from posref.conformance.targets.replies import Reply
 from posref.conformance.targets.shared_file import SharedFile
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is lent on Linux")
@@ -180,3 +183,27 @@ def test_a_loan_has_the_values_and_shows_every_write(dtype: str, shape: tuple[in
         block[0] ^= 1
     file.give_back(start + size)
     file.close()
+
+
+def test_a_draw_says_what_is_asked_twice_in_other_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls are in the most precise dtype, without a seed, and in the kernel tier."""
+    asked: list[tuple[str, str, int]] = []
+    right = python.PythonTarget.reply
+
+    def counted(self: python.PythonTarget, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+        if case.kind != "reject":
+            asked.append((case.id, dtype, calls))
+        return right(self, case, step, dtype, calls)
+
+    def shares(**options: Any) -> dict[str, float]:
+        """Return the share of calls that are made twice, by dtype."""
+        asked.clear()
+        check(posref, op="apply_rope", experiments=0, **options)
+        counts = {dtype: [sum(d == dtype and calls == k for _, d, calls in asked) for k in (1, 2)] for _, dtype, _ in asked}
+        return {dtype: twice / once for dtype, (once, twice) in counts.items()}
+
+    monkeypatch.setattr(python.PythonTarget, "reply", counted)
+    whole, drawn = shares(), shares(seed=1)
+    assert min(whole.values()) > 0.98  # a call that is refused is not repeated
+    assert drawn["float64"] == whole["float64"]
+    assert 0.2 < drawn["float16"] < 0.6

@@ -23,7 +23,7 @@ from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from ..targets.program import Program, Session
 from . import scope_statement
-from .case_run import answered, asked_dtypes, asked_in, cases_in, notes_on_unjudged, report_state
+from .case_run import TIER, answered, asked_dtypes, asked_in, cases_in, is_repeated, notes_on_unjudged, report_state
 from .choice import Choice
 from .conclusion import summarise_and_diagnose
 from .fresh_calls import ask_fresh_calls
@@ -237,6 +237,8 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         for width in asked_dtypes(target, name)
         if any(asked_in(case, width) for case in own)
     ]
+    if seed is not None and choice.is_whole and choice.tier != TIER:
+        target.repeated = partial(is_repeated, target, seed)
     complete = _ask_cases(target, operations, by_op, progress)
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
     trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress)
@@ -301,7 +303,7 @@ def _ask_cases(
         later.finish()
         return False
     finally:
-        target.meanwhile = None
+        target.meanwhile = target.repeated = None
     return True
 
 

@@ -28,6 +28,8 @@ PROCESSES = {  # in which an implementation computes, in words
     "none": "elsewhere",
 }
 
+Repeated = Callable[[LoadedCase, str], bool]  # of a case and a dtype
+
 
 @dataclass
 class Target(ABC):
@@ -44,6 +46,7 @@ class Target(ABC):
     supports: Mapping[str, Any] | None = None  # the scope that it states, as in its schema
     process: str = field(default="own", kw_only=True)  # a key of PROCESSES
     meanwhile: Callable[[], None] | None = field(default=None, kw_only=True)  # done while another process computes
+    repeated: Repeated | None = field(default=None, kw_only=True)  # says whether a call is made twice; None: all are
     kind: ClassVar[str]  # "python", "program" or "outputs"
 
     @abstractmethod
@@ -60,7 +63,7 @@ class Target(ABC):
         Unsupported
             If it does not do what the call asks.
         Failure
-            If a result is wrong in shape or dtype, an input was changed, or the second call gave other bits.
+            If a result is wrong in shape or dtype, an input was changed, or a second call gave other bits.
         Stopped
             If the call ended without a result.
         """
