@@ -35,6 +35,7 @@ from . import (
     extent,
     features,
     frequencies,
+    ignored_options,
     near_names,
     numbers,
     partners,
@@ -286,8 +287,8 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
 
 def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    found = _of_sides(op, questions) or _by_reading(questions, [reader.candidates for reader in READERS])
-    found = found or _of_stages(questions)
+    found = _of_sides(op, questions) or _of_ignored_options(questions, known.budget)
+    found = found or _by_reading(questions, [reader.candidates for reader in READERS]) or _of_stages(questions)
     if found:
         return found
     placed = _in_one_place(questions, deviations_touching(op), known)
@@ -450,6 +451,12 @@ def _of_stages(questions: Sequence[Question]) -> Explanation | None:
     """Return frequencies that are wrong beside a known mistake of positions or the rotation, if the two explain all cases."""
     pairs = [(a, b) for a, b in stages.candidates(questions) if Hypothesis(together(a, b), questions).fits()]
     ties = extent.holding(pairs, questions)
+    return Explanation(_matches(ties), ties, whole=True) if ties else None
+
+
+def _of_ignored_options(questions: Sequence[Question], budget: Budget) -> Explanation | None:
+    """Return the options that code swallows, if that explains all cases, with another mistake where there is one."""
+    ties = extent.holding(ignored_options.candidates(questions, budget), questions)
     return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 
@@ -679,7 +686,7 @@ def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str,
         "text": text,
         "names": [d.name for d in found],
         "explanations": [names for together in explanations if (names := [d.name for d in together if d.name])],
-        "hint": " ".join(dict.fromkeys(d.hint for d in found if d.hint)),
+        "hint": " ".join(dict.fromkeys(d.hint for together in explanations for d in together if d.hint)),
         "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
     }
 

@@ -1,0 +1,116 @@
+"""
+Options that an implementation ignores: it takes them, and computes as if they had one value, whatever they are.
+
+Code that swallows what it does not know (``**kwargs``) fails at each of its options, and each failure may have several at once.
+The value is the default, unless passing cases have others alone: then that of most of them, and without passing cases each
+word. An option is ignored if no passing case would show it. One other mistake may be in the cases with the usual values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import Any
+
+from posref.spec import REGISTRY, OneOf
+
+from ..evidence.tools.deviation import Deviation, before, together
+from ..vocabulary.traits import defaults
+from .hypotheses import Budget, Hypothesis, Question
+from .search import ordered, single
+
+WAYS = 4  # values for which options are taken, where no case tells
+WORK = 5_000_000  # values, the work of looking for the other mistake
+FEWEST = 2  # options: of one there are registered mistakes
+HINT = "Refuse what the code does not have: raise NotImplementedError where one of these options has another value."
+
+
+def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Deviation, ...]]:
+    """Return the options that are ignored in all cases, with another mistake where there is one; nothing if none are."""
+    op = questions[0].op
+    for usual in islice(_usual_values(questions), WAYS):
+        every = _ignored(questions, usual)
+        some = {name: value for name, value in every.items() if not _is_needed_number(op, name)}
+        for ignored in (some, *([every] if len(every) > len(some) else [])):
+            if len(ignored) >= FEWEST and (found := _explaining(questions, ignored, budget)):
+                return found
+    return []
+
+
+def _is_needed_number(op: str, name: str) -> bool:
+    """Return whether an option is a number that every call gives: code that ignores options seldom ignores these."""
+    return name not in defaults(op) and not isinstance(REGISTRY[op].domains[name], OneOf)
+
+
+def _explaining(questions: Sequence[Question], ignored: Mapping[str, Any], budget: Budget) -> list[tuple[Deviation, ...]]:
+    """Return that options are ignored, with other mistakes where there are some, if that gives the values of all cases."""
+    whole = _as_usual(questions[0].op, ignored)
+    if Hypothesis(whole, questions).fits():
+        return [(_needed(questions, ignored),)]
+    plain = ordered([q for q in questions if not _others(q, ignored)])
+    if not any(q.failed for q in plain) or len(plain) == len(questions):
+        return []
+    found = single(plain, budget.limited(WORK))[0]
+    known = [d for _, d in found if not d.stateful and Hypothesis(together(d, whole), questions).fits()]
+    return [(d, _needed(questions, ignored, beside=d)) for d in known[:WAYS]]
+
+
+def _usual_values(questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
+    """Yield the values that every option may be taken to have."""
+    op = questions[0].op
+    passing = [call.params for q in questions if not q.failed and q.size for call in q.calls]
+    choices: dict[str, Sequence[Any]] = {}
+    for name, domain in REGISTRY[op].domains.items():
+        values = [_value(op, params, name) for params in passing]
+        there = Counter(map(repr, values))
+        if name in defaults(op) and (not there or repr(defaults(op)[name]) in there):
+            choices[name] = [defaults(op)[name]]
+        elif there:
+            choices[name] = [next(value for value in values if repr(value) == there.most_common(1)[0][0])]
+        elif isinstance(domain, OneOf):
+            choices[name] = domain.words
+    yield from (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
+
+
+def _value(op: str, params: Mapping[str, Any], name: str) -> Any:
+    return params.get(name, defaults(op).get(name))
+
+
+def _others(question: Question, usual: Mapping[str, Any]) -> set[str]:
+    """Return the options that do not have their usual values in a case."""
+    op = question.op
+    return {n for call in question.calls for n, value in usual.items() if repr(_value(op, call.params, n)) != repr(value)}
+
+
+def _ignored(questions: Sequence[Question], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with other values in failing cases, and in no passing case that would show it."""
+    others = {q.id: _others(q, usual) for q in questions if q.size}
+    failing = {name for q in questions if q.failed and q.size for name in others[q.id]}
+    kept = {name: usual[name] for name in usual if name in failing}
+    for name in [*kept]:
+        own = [q for q in questions if not q.failed and q.size and name in others[q.id]]
+        hypothesis = Hypothesis(_as_usual(questions[0].op, {name: kept[name]}), own)
+        if any(hypothesis.shows(n) for n in range(len(own))):
+            del kept[name]
+    return kept
+
+
+def _needed(questions: Sequence[Question], ignored: Mapping[str, Any], *, beside: Deviation | None = None) -> Deviation:
+    """Return the mistake of ignoring those options without which it does not explain all cases, `beside` another mistake."""
+    op, needed = questions[0].op, dict(ignored)
+    for name in ignored:
+        fewer = _as_usual(op, {other: value for other, value in needed.items() if other != name})
+        if len(needed) > FEWEST and Hypothesis(fewer if beside is None else together(beside, fewer), questions).fits():
+            del needed[name]
+    return _as_usual(op, needed)
+
+
+def _as_usual(op: str, values: Mapping[str, Any]) -> Deviation:
+    """Return the mistake of an operation whose options always have some values."""
+
+    def replaced(*args: Any, **options: Any) -> Any:
+        return args, {**options, **values}
+
+    words = ", ".join(f"{name} (always {value!r})" for name, value in values.items())
+    return Deviation("", f"options are ignored: {words}", {op: before(replaced)}, HINT)

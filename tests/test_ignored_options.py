@@ -1,0 +1,70 @@
+"""Code that takes any option and ignores it is told which ones, and what it computes instead."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sampling import few
+
+import posref
+from posref.conformance import check
+from posref.spec import REGISTRY, Flag, OneOf
+
+USUAL = {  # what code of one form computes, whatever it is asked
+    "rope": {"layout": "half", "rotary_dim": None, "scaling": None, "inverse": False},
+    "apply_rope": {"layout": "interleaved", "inverse": False},
+    "mrope": {"arrangement": "chunked", "layout": "half", "inverse": False},
+    "norm_rope": {"layout": "half", "weight_offset": 0.0, "precedence": "norm_first"},
+    "axial_rope": {"layout": "half", "arrangement": "chunked", "inverse": False},
+    "sinusoidal": {"layout": "interleaved", "base": 10000.0},
+}
+
+
+def diagnosis(function: Any, op: str, **options: Any) -> dict[str, Any]:
+    report = check(SimpleNamespace(dtypes=("float32",), **{op: function}), op=op, seed=1, **options)
+    return report.operations[0].diagnosis or {}
+
+
+@few(3, "op", [op for op in USUAL if len(USUAL[op].keys() & REGISTRY[op].domains.keys()) > 1])
+def test_ignored_options_are_told_with_what_is_computed(op: str) -> None:
+    usual = {name: value for name, value in USUAL[op].items() if name in REGISTRY[op].domains}
+
+    def swallowing(*arrays: Any, **options: Any) -> Any:
+        return REGISTRY[op].function(*arrays, **{**options, **usual})
+
+    found = diagnosis(swallowing, op)
+    assert "options are ignored: " in found["text"], found["text"]
+    told = {name for name in REGISTRY[op].domains if f"{name} (always " in found["text"]}
+    assert told <= usual.keys()
+    assert {name for name in usual if isinstance(REGISTRY[op].domains[name], OneOf | Flag)} <= told
+    assert "NotImplementedError" in found["hint"]
+
+
+def test_another_mistake_stands_beside_them() -> None:
+    def rope(x: Any, positions: Any, *, base: float, **_: Any) -> Any:
+        """The rotation of a tutorial, which takes the place in the array for the position."""
+        return posref.rope(x, np.arange(x.shape[-2]), base=base, layout="half")
+
+    found = diagnosis(rope, "rope")
+    assert "in place of the positions (positions-arange" in found["text"]
+    assert "layout (always 'half')" in found["text"]
+    assert "scaling (always None)" in found["text"]
+
+
+def test_what_is_honoured_is_not_called_ignored() -> None:
+    def rope(x: Any, positions: Any, *, layout: str, base: float, **_: Any) -> Any:
+        return posref.rope(x, positions, base=base, layout=layout)
+
+    found = diagnosis(rope, "rope")
+    assert "options are ignored: " in found["text"], found["text"]
+    assert "layout (" not in found["text"]
+    assert "base (" not in found["text"]
+
+
+@pytest.mark.parametrize("factor", [1.01, -1.0])
+def test_what_is_wrong_everywhere_ignores_nothing(factor: float) -> None:
+    def rope(*arrays: Any, **options: Any) -> Any:
+        return np.float32(factor) * posref.rope(*arrays, **options)
+
+    assert "ignored" not in diagnosis(rope, "rope")["text"]
