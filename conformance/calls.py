@@ -28,6 +28,13 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
     return inspect.signature(function).parameters
 
 
+def called_as(op: str) -> str:
+    """Return how a check calls an operation: its arrays in order, and options by name."""
+    parameters = [p for n, p in parameters_of(REGISTRY[op].function).items() if n not in ("xp", "device", "dtype")]
+    words = [f"{p.name}=..." if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
+    return f"{op}({', '.join(words)})"
+
+
 def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return a call's positional and keyword arguments, in the order of the reference's signature."""
     values = {**inputs, **params}

@@ -25,7 +25,7 @@ from ..targets.program import Program, Session
 from . import scope_statement
 from .case_run import TIER, answered, asked_dtypes, asked_in, cases_in, is_repeated, notes_on_unjudged, report_state
 from .choice import Choice
-from .conclusion import summarise_and_diagnose
+from .conclusion import report_unanswered, summarise_and_diagnose
 from .fresh_calls import ask_fresh_calls
 from .halves import beside, halves
 from .learned_scope import CALLS, Progress, Trials
@@ -258,6 +258,8 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         from .failure_causes import report_failure_causes  # takes long to load, and what conforms needs none
 
         report_failure_causes(operations, trials)
+    if target.kind == "python":
+        report_unanswered(operations)
     report_scope(operations, stated)
     if complete:
         report_state(operations, target)

@@ -7,6 +7,7 @@ from typing import Any
 
 from posref.core.composition import stages
 
+from ..calls import called_as
 from ..model import Answer, Operation
 from ..summary.batches import Places
 from ..summary.operation_summary import summarise
@@ -20,6 +21,22 @@ def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], tri
     for operation, answers in operations:
         summarise(operation, answers, known)
     _diagnose(operations, trials)
+
+
+def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
+    """Say of operations that refuse every call or raise how they are called: names or the order of arguments may differ."""
+    for operation, _ in operations:
+        if operation.counts and operation.counts.keys() <= {"unsupported", "error"}:
+            found = operation.diagnosis or {
+                "text": "",
+                "names": [],
+                "explanations": [],
+                "hint": "",
+                "seen_in": "",
+                "groups": [],
+            }
+            text = f"No call is answered. posref calls {called_as(operation.op)}. {found['text']}".strip()
+            operation.diagnosis = {**found, "text": text}
 
 
 def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:
