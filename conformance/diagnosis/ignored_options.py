@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from itertools import islice, product
 from typing import Any
 
+from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
 from ..evidence.tools.deviation import Deviation, before, together
@@ -40,7 +42,7 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
 
 def _is_needed_number(op: str, name: str) -> bool:
     """Return whether an option is a number that every call gives: code that ignores options seldom ignores these."""
-    return name not in defaults(op) and not isinstance(REGISTRY[op].domains[name], OneOf)
+    return "." not in name and name not in defaults(op) and not isinstance(REGISTRY[op].domains[name], OneOf)
 
 
 def _explaining(questions: Sequence[Question], ignored: Mapping[str, Any], budget: Budget) -> list[tuple[Deviation, ...]]:
@@ -57,30 +59,45 @@ def _explaining(questions: Sequence[Question], ignored: Mapping[str, Any], budge
 
 
 def _usual_values(questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
-    """Yield the values that every option may be taken to have."""
+    """Yield the values that every option, or field of a record, may be taken to have."""
     op = questions[0].op
-    passing = [call.params for q in questions if not q.failed and q.size for call in q.calls]
+    every = [_options(op, call.params) for q in questions if q.size for call in q.calls]
+    passing = [_options(op, call.params) for q in questions if not q.failed and q.size for call in q.calls]
+    known = {**_fields_of(every), **defaults(op)}
     choices: dict[str, Sequence[Any]] = {}
-    for name, domain in REGISTRY[op].domains.items():
-        values = [_value(op, params, name) for params in passing]
+    for name in dict.fromkeys(name for options in every for name in options):
+        values = [options[name] for options in passing if name in options]
         there = Counter(map(repr, values))
-        if name in defaults(op) and (not there or repr(defaults(op)[name]) in there):
-            choices[name] = [defaults(op)[name]]
+        if name in known and (not there or repr(known[name]) in there):
+            choices[name] = [known[name]]
         elif there:
             choices[name] = [next(value for value in values if repr(value) == there.most_common(1)[0][0])]
-        elif isinstance(domain, OneOf):
+        elif name in REGISTRY[op].domains and isinstance(domain := REGISTRY[op].domains[name], OneOf):
             choices[name] = domain.words
     yield from (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
 
 
-def _value(op: str, params: Mapping[str, Any], name: str) -> Any:
-    return params.get(name, defaults(op).get(name))
+def _options(op: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a call, with those fields of records that have a default, such as `YaRN.truncate`."""
+    found = {name: params.get(name, defaults(op).get(name)) for name in REGISTRY[op].domains}
+    records = [value for value in found.values() if isinstance(value, Scaling)]
+    return found | {f"{type(r).__name__}.{f.name}": getattr(r, f.name) for r in records for f in _with_default(r)}
+
+
+def _fields_of(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the defaults of the fields of all records that calls have."""
+    records = {type(value): value for options in every for value in options.values() if isinstance(value, Scaling)}
+    return {f"{kind.__name__}.{f.name}": f.default for kind, record in records.items() for f in _with_default(record)}
+
+
+def _with_default(record: Scaling) -> list[Any]:
+    return [field for field in fields(record) if field.default is not MISSING]
 
 
 def _others(question: Question, usual: Mapping[str, Any]) -> set[str]:
     """Return the options that do not have their usual values in a case."""
-    op = question.op
-    return {n for call in question.calls for n, value in usual.items() if repr(_value(op, call.params, n)) != repr(value)}
+    given = [_options(question.op, call.params) for call in question.calls]
+    return {n for options in given for n, value in usual.items() if n in options and repr(options[n]) != repr(value)}
 
 
 def _ignored(questions: Sequence[Question], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,10 +124,19 @@ def _needed(questions: Sequence[Question], ignored: Mapping[str, Any], *, beside
 
 
 def _as_usual(op: str, values: Mapping[str, Any]) -> Deviation:
-    """Return the mistake of an operation whose options always have some values."""
+    """Return the mistake of an operation whose options, or fields of records, always have some values."""
+    own = {name: value for name, value in values.items() if "." not in name}
 
     def replaced(*args: Any, **options: Any) -> Any:
-        return args, {**options, **values}
+        return args, {name: _with_usual_fields(value, values) for name, value in {**options, **own}.items()}
 
     words = ", ".join(f"{name} (always {value!r})" for name, value in values.items())
     return Deviation("", f"options are ignored: {words}", {op: before(replaced)}, HINT)
+
+
+def _with_usual_fields(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return a record with those of its fields that are ignored as they always are; any other value as it is."""
+    if not isinstance(value, Scaling):
+        return value
+    kind = f"{type(value).__name__}."
+    return replace(value, **{name.removeprefix(kind): usual for name, usual in values.items() if name.startswith(kind)})
