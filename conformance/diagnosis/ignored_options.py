@@ -34,9 +34,12 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
     for usual in islice(_usual_values(questions), WAYS):
         every = _ignored(questions, usual)
         some = {name: value for name, value in every.items() if not _is_needed_number(op, name)}
-        for ignored in (some, *([every] if len(every) > len(some) else [])):
-            if len(ignored) >= FEWEST and (found := _explaining(questions, ignored, budget)):
+        whole = {name: value for name, value in some.items() if name in REGISTRY[op].domains}
+        tried: list[dict[str, Any]] = []
+        for ignored in (whole, some, every):  # first no field of a record
+            if len(ignored) >= FEWEST and ignored not in tried and (found := _explaining(questions, ignored, budget)):
                 return found
+            tried.append(ignored)
     return []
 
 

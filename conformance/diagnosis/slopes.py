@@ -51,7 +51,8 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     whole.sort(key=lambda q: -q.calls[0].params.get("heads", 0))
     probes = whole[:PROBES] + [q for q in whole[PROBES:] if q.calls[0].params.get("max_bias", USUAL) != USUAL][:1]
     every = (*_others(), *_formulas())
-    every = (*every, *map(_negative, every)) if op == SLOPES else every  # the sign of a bias is a mistake by itself
+    if probes and all(np.all(o.observed * o.expected <= 0) for q in probes for o in q.observations):
+        every = (*_others(), *map(_negative, every))
     others = any(q.calls[0].params.get("max_bias", USUAL) != USUAL for q in probes)
     for fixed in (False, True) if others else (False,):
         found: dict[tuple[float, ...], Deviation] = {}
