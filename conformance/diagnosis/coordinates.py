@@ -10,7 +10,7 @@ import numpy as np
 from posref import axial_table, rope_table
 from posref.core.composition import reaches
 
-from ..evidence.tools.deviation import Deviation, Function
+from ..evidence.tools.deviation import Deviation, Function, around
 from ..model import Call
 from .hypotheses import UNITS, Observation, Question, predict, quiet
 from .shapes import pairs_of
@@ -47,13 +47,10 @@ def remark(questions: Sequence[Question]) -> str:
 def _of_axis(axis: int) -> Any:
     """Return a wrap by which all pairs turn by one coordinate."""
 
-    def wrap(_: Function) -> Function:
-        def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **options: Any) -> Any:
-            return rope_table(positions[axis], inv_freq, **options)
+    def deviating(_: Function, positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **options: Any) -> Any:
+        return rope_table(positions[axis], inv_freq, **options)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _pairs(op: str, call: Call, observation: Observation) -> Any:

@@ -22,7 +22,7 @@ from posref import rope_frequencies
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAlpha, NTKAware, YaRN
 
 from ..evidence.shared.formulas import FREQUENCIES
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from .frequencies import Reals, Spectrum, spectra
 from .hypotheses import Question, quiet
 
@@ -271,16 +271,13 @@ LETTERS: dict[type, str] = {
 
 
 def _deviation(read: dict[type, Rule]) -> Deviation:
-    def wrap(function: Any) -> Any:
-        def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-            found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
-            if type(scaling) not in read:
-                return found, factor
-            right = rope_frequencies(dim, base=base, scaling=scaling, length=length)
-            other = read[type(scaling)].of({"dim": dim, "base": base, "scaling": scaling, "length": length})
-            return found * (other[0] / right[0]), factor * (other[1] / right[1])
-
-        return deviating
+    def deviating(function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
+        found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
+        if type(scaling) not in read:
+            return found, factor
+        right = rope_frequencies(dim, base=base, scaling=scaling, length=length)
+        other = read[type(scaling)].of({"dim": dim, "base": base, "scaling": scaling, "length": length})
+        return found * (other[0] / right[0]), factor * (other[1] / right[1])
 
     said = [f"in {kind.__name__} {rule.words}{LETTERS.get(kind, ' (s is its factor)')}" for kind, rule in read.items()]
-    return Deviation("", ", and ".join(said), {FREQUENCIES: wrap})
+    return Deviation("", ", and ".join(said), {FREQUENCIES: around(deviating)})

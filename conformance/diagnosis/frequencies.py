@@ -23,7 +23,7 @@ import numpy.typing as npt
 from posref.core.composition import reaches
 
 from ..evidence.shared.formulas import ANGLES, FREQUENCIES
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from .hypotheses import JITTER, UNITS, Question, predict
 from .partners import recorded_rotations
 
@@ -97,21 +97,16 @@ def _of_waves(question: Question) -> Iterator[Spectrum]:
     asked: list[dict[str, Any]] = []
     places: list[Any] = []
 
-    def options(function: Any) -> Any:
-        def recording(dim: int, /, **rest: Any) -> Any:
-            asked.append({"dim": dim, "base": rest["base"], "scaling": rest.get("scaling"), "length": rest.get("length")})
-            return function(dim, **rest)
+    def recording_options(function: Function, dim: int, /, **rest: Any) -> Any:
+        asked.append({"dim": dim, "base": rest["base"], "scaling": rest.get("scaling"), "length": rest.get("length")})
+        return function(dim, **rest)
 
-        return recording
+    def recording_positions(function: Function, p: Any, *args: Any, **rest: Any) -> Any:
+        places.append(p)
+        return function(p, *args, **rest)
 
-    def positions(function: Any) -> Any:
-        def recording(p: Any, *args: Any, **rest: Any) -> Any:
-            places.append(p)
-            return function(p, *args, **rest)
-
-        return recording
-
-    predict(Deviation("", "", {FREQUENCIES: options, ANGLES: positions}), question.op, question.calls)
+    recorder = Deviation("", "", {FREQUENCIES: around(recording_options), ANGLES: around(recording_positions)})
+    predict(recorder, question.op, question.calls)
     if len(asked) != 1 or len(places) != 1:
         return
     for rotation in recorded_rotations(question, places[0]):
@@ -255,12 +250,9 @@ def evaluated(denominator: str, dim: int, base: float, right: float) -> Reals:
 def deviation(formula: Formula) -> Deviation:
     """Return a formula of unscaled frequencies as a mistake."""
 
-    def wrap(function: Any) -> Any:
-        def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-            found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
-            plain = base ** -(2 * np.arange(dim // 2) / dim)
-            return found * (formula.of(dim, float(base), float(dim)) / plain), factor
+    def deviating(function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
+        found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
+        plain = base ** -(2 * np.arange(dim // 2) / dim)
+        return found * (formula.of(dim, float(base), float(dim)) / plain), factor
 
-        return deviating
-
-    return Deviation("", f"frequency i is {formula.words}", {FREQUENCIES: wrap})
+    return Deviation("", f"frequency i is {formula.words}", {FREQUENCIES: around(deviating)})

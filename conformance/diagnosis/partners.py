@@ -23,7 +23,7 @@ from posref.core.composition import reaches
 
 from ..evidence.shared.formulas import ROTATION
 from ..evidence.shared.rotary import members, reads_writes
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from .hypotheses import UNITS, Question, predict, quiet
 
 WIDEST = 20  # channels of a case that is read
@@ -183,16 +183,15 @@ def recorded_rotations(question: Question, positions: Any = None) -> Iterator[Ro
     """Yield the rotations whose results are the channels of a case's output, side by side; `positions` are those of rows."""
     made: list[tuple[Any, ...]] = []
 
-    def recorded(function: Any) -> Any:
-        def recording(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:
-            out = function(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
-            start = x.shape[-1] - 2 * cos.shape[-1] if lanes == "trailing" else 0
-            made.append((x, cos, -sin if inverse else sin, start, (layout, inverse), np.asarray(out)))
-            return out
+    def recording(
+        function: Function, x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading"
+    ) -> Any:
+        out = function(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
+        start = x.shape[-1] - 2 * cos.shape[-1] if lanes == "trailing" else 0
+        made.append((x, cos, -sin if inverse else sin, start, (layout, inverse), np.asarray(out)))
+        return out
 
-        return recording
-
-    recorder = Deviation("", "", {ROTATION: recorded})
+    recorder = Deviation("", "", {ROTATION: around(recording)})
     for observation in question.observations:
         made.clear()
         outputs = predict(recorder, question.op, [question.calls[observation.call]])[0]
@@ -331,19 +330,18 @@ def _terms(rule: Rule, m: int, size: int, n: int) -> Reading:
 def _wrap(read: dict[Key, tuple[str, list[Rule]]]) -> Any:
     """Return a wrap that rotates as posref read it, in each layout and direction."""
 
-    def wrap(function: Any) -> Any:
-        def deviating(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:
-            if (layout, inverse) not in read:
-                return function(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
-            n = cos.shape[-1]
-            start = x.shape[-1] - 2 * n if lanes == "trailing" else 0
-            turned = rotated(x[..., start : start + 2 * n], cos, -sin if inverse else sin, *read[layout, inverse])
-            kept = np.broadcast_to(x, (*turned.shape[:-1], x.shape[-1]))
-            return np.concatenate([kept[..., :start], turned, kept[..., start + 2 * n :]], axis=-1)
+    def deviating(
+        function: Function, x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading"
+    ) -> Any:
+        if (layout, inverse) not in read:
+            return function(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
+        n = cos.shape[-1]
+        start = x.shape[-1] - 2 * n if lanes == "trailing" else 0
+        turned = rotated(x[..., start : start + 2 * n], cos, -sin if inverse else sin, *read[layout, inverse])
+        kept = np.broadcast_to(x, (*turned.shape[:-1], x.shape[-1]))
+        return np.concatenate([kept[..., :start], turned, kept[..., start + 2 * n :]], axis=-1)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def rotated(x: Reals, cos: Reals, sin: Reals, split: str, rules: Sequence[Rule]) -> Reals:

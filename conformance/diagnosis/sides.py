@@ -14,7 +14,7 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from ..evidence.tools.deviation import Deviation, Function, Real, Wrap
+from ..evidence.tools.deviation import Deviation, Function, Real, Wrap, around
 
 Mix = Callable[[Real, Real, Callable[[Real], Real], Real], Real]  # of rows, their rotation, the rotation, and which are keys
 HINT = "Where an adapter calls `queries_and_keys`, even-numbered rows of a result are queries and odd-numbered rows are keys."
@@ -77,11 +77,8 @@ def mistakes(op: str) -> Iterator[Deviation]:
 
 
 def _wrap(mix: Mix) -> Wrap:
-    def wrap(function: Function) -> Function:
-        def wrong(x: Real, *arrays: Any, **options: Any) -> Real:
-            key = (np.arange(x[..., 0].size) % 2 == 1).reshape(*x.shape[:-1], 1)
-            return mix(x, function(x, *arrays, **options), lambda rows: function(rows, *arrays, **options), key)
+    def wrong(function: Function, x: Real, *arrays: Any, **options: Any) -> Real:
+        key = (np.arange(x[..., 0].size) % 2 == 1).reshape(*x.shape[:-1], 1)
+        return mix(x, function(x, *arrays, **options), lambda rows: function(rows, *arrays, **options), key)
 
-        return wrong
-
-    return wrap
+    return around(wrong)

@@ -18,7 +18,7 @@ import numpy as np
 from posref.core.composition import reaches
 
 from ..evidence.shared.formulas import SLOPES
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from .frequencies import Reals
 from .hypotheses import Hypothesis, Question, quiet
 
@@ -119,11 +119,10 @@ def _others() -> Iterator[tuple[str, Slopes]]:
 def _deviation(words: str, of: Slopes, *, fixed: bool) -> Deviation:
     """Return slopes of a formula as a mistake; with `fixed`, max_bias is always the usual one."""
 
-    def wrap(function: Any) -> Any:
-        def deviating(heads: int, /, *, max_bias: float = USUAL, first: int = 0, count: int | None = None, **rest: Any) -> Any:
-            right = function(heads, max_bias=max_bias, first=first, count=count, **rest)
-            return np.asarray(of(heads, USUAL if fixed else max_bias))[first:][:count] + 0 * right
+    def deviating(
+        function: Function, heads: int, /, *, max_bias: float = USUAL, first: int = 0, count: int | None = None, **rest: Any
+    ) -> Any:
+        right = function(heads, max_bias=max_bias, first=first, count=count, **rest)
+        return np.asarray(of(heads, USUAL if fixed else max_bias))[first:][:count] + 0 * right
 
-        return deviating
-
-    return Deviation("", words + (f", and max_bias is always {USUAL}" if fixed else ""), {SLOPES: wrap})
+    return Deviation("", words + (f", and max_bias is always {USUAL}" if fixed else ""), {SLOPES: around(deviating)})

@@ -18,7 +18,7 @@ from posref.core.composition import reaches
 
 from ..evidence.index import deviations_touching
 from ..evidence.shared.formulas import ANGLES, FREQUENCIES, ROTATION
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from . import frequencies
 from .frequencies import Formula, Reals
 from .hypotheses import JITTER, UNITS, Question, predict, quiet
@@ -103,15 +103,12 @@ def _case(question: Question) -> Case | None:
     asked: dict[str, list[Any]] = {FREQUENCIES: [], ANGLES: [], ROTATION: []}
 
     def recorder(name: str) -> Any:
-        def wrap(function: Any) -> Any:
-            def recording(*args: Any, **options: Any) -> Any:
-                out = function(*args, **options)
-                asked[name].append((args, options, out))
-                return out
+        def recording(function: Function, *args: Any, **options: Any) -> Any:
+            out = function(*args, **options)
+            asked[name].append((args, options, out))
+            return out
 
-            return recording
-
-        return wrap
+        return around(recording)
 
     outputs = predict(Deviation("", "", {name: recorder(name) for name in asked}), question.op, question.calls)[0]
     (observation, *more) = question.observations

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evidence.shared.formulas import SINUSOIDS
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import Deviation, Function, around
 from . import frequencies
 from .frequencies import Formula, Reals
 from .hypotheses import JITTER, UNITS, Question
@@ -171,22 +171,17 @@ def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
 def _deviation(
     op: str, order: str, size: str, read: dict[bool, tuple[Wave, Wave]], *, zero: bool, shift: int
 ) -> Deviation:  # fmt: skip
-    def wrap(function: Any) -> Any:
-        def deviating(positions: Any, dim: int, /, **options: Any) -> Any:
-            width, base, endpoint, layout, scale, factor = SINUSOIDS[op][0]({"dim": dim} | options)
-            if dim % 2 or endpoint not in read:
-                return function(positions, dim, **options)
-            p = (np.asarray(positions, dtype=np.float64)[..., None] + shift) * scale
-            below = float(width - 2 if endpoint else width)
-            both = [
-                _column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below)) for wave in read[endpoint]
-            ]
-            both = both[::-1] if layout == "cos_sin" else both
-            out = _joined((both[0], both[1]), layout if order == "asked" else order) * SIZES[size](width)
-            out *= factor
-            return np.where(p == 0, 0.0, out) if zero else out
-
-        return deviating
+    def deviating(function: Function, positions: Any, dim: int, /, **options: Any) -> Any:
+        width, base, endpoint, layout, scale, factor = SINUSOIDS[op][0]({"dim": dim} | options)
+        if dim % 2 or endpoint not in read:
+            return function(positions, dim, **options)
+        p = (np.asarray(positions, dtype=np.float64)[..., None] + shift) * scale
+        below = float(width - 2 if endpoint else width)
+        both = [_column(function, SINUSOIDS[op][1], wave, p * wave.formula.of(width, base, below)) for wave in read[endpoint]]
+        both = both[::-1] if layout == "cos_sin" else both
+        out = _joined((both[0], both[1]), layout if order == "asked" else order) * SIZES[size](width)
+        out *= factor
+        return np.where(p == 0, 0.0, out) if zero else out
 
     said = dict.fromkeys(
         _words(waves, endpoint=endpoint) for endpoint, waves in read.items() if not _is_right(waves, endpoint=endpoint)
@@ -199,7 +194,7 @@ def _deviation(
     parts += [f"the result is multiplied by {size}"] if size else []
     parts += ["position 0 has zeros"] if zero else []
     parts += [SHIFTS[shift]] if shift else []
-    return Deviation("", ", and ".join(part for part in parts if part), {op: wrap})
+    return Deviation("", ", and ".join(part for part in parts if part), {op: around(deviating)})
 
 
 def _column(function: Any, options: Any, wave: Wave, angles: Reals) -> Reals:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, held, narrowed
+from .tools.deviation import Function, Real, after, argument, around, before, deviations_of, held, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, LAST_QUERIES, SIGN
 
@@ -88,40 +88,30 @@ def _roots(q: Real, k: Real) -> Real:
     return np.sqrt(np.maximum(q[..., :, None] - k[..., None, :], 0.0))[..., None, :, :]
 
 
-def _without_root(function: Function) -> Function:
-    """Return a change that takes the distance itself, 0 after the query."""
-
-    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
-        return -s[:, None, None] * _roots(q, k) ** 2 if root else function(q, k, s, root=root, **rest)
-
-    return deviating
+@around
+def _without_root(function: Function, q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+    """Take the distance itself, 0 after the query."""
+    return -s[:, None, None] * _roots(q, k) ** 2 if root else function(q, k, s, root=root, **rest)
 
 
-def _root_both_sides(function: Function) -> Function:
-    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
-        found = function(q, k, s, root=root, **rest)
-        return found - s[:, None, None] * np.swapaxes(_roots(k, q), -1, -2) if root else found
-
-    return deviating
+@around
+def _root_both_sides(function: Function, q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+    found = function(q, k, s, root=root, **rest)
+    return found - s[:, None, None] * np.swapaxes(_roots(k, q), -1, -2) if root else found
 
 
-def _root_of_product(function: Function) -> Function:
-    def deviating(q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
-        return -np.sqrt(s)[:, None, None] * _roots(q, k) if root else function(q, k, s, root=root, **rest)
-
-    return deviating
+@around
+def _root_of_product(function: Function, q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
+    return -np.sqrt(s)[:, None, None] * _roots(q, k) if root else function(q, k, s, root=root, **rest)
 
 
-def _bf16_all(function: Function) -> Function:
+@around
+def _bf16_all(_: Function, q: Any, k: Any, s: Any, /, *, form: str, root: bool, **rest: Any) -> Any:
     narrow = narrowed("bfloat16")
-
-    def deviating(q: Any, k: Any, s: Any, /, *, form: str, root: bool, **rest: Any) -> Any:
-        if root:
-            return narrow(narrow(s)[:, None, None] * narrow(-_roots(q, k)))
-        apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
-        return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
-
-    return deviating
+    if root:
+        return narrow(narrow(s)[:, None, None] * narrow(-_roots(q, k)))
+    apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
+    return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
 
 
 def _last_of_keys(q: Any, k: Any, s: Any, /, **options: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .tools.deviation import Function, Wrap, after, deviations_of, held
+from .tools.deviation import Function, Wrap, after, around, deviations_of, held
 from .tools.hints import DEFAULT, KEEP_FLOAT32
 
 USUAL = {"heads": 6}
@@ -49,27 +49,22 @@ _deviation = deviations_of("alibi_slopes")
 def _slopes(change: Callable[[int, float], Any]) -> Wrap:
     """Return a change that takes other slopes of the whole model."""
 
-    def wrap(_: Function) -> Function:
-        def deviating(heads: int, /, *, max_bias: float = 8, first: int = 0, count: int | None = None, **rest: Any) -> Any:
-            return np.asarray(change(heads, max_bias))[first:][:count]
+    def deviating(
+        _: Function, heads: int, /, *, max_bias: float = 8, first: int = 0, count: int | None = None, **rest: Any
+    ) -> Any:
+        return np.asarray(change(heads, max_bias))[first:][:count]
 
-        return deviating
-
-    return wrap
-
-
-def _anew(function: Function) -> Function:
-    def deviating(heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
-        return function(heads - first if count is None else count, **rest)
-
-    return deviating
+    return around(deviating)
 
 
-def _first_heads(function: Function) -> Function:
-    def deviating(heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
-        return function(heads, count=heads - first if count is None else count, **rest)
+@around
+def _anew(function: Function, heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
+    return function(heads - first if count is None else count, **rest)
 
-    return deviating
+
+@around
+def _first_heads(function: Function, heads: int, /, *, first: int = 0, count: int | None = None, **rest: Any) -> Any:
+    return function(heads, count=heads - first if count is None else count, **rest)
 
 
 def _from_zero(heads: int, max_bias: float) -> Any:

@@ -16,6 +16,7 @@ from .tools.deviation import (
     after,
     always,
     argument,
+    around,
     before,
     deviations_of,
     narrowed,
@@ -141,52 +142,43 @@ XOR = "Add or subtract d/2: an XOR finds the partner only for powers of two."
 LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
 
 
-def _mixed_table(function: Function) -> Function:
+@around
+def _mixed_table(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """Columns duplicated for one layout, channels paired as in the other."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        half = cos.shape[-1]
-        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
-        paired = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
-        a, b = (np.asarray([pair[k] for pair in paired]) for k in (0, 1))
-        wide = [
-            np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)
-        ]
-        shape = (*x.shape[:-1], half)
-        one = np.broadcast_to(x[..., a] * wide[0][..., a] - x[..., b] * wide[1][..., a], shape)
-        other = np.broadcast_to(x[..., b] * wide[0][..., b] + x[..., a] * wide[1][..., b], shape)
-        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
-        turned = np.concatenate([one, other], -1) if writes_half else np.stack([one, other], -1).reshape(*shape[:-1], 2 * half)
-        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
-
-    return deviating
+    half = cos.shape[-1]
+    reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
+    paired = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
+    a, b = (np.asarray([pair[k] for pair in paired]) for k in (0, 1))
+    wide = [
+        np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)
+    ]
+    shape = (*x.shape[:-1], half)
+    one = np.broadcast_to(x[..., a] * wide[0][..., a] - x[..., b] * wide[1][..., a], shape)
+    other = np.broadcast_to(x[..., b] * wide[0][..., b] + x[..., a] * wide[1][..., b], shape)
+    writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
+    turned = np.concatenate([one, other], -1) if writes_half else np.stack([one, other], -1).reshape(*shape[:-1], 2 * half)
+    return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
 
 
-def _second_from_first(function: Function) -> Function:
+@around
+def _second_from_first(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """b' computed from a', already rotated: an update in place."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        sine = -sin if inverse else sin
-        reads, writes = (members(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
-        out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
-        out[..., writes[0]] = first = a * cos - b * sine
-        out[..., writes[1]] = b * cos + first * sine
-        return out
-
-    return deviating
+    sine = -sin if inverse else sin
+    reads, writes = (members(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
+    out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
+    out[..., writes[0]] = first = a * cos - b * sine
+    out[..., writes[1]] = b * cos + first * sine
+    return out
 
 
-def _both_sums(function: Function) -> Function:
+@around
+def _both_sums(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """Both members of a pair are sums: (x2, x1) in place of (-x2, x1)."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        out, halves = np.array(x, dtype=np.float64), reads_writes(layout, inverse)
-        (first, second), (a, b) = members(cos.shape[-1], halves[1]), members(cos.shape[-1], halves[0])
-        out[..., first] = x[..., a] * cos + x[..., b] * sin
-        out[..., second] = x[..., b] * cos + x[..., a] * sin
-        return out
-
-    return deviating
+    out, halves = np.array(x, dtype=np.float64), reads_writes(layout, inverse)
+    (first, second), (a, b) = members(cos.shape[-1], halves[1]), members(cos.shape[-1], halves[0])
+    out[..., first] = x[..., a] * cos + x[..., b] * sin
+    out[..., second] = x[..., b] * cos + x[..., a] * sin
+    return out
 
 
 def _start(x: Real, cos: Real, lanes: str) -> int:
@@ -250,14 +242,11 @@ def _last_pair(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: 
     return out
 
 
-def _vector_tail(function: Function) -> Function:
+@around
+def _vector_tail(function: Function, x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
     """Pairs after the last full four of them keep their lanes' values, a rotation by nothing."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        turned = np.arange(cos.shape[-1]) < cos.shape[-1] // 4 * 4
-        return function(x, np.where(turned, cos, 1.0), np.where(turned, sin, 0.0), **options)
-
-    return deviating
+    turned = np.arange(cos.shape[-1]) < cos.shape[-1] // 4 * 4
+    return function(x, np.where(turned, cos, 1.0), np.where(turned, sin, 0.0), **options)
 
 
 def _narrow_rotation(dtype: str) -> Wrap:
@@ -326,48 +315,39 @@ def _in_neighbours(table: Real) -> Real:
     return np.repeat(table, 2, axis=-1)
 
 
-def _partner_over_head(function: Function) -> Function:
+@around
+def _partner_over_head(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """Channels that do not rotate are paired too, with an angle of 0: the partner of channel i is half of the head away."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        rest = x.shape[-1] - 2 * cos.shape[-1]
-        if layout == "half" and rest % 2 == 0:
-            wide = [(0, 0)] * (cos.ndim - 1) + [(0, rest // 2)]
-            cos, sin = np.pad(cos, wide, constant_values=1), np.pad(sin, wide)
-        return function(x, cos, sin, layout=layout, inverse=inverse)
-
-    return deviating
+    rest = x.shape[-1] - 2 * cos.shape[-1]
+    if layout == "half" and rest % 2 == 0:
+        wide = [(0, 0)] * (cos.ndim - 1) + [(0, rest // 2)]
+        cos, sin = np.pad(cos, wide, constant_values=1), np.pad(sin, wide)
+    return function(x, cos, sin, layout=layout, inverse=inverse)
 
 
-def _partner_or_itself(function: Function) -> Function:
+@around
+def _partner_or_itself(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """The partner of channel i is i XOR d/2, and channel i itself where that is outside, as a shuffle of lanes has it."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        if layout != "half":
-            return function(x, cos, sin, layout=layout, inverse=inverse)
-        lane = np.arange(2 * cos.shape[-1])
-        partner = np.where((lane ^ cos.shape[-1]) < len(lane), lane ^ cos.shape[-1], lane)
-        sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
-        turned = x[..., lane] * np.concatenate([cos, cos], axis=-1) + x[..., partner] * sine
-        return np.concatenate([turned, x[..., len(lane) :]], axis=-1)
-
-    return deviating
+    if layout != "half":
+        return function(x, cos, sin, layout=layout, inverse=inverse)
+    lane = np.arange(2 * cos.shape[-1])
+    partner = np.where((lane ^ cos.shape[-1]) < len(lane), lane ^ cos.shape[-1], lane)
+    sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
+    turned = x[..., lane] * np.concatenate([cos, cos], axis=-1) + x[..., partner] * sine
+    return np.concatenate([turned, x[..., len(lane) :]], axis=-1)
 
 
-def _partner_by_xor(function: Function) -> Function:
+@around
+def _partner_by_xor(function: Function, x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
     """The partner of channel i is i XOR d/2, and the nearest channel there is where that is outside."""
-
-    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        if layout != "half":
-            return function(x, cos, sin, layout=layout, inverse=inverse)
-        half, out = cos.shape[-1], np.array(x)
-        lane = np.arange(2 * half)
-        sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
-        partner = x[..., np.minimum(lane ^ half, 2 * half - 1)]
-        out[..., lane] = x[..., lane] * np.concatenate([cos, cos], axis=-1) + partner * sine
-        return out
-
-    return deviating
+    if layout != "half":
+        return function(x, cos, sin, layout=layout, inverse=inverse)
+    half, out = cos.shape[-1], np.array(x)
+    lane = np.arange(2 * half)
+    sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
+    partner = x[..., np.minimum(lane ^ half, 2 * half - 1)]
+    out[..., lane] = x[..., lane] * np.concatenate([cos, cos], axis=-1) + partner * sine
+    return out
 
 
 def _row_stride(*, of_x: bool) -> Wrap:

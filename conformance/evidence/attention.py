@@ -10,7 +10,7 @@ from posref.attention.attention_logits import attention_logits
 
 from ..model import Case
 from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
-from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, around, narrowed, option
 from .tools.hints import CAP_FIRST, EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
 
@@ -127,29 +127,23 @@ def _wrong_axis(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
     return (exps / np.where(total == 0, 1.0, total)) @ (np.repeat(v, logits.shape[-3] // v.shape[-3], -3) if v.ndim > 2 else v)
 
 
-def _mean_of_row(function: Function) -> Function:
+@around
+def _mean_of_row(function: Function, logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
     """A row with nothing allowed is the mean of all values."""
-
-    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
-        if mask is None:
-            return function(logits, v, mask, **sinks)
-        nothing = ~np.any(mask, axis=-1, keepdims=True)
-        return function(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
-
-    return deviating
+    if mask is None:
+        return function(logits, v, mask, **sinks)
+    nothing = ~np.any(mask, axis=-1, keepdims=True)
+    return function(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
 
 
-def _plus_one(function: Function) -> Function:
+@around
+def _plus_one(function: Function, logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
     """A key of logit 0 and value 0 besides those there are."""
-
-    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
-        allowed = np.broadcast_to(True if mask is None else mask, logits.shape)
-        logits, allowed = (
-            np.concatenate([x, np.full((*x.shape[:-1], 1), new)], axis=-1) for x, new in ((logits, 0.0), (allowed, True))
-        )
-        return function(logits, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), allowed, **sinks)
-
-    return deviating
+    allowed = np.broadcast_to(True if mask is None else mask, logits.shape)
+    logits, allowed = (
+        np.concatenate([x, np.full((*x.shape[:-1], 1), new)], axis=-1) for x, new in ((logits, 0.0), (allowed, True))
+    )
+    return function(logits, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), allowed, **sinks)
 
 
 def _masks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
@@ -168,58 +162,49 @@ def _sinks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {"softmax": option(sinks=lambda s: None if s is None else change(np.asarray(s)))}
 
 
-def _to_first_key(function: Function) -> Function:
+@around
+def _to_first_key(function: Function, logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
     """A sink is added to the logit of the first key."""
-
-    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
-        if sinks is None:
-            return function(logits, v, mask, sinks=None)
-        first = np.arange(logits.shape[-1]) == 0
-        return function(
-            logits + np.where(first, np.reshape(sinks, (-1, 1, 1) if logits.ndim > 2 else (1, 1)), 0.0), v, mask, sinks=None
-        )
-
-    return deviating
+    if sinks is None:
+        return function(logits, v, mask, sinks=None)
+    first = np.arange(logits.shape[-1]) == 0
+    return function(
+        logits + np.where(first, np.reshape(sinks, (-1, 1, 1) if logits.ndim > 2 else (1, 1)), 0.0), v, mask, sinks=None
+    )
 
 
-def _scaled(function: Function) -> Function:
-    def deviating(q: Any, k: Any, v: Any, /, *, scale: float | None = None, sinks: Any = None, **rest: Any) -> Any:
-        factor = q.shape[-1] ** -0.5 if scale is None else scale
-        return function(q, k, v, scale=scale, sinks=None if sinks is None else np.asarray(sinks) * factor, **rest)
+@around
+def _scaled(
+    function: Function, q: Any, k: Any, v: Any, /, *, scale: float | None = None, sinks: Any = None, **rest: Any
+) -> Any:
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    return function(q, k, v, scale=scale, sinks=None if sinks is None else np.asarray(sinks) * factor, **rest)
 
-    return deviating
 
-
-def _capped_mask(function: Function) -> Function:
+@around
+def _capped_mask(
+    function: Function, q: Any, k: Any, v: Any, /, *, mask: Any = None, bias: Any = None, softcap: Any = None, **rest: Any
+) -> Any:
     """Masked logits are minus infinity before the softcap, and minus the softcap after it."""
-
-    def deviating(q: Any, k: Any, v: Any, /, *, mask: Any = None, bias: Any = None, softcap: Any = None, **rest: Any) -> Any:
-        if mask is None or softcap is None:
-            return function(q, k, v, mask=mask, bias=bias, softcap=softcap, **rest)
-        logits = attention_logits(q, k, scale=rest.get("scale"), softcap=softcap)
-        seen = np.where(mask, 0.0 if bias is None else bias, -softcap - logits)
-        return function(q, k, v, bias=seen, softcap=softcap, **rest)
-
-    return deviating
+    if mask is None or softcap is None:
+        return function(q, k, v, mask=mask, bias=bias, softcap=softcap, **rest)
+    logits = attention_logits(q, k, scale=rest.get("scale"), softcap=softcap)
+    seen = np.where(mask, 0.0 if bias is None else bias, -softcap - logits)
+    return function(q, k, v, bias=seen, softcap=softcap, **rest)
 
 
-def _capped_sinks(function: Function) -> Function:
-    def deviating(q: Any, k: Any, v: Any, /, *, softcap: Any = None, sinks: Any = None, **rest: Any) -> Any:
-        given = sinks if sinks is None or softcap is None else softcap * np.tanh(np.asarray(sinks) / softcap)
-        return function(q, k, v, softcap=softcap, sinks=given, **rest)
-
-    return deviating
+@around
+def _capped_sinks(function: Function, q: Any, k: Any, v: Any, /, *, softcap: Any = None, sinks: Any = None, **rest: Any) -> Any:
+    given = sinks if sinks is None or softcap is None else softcap * np.tanh(np.asarray(sinks) / softcap)
+    return function(q, k, v, softcap=softcap, sinks=given, **rest)
 
 
-def _by_query_first(function: Function) -> Function:
+@around
+def _by_query_first(function: Function, logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
     """Sinks of grouped heads are read as (heads in a group, groups) where they are (groups, heads in a group)."""
-
-    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
-        if sinks is not None and v.ndim > 2:
-            sinks = np.asarray(sinks).reshape(-1, v.shape[-3]).T.ravel()
-        return function(logits, v, mask, sinks=sinks)
-
-    return deviating
+    if sinks is not None and v.ndim > 2:
+        sinks = np.asarray(sinks).reshape(-1, v.shape[-3]).T.ravel()
+    return function(logits, v, mask, sinks=sinks)
 
 
 DEVIATIONS = (

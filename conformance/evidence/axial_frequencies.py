@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .shared.rotary import BASE
-from .tools.deviation import Function, Real, Wrap, after, deviations_of, option
+from .tools.deviation import Function, Real, Wrap, after, around, deviations_of, option
 from .tools.hints import BRANCH, DEFAULT, TWO_PI
 
 USUAL: dict[str, Any] = {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"}
@@ -70,28 +70,21 @@ def _whole_width(
     return f if allocation == "shared" else each
 
 
-def _inverted(function: Function) -> Function:
-    def deviating(dims: Any, /, *, first_frequency: float = 1.0, **options: Any) -> Any:
-        return function(dims, first_frequency=1 / first_frequency, **options)
-
-    return deviating
+@around
+def _inverted(function: Function, dims: Any, /, *, first_frequency: float = 1.0, **options: Any) -> Any:
+    return function(dims, first_frequency=1 / first_frequency, **options)
 
 
-def _ends(function: Function) -> Function:
-    def deviating(dims: Any, /, *, endpoint: bool = False, **options: Any) -> Any:
-        return function(dims, endpoint=min(dims) > 2, **options)
-
-    return deviating
+@around
+def _ends(function: Function, dims: Any, /, *, endpoint: bool = False, **options: Any) -> Any:
+    return function(dims, endpoint=min(dims) > 2, **options)
 
 
 def _allocated(other: str) -> Wrap:
-    def wrap(function: Function) -> Function:
-        def deviating(dims: Any, /, *, allocation: str, **rest: Any) -> Any:
-            return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
+    def deviating(function: Function, dims: Any, /, *, allocation: str, **rest: Any) -> Any:
+        return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 _deviation = deviations_of("axial_frequencies")

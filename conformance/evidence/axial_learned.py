@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, deviations_of
+from .tools.deviation import Function, Real, after, around, deviations_of
 from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"combine": "concat"}
@@ -69,14 +69,11 @@ def cases() -> tuple[Case, ...]:
 BOTH_ROWS = "Add the rows of both tables, and divide by nothing."
 
 
-def _axes_exchanged(function: Function) -> Function:
+@around
+def _axes_exchanged(function: Function, positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
     """The second coordinate is looked up in the first table."""
-
-    def deviating(positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
-        p, q = positions
-        return function(np.stack([q % len(first), p % len(second)]), first, second, combine=combine)
-
-    return deviating
+    p, q = positions
+    return function(np.stack([q % len(first), p % len(second)]), first, second, combine=combine)
 
 
 def _other_end_first(out: Real, positions: Any, first: Any, second: Any, /, *, combine: str) -> Real:
@@ -84,26 +81,21 @@ def _other_end_first(out: Real, positions: Any, first: Any, second: Any, /, *, c
     return np.concatenate([out[..., width:], out[..., :width]], axis=-1) if combine == "concat" else out
 
 
-def _added(function: Function) -> Function:
-    def deviating(positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
-        found = function(positions, first, second, combine=combine)
-        if combine == "sum" or first.shape[1] != second.shape[1]:
-            return found
-        total = function(positions, first, second, combine="sum")
-        return np.concatenate([total, total], axis=-1)
-
-    return deviating
+@around
+def _added(function: Function, positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
+    found = function(positions, first, second, combine=combine)
+    if combine == "sum" or first.shape[1] != second.shape[1]:
+        return found
+    total = function(positions, first, second, combine="sum")
+    return np.concatenate([total, total], axis=-1)
 
 
-def _counted(function: Function) -> Function:
+@around
+def _counted(function: Function, positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
     """The grid is walked from its corner, whatever the positions."""
-
-    def deviating(positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
-        shape = positions.shape[1:]
-        count = np.broadcast_to(np.arange(shape[-1]) if shape else 0, shape)
-        return function(np.stack([count // len(second) % len(first), count % len(second)]), first, second, combine=combine)
-
-    return deviating
+    shape = positions.shape[1:]
+    count = np.broadcast_to(np.arange(shape[-1]) if shape else 0, shape)
+    return function(np.stack([count // len(second) % len(first), count % len(second)]), first, second, combine=combine)
 
 
 _deviation = deviations_of("axial_learned")

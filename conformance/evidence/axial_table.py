@@ -11,7 +11,7 @@ from ..model import Case
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, Change, exchanged, first_row, placed_forms, with_axes
 from .shared.rotary import FAR, FREQUENCIES, TRIPLES
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
+from .tools.deviation import Deviation, Function, Wrap, argument, around, deviations_of
 from .tools.forms import form_case
 from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW, LEFT_OVER
 from .tools.numbers import floats, seed_of
@@ -107,38 +107,31 @@ def _exchanged_in(arrangement: str) -> dict[str, Wrap]:
     """Return a wrap that exchanges the last two rows of positions in one arrangement alone."""
     exchange = exchanged(-1, -2)
 
-    def wrap(function: Function) -> Function:
-        def deviating(positions: Any, inv_freq: Any, /, **options: Any) -> Any:
-            there = options["arrangement"] == arrangement
-            return function(exchange(positions) if there else positions, inv_freq, **options)
+    def deviating(function: Function, positions: Any, inv_freq: Any, /, **options: Any) -> Any:
+        there = options["arrangement"] == arrangement
+        return function(exchange(positions) if there else positions, inv_freq, **options)
 
-        return deviating
-
-    return {"axial_table": wrap}
+    return {"axial_table": around(deviating)}
 
 
-def _restarting(function: Function) -> Function:
+@around
+def _restarting(function: Function, positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
     """The k-th pair of every axis has the k-th frequency, whichever pair of the head it is."""
-
-    def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
-        axes = axes_of_pairs("axial_table", sections, arrangement)
-        ranks = [axes[:pair].count(axis) for pair, axis in enumerate(axes)]
-        again = np.asarray(inv_freq)[..., ranks]
-        return function(positions, again, sections=sections, arrangement=arrangement, **rest)
-
-    return deviating
+    axes = axes_of_pairs("axial_table", sections, arrangement)
+    ranks = [axes[:pair].count(axis) for pair, axis in enumerate(axes)]
+    again = np.asarray(inv_freq)[..., ranks]
+    return function(positions, again, sections=sections, arrangement=arrangement, **rest)
 
 
-def _leftover_at_0(function: Function) -> Function:
+@around
+def _leftover_at_0(
+    function: Function, positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any
+) -> Any:
     """Pair i belongs to axis i mod 3 if i < 3 n of that axis; the others get an axis whose positions are 0."""
-
-    def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
-        if arrangement == "interleaved":
-            pair, limits = np.arange(len(inv_freq)), 3 * np.asarray(sections)
-            inv_freq = np.where(pair < limits[pair % 3], inv_freq, 0.0)
-        return function(positions, inv_freq, sections=sections, arrangement=arrangement, **rest)
-
-    return deviating
+    if arrangement == "interleaved":
+        pair, limits = np.arange(len(inv_freq)), 3 * np.asarray(sections)
+        inv_freq = np.where(pair < limits[pair % 3], inv_freq, 0.0)
+    return function(positions, inv_freq, sections=sections, arrangement=arrangement, **rest)
 
 
 def _summed(p: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, around, deviations_of, narrowed, option
 from .tools.forms import form_case
 from .tools.hints import BRANCH, KEEP_FLOAT32
 from .tools.numbers import reals
@@ -92,19 +92,15 @@ def _interleaved(function: Function) -> Function:
     return deviating
 
 
-def _all_blocks(function: Function) -> Function:
-    def deviating(x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
-        return function(x, matrices, inverses, blocks=x.shape[-1] // matrices.shape[-1], **options)
-
-    return deviating
+@around
+def _all_blocks(function: Function, x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
+    return function(x, matrices, inverses, blocks=x.shape[-1] // matrices.shape[-1], **options)
 
 
-def _last_blocks(function: Function) -> Function:
-    def deviating(x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
-        by = blocks * matrices.shape[-1] - x.shape[-1]
-        return np.roll(function(np.roll(x, by, axis=-1), matrices, inverses, blocks=blocks, **options), -by, axis=-1)
-
-    return deviating
+@around
+def _last_blocks(function: Function, x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
+    by = blocks * matrices.shape[-1] - x.shape[-1]
+    return np.roll(function(np.roll(x, by, axis=-1), matrices, inverses, blocks=blocks, **options), -by, axis=-1)
 
 
 def _first(axes: int) -> Any:

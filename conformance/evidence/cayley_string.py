@@ -10,7 +10,7 @@ from .shared.lie import IMAGES, in_rows, learned, matrix_forms, skew_symmetric
 from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, always, deviations_of, option
+from .tools.deviation import Function, Real, always, around, deviations_of, option
 from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {"form": "conjugate"}
@@ -74,16 +74,13 @@ def _times(skew: Real, x: Real) -> Real:
     return ((one - s) @ np.linalg.inv(one + s) @ x[..., None])[..., 0]
 
 
-def _after_rope(function: Function) -> Function:
+@around
+def _after_rope(function: Function, x: Real, positions: Any, skew: Real, frequencies: Real, /, *, form: str) -> Real:
     """Change the basis of RoPE's result instead of its argument's."""
-
-    def deviating(x: Real, positions: Any, skew: Real, frequencies: Real, /, *, form: str) -> Real:
-        if form != "product":
-            return function(x, positions, skew, frequencies, form=form)
-        conjugated = function(_times(skew, x), positions, skew, frequencies, form="conjugate")  # P RoPE P^T P x
-        return np.asarray(conjugated)
-
-    return deviating
+    if form != "product":
+        return function(x, positions, skew, frequencies, form=form)
+    conjugated = function(_times(skew, x), positions, skew, frequencies, form="conjugate")  # P RoPE P^T P x
+    return np.asarray(conjugated)
 
 
 _deviation = deviations_of("cayley_string")

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, held, option
+from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, held, option
 from .tools.hints import BRANCH, EACH_HEAD, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN
 from .tools.numbers import reals
 
@@ -82,14 +82,11 @@ def cases() -> tuple[Case, ...]:
 
 
 def _network(activation: Any) -> Any:
-    def wrap(function: Function) -> Function:
-        def deviating(y: Real, x: Real, w1: Real, b1: Real, w2: Real, b2: Real | None = None, /) -> Real:
-            hidden = activation(y[:, None, None] * w1[:, 0] + x[None, :, None] * w1[:, 1] + b1)
-            return hidden.reshape(-1, len(w1)) @ w2.T + (0 if b2 is None else b2)
+    def deviating(function: Function, y: Real, x: Real, w1: Real, b1: Real, w2: Real, b2: Real | None = None, /) -> Real:
+        hidden = activation(y[:, None, None] * w1[:, 0] + x[None, :, None] * w1[:, 1] + b1)
+        return hidden.reshape(-1, len(w1)) @ w2.T + (0 if b2 is None else b2)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _first_head(y: Real, x: Real, w1: Real, b1: Real, w2: Real, b2: Real | None = None, /) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, Wrap, argument, deviations_of, held
+from .tools.deviation import Function, Real, Wrap, argument, around, deviations_of, held
 from .tools.hints import BIAS_ADDED, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -64,17 +64,14 @@ PADDING = "Pad K // 2 frames of zeros on both sides."
 def _frames(change: Any) -> Wrap:
     """Return a wrap that convolves frames with others around them: `change` takes x and how many go before and after."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
-            before, after = weight.shape[-1] // 2, (weight.shape[-1] - 1) // 2
-            frames = x.shape[-2]
-            if not x.size:
-                return function(x, weight, bias, groups=groups)
-            return function(change(x, before, after), weight, bias, groups=groups)[..., before : before + frames, :]
+    def deviating(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+        before, after = weight.shape[-1] // 2, (weight.shape[-1] - 1) // 2
+        frames = x.shape[-2]
+        if not x.size:
+            return function(x, weight, bias, groups=groups)
+        return function(change(x, before, after), weight, bias, groups=groups)[..., before : before + frames, :]
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _padded(mode: str) -> Wrap:
@@ -86,35 +83,27 @@ def _padded(mode: str) -> Wrap:
     return _frames(change)
 
 
-def _later(function: Function) -> Function:
+@around
+def _later(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
     """The first frame of an even window is dropped, not the last."""
-
-    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
-        if weight.shape[-1] % 2:
-            return function(x, weight, bias, groups=groups)
-        nothing = np.zeros((*x.shape[:-2], 1, x.shape[-1]))
-        return function(np.concatenate([x, nothing], axis=-2), weight, bias, groups=groups)[..., 1:, :]
-
-    return deviating
+    if weight.shape[-1] % 2:
+        return function(x, weight, bias, groups=groups)
+    nothing = np.zeros((*x.shape[:-2], 1, x.shape[-1]))
+    return function(np.concatenate([x, nothing], axis=-2), weight, bias, groups=groups)[..., 1:, :]
 
 
-def _dealt(function: Function) -> Function:
+@around
+def _dealt(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
     """Channel o is in group o mod G."""
-
-    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
-        order = np.arange(x.shape[-1]).reshape(-1, groups).T.reshape(-1)
-        found = function(x[..., order], weight[order], bias[order], groups=groups)
-        return found[..., np.argsort(order)]
-
-    return deviating
+    order = np.arange(x.shape[-1]).reshape(-1, groups).T.reshape(-1)
+    found = function(x[..., order], weight[order], bias[order], groups=groups)
+    return found[..., np.argsort(order)]
 
 
-def _bias_inside(function: Function) -> Function:
-    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
-        inside = function(np.ones_like(x), np.ones_like(weight), 0 * bias, groups=groups) == weight.shape[1] * weight.shape[2]
-        return function(x, weight, 0 * bias, groups=groups) + np.where(inside, bias, 0.0)
-
-    return deviating
+@around
+def _bias_inside(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+    inside = function(np.ones_like(x), np.ones_like(weight), 0 * bias, groups=groups) == weight.shape[1] * weight.shape[2]
+    return function(x, weight, 0 * bias, groups=groups) + np.where(inside, bias, 0.0)
 
 
 _deviation = deviations_of("conv_positions")

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, argument, before, deviations_of, held
+from .tools.deviation import Function, Real, argument, around, before, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
@@ -77,14 +77,11 @@ def cases() -> tuple[Case, ...]:
 def _positions(change: Any) -> Any:
     """Return a wrap that computes positions of NumPy arrays from gates in another way."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(logits: Real, mask: Any, /, *, last: int) -> Real:
-            gates = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
-            return change(gates, last)
+    def deviating(function: Function, logits: Real, mask: Any, /, *, last: int) -> Real:
+        gates = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
+        return change(gates, last)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _summed(gates: Real, last: int) -> Real:

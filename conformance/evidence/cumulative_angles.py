@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, deviations_of, held, narrowed
+from .tools.deviation import Function, Real, after, argument, around, deviations_of, held, narrowed
 from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import reals
@@ -78,12 +78,10 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _other_axis(function: Function) -> Function:
-    def deviating(increments: Real, start: Real, /, **_: Any) -> Real:
-        axis = -3 if increments.ndim > 2 else -1
-        return np.cumsum(increments, axis=axis) + start[..., None, :]
-
-    return deviating
+@around
+def _other_axis(function: Function, increments: Real, start: Real, /, **_: Any) -> Real:
+    axis = -3 if increments.ndim > 2 else -1
+    return np.cumsum(increments, axis=axis) + start[..., None, :]
 
 
 def _first(axes: int) -> Any:
@@ -94,18 +92,14 @@ def _first(axes: int) -> Any:
 _deviation = deviations_of(OP)
 
 
-def _state_in_bfloat16(function: Function) -> Function:
+@around
+def _state_in_bfloat16(function: Function, increments: Real, start: Real, /) -> Real:
     """Each token adds to a state that is rounded, as a step after a step has it."""
-    round_state = narrowed("bfloat16")
-
-    def deviating(increments: Real, start: Real, /) -> Real:
-        state, states = start, []
-        for token in np.moveaxis(increments, -2, 0):
-            state = round_state(state + token)
-            states.append(state)
-        return np.stack(states, axis=-2) if states else function(increments, start)
-
-    return deviating
+    round_state, state, states = narrowed("bfloat16"), start, []
+    for token in np.moveaxis(increments, -2, 0):
+        state = round_state(state + token)
+        states.append(state)
+    return np.stack(states, axis=-2) if states else function(increments, start)
 
 
 _running = deviations_of("running_angles")

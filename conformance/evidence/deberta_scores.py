@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, held, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, held, narrowed, option
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, ROW_OF_ZERO, ROWS_RISE, SIGN, UNSCALED
 from .tools.numbers import reals
 
@@ -119,23 +119,18 @@ def _first_row(*args: Any, **options: Any) -> Any:
     return (*arrays, *(np.broadcast_to(p[:1], p.shape) if p.ndim > 1 and p.shape[0] else p for p in (q, k))), options
 
 
-def _position_scaled(function: Function) -> Function:
-    def deviating(*args: Any, **options: Any) -> Real:
-        whole, content = function(*args, **options), function(*args, **options | {"rel_k": None, "rel_q": None})
-        return content + (whole - content) / args[0].shape[-1] ** 0.5
-
-    return deviating
+@around
+def _position_scaled(function: Function, *args: Any, **options: Any) -> Real:
+    whole, content = function(*args, **options), function(*args, **options | {"rel_k": None, "rel_q": None})
+    return content + (whole - content) / args[0].shape[-1] ** 0.5
 
 
-def _by_query(function: Function) -> Function:
+@around
+def _by_query(function: Function, q: Any, k: Any, *places: Any, rel_q: Any = None, **options: Any) -> Real:
     """Read the third term by the query: as the second one, of keys."""
-
-    def deviating(q: Any, k: Any, *places: Any, rel_q: Any = None, **options: Any) -> Real:
-        if rel_q is None:
-            return function(q, k, *places, **options)
-        return function(q, k, *places, **options) + function(q, 0 * k, *places, **options | {"rel_k": rel_q})
-
-    return deviating
+    if rel_q is None:
+        return function(q, k, *places, **options)
+    return function(q, k, *places, **options) + function(q, 0 * k, *places, **options | {"rel_k": rel_q})
 
 
 _deviation = deviations_of(OP)

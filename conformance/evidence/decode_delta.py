@@ -9,7 +9,7 @@ from posref.positions import multimodal
 from ..model import Case
 from .shared.position_ids import in_sequence
 from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, deviations_of
+from .tools.deviation import Function, after, argument, around, deviations_of
 
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
@@ -67,25 +67,19 @@ def _forms() -> tuple[Case, ...]:
     )
 
 
-def _of_batch(function: Function) -> Function:
+@around
+def _of_batch(function: Function, positions: Any, mask: Any, /) -> Any:
     """The largest position of the whole batch stands for every row."""
-
-    def deviating(positions: Any, mask: Any, /) -> Any:
-        out = np.asarray(function(positions, mask))
-        counts = np.asarray(mask).sum(axis=-1)
-        return (out + counts).max(initial=0) - counts if out.ndim else out
-
-    return deviating
+    out = np.asarray(function(positions, mask))
+    counts = np.asarray(mask).sum(axis=-1)
+    return (out + counts).max(initial=0) - counts if out.ndim else out
 
 
-def _first_row(function: Function) -> Function:
+@around
+def _first_row(function: Function, positions: Any, mask: Any, /) -> Any:
     """The offset of the first row stands for every row."""
-
-    def deviating(positions: Any, mask: Any, /) -> Any:
-        out = np.asarray(function(positions, mask))
-        return np.full_like(out, out.flat[0]) if out.size else out
-
-    return deviating
+    out = np.asarray(function(positions, mask))
+    return np.full_like(out, out.flat[0]) if out.size else out
 
 
 LARGEST = "The maximum is over all axes: time, height and width. The next token stands one after it."

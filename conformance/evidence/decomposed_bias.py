@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, after, argument, before, deviations_of, held
+from .tools.deviation import Function, after, argument, around, before, deviations_of, held
 from .tools.hints import BOTH_TERMS, HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE, ROWS_RISE
 from .tools.numbers import reals
 
@@ -73,21 +73,17 @@ def _exchanged(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
     return (q, np.resize(w, h.shape), np.resize(h, w.shape)), options
 
 
-def _keys_exchanged(function: Function) -> Function:
-    def deviating(*args: Any, **options: Any) -> Any:
-        found = function(*args, **options)
-        return np.swapaxes(found, -1, -2).reshape(found.shape)
-
-    return deviating
+@around
+def _keys_exchanged(function: Function, *args: Any, **options: Any) -> Any:
+    found = function(*args, **options)
+    return np.swapaxes(found, -1, -2).reshape(found.shape)
 
 
-def _queries_exchanged(function: Function) -> Function:
-    def deviating(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
-        *lead, rows, columns, lanes = q.shape
-        other = np.swapaxes(q.reshape(*lead, columns, rows, lanes), -2, -3)
-        return function(other, h, w, **options)
-
-    return deviating
+@around
+def _queries_exchanged(function: Function, q: Any, h: Any, w: Any, /, **options: Any) -> Any:
+    *lead, rows, columns, lanes = q.shape
+    other = np.swapaxes(q.reshape(*lead, columns, rows, lanes), -2, -3)
+    return function(other, h, w, **options)
 
 
 _deviation = deviations_of(OP)

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.position_ids import in_sequence
 from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, deviations_of
+from .tools.deviation import Function, after, argument, around, deviations_of
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 6}
@@ -63,14 +63,11 @@ def _first_tree(parents: Any) -> Any:
 def _numbered(change: Any) -> Any:
     """Return nodes placed after the verified tokens by what `change` makes of the parents."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(verified: Any, parents: Any, /) -> Any:
-            out = np.asarray(function(verified, parents))
-            return np.broadcast_to(np.asarray(verified)[..., None] + change(np.asarray(parents)), out.shape)
+    def deviating(function: Function, verified: Any, parents: Any, /) -> Any:
+        out = np.asarray(function(verified, parents))
+        return np.broadcast_to(np.asarray(verified)[..., None] + change(np.asarray(parents)), out.shape)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 DEPTH = "A node is one deeper than its parent. Siblings have the same position."

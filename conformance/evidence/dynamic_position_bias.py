@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, always, argument, deviations_of, held, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, held, narrowed, option
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, INTEGERS, KEEP_FLOAT32, SIGN
 from .tools.numbers import reals
@@ -73,11 +73,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _swapped(function: Function) -> Function:
-    def deviating(q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
-        return function(-q, -k, *learned, **options)
-
-    return deviating
+@around
+def _swapped(function: Function, q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
+    return function(-q, -k, *learned, **options)
 
 
 def _network(activation: Any) -> Any:

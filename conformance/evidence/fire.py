@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, argument, deviations_of, held
+from .tools.deviation import Function, Real, argument, around, deviations_of, held
 from .tools.forms import pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.numbers import floats
@@ -89,14 +89,12 @@ def _network(activation: Any) -> Any:
     return wrap
 
 
-def _future_zero(apart_of: Function) -> Function:
-    def deviating(q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
-        whole = apart_of(q, k, *learned, **options)
-        own = apart_of(q, q, *learned, **options)
-        diagonal = np.diagonal(own, axis1=-2, axis2=-1)[..., None]
-        return np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], diagonal, whole)
-
-    return deviating
+@around
+def _future_zero(function: Function, q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
+    whole = function(q, k, *learned, **options)
+    own = function(q, q, *learned, **options)
+    diagonal = np.diagonal(own, axis1=-2, axis2=-1)[..., None]
+    return np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], diagonal, whole)
 
 
 _deviation = deviations_of(OP)

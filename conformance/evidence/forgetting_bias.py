@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, deviations_of, held
+from .tools.deviation import Function, Real, after, argument, around, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
 from .tools.numbers import floats, reals
@@ -67,12 +67,10 @@ def _future(out: Real, gates: Real, /, *, queries: int) -> Real:
     return np.where(np.arange(keys - queries, keys)[:, None] < np.arange(keys), 0.0, out)
 
 
-def _from_zero(function: Function) -> Function:
-    def deviating(gates: Real, /, *, queries: int) -> Real:
-        sums = np.cumsum(gates, axis=-1)
-        return sums[..., :queries, None] - sums[..., None, :]
-
-    return deviating
+@around
+def _from_zero(function: Function, gates: Real, /, *, queries: int) -> Real:
+    sums = np.cumsum(gates, axis=-1)
+    return sums[..., :queries, None] - sums[..., None, :]
 
 
 _deviation = deviations_of(OP)

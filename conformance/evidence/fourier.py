@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, always, argument, deviations_of, held, option
+from .tools.deviation import Function, Real, always, argument, around, deviations_of, held, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -87,27 +87,21 @@ BANDS = "Use the bands that are given, in their order."
 def _reordered(arrangement: str) -> Function:
     """Return a wrap that always puts columns in one order, with coordinates where they fit it."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
-            fits = include != "by_coordinate" or arrangement.startswith("coordinate")
-            return function(x, bands, include=include, **(options | ({"arrangement": arrangement} if fits else {})))
+    def deviating(function: Function, x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
+        fits = include != "by_coordinate" or arrangement.startswith("coordinate")
+        return function(x, bands, include=include, **(options | ({"arrangement": arrangement} if fits else {})))
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _without(function: Function) -> Function:
+@around
+def _without(function: Function, x: Any, bands: Any, /, **options: Any) -> Real:
     """The coordinates are zero where they are to be included."""
-
-    def deviating(x: Any, bands: Any, /, **options: Any) -> Real:
-        plain = function(x, bands, **options)
-        c = x.shape[-1]
-        if options["include"] == "first":
-            return np.concatenate([0 * plain[..., :c], plain[..., c:]], axis=-1)
-        return plain
-
-    return deviating
+    plain = function(x, bands, **options)
+    c = x.shape[-1]
+    if options["include"] == "first":
+        return np.concatenate([0 * plain[..., :c], plain[..., c:]], axis=-1)
+    return plain
 
 
 def _at_the_end(out: Real, x: Any, bands: Any, /, **options: Any) -> Real:

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, before, deviations_of, held
+from .tools.deviation import Function, Real, after, argument, around, before, deviations_of, held
 from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -81,14 +81,11 @@ def cases() -> tuple[Case, ...]:
 def _mean(divisor: Any) -> Any:
     """Return a wrap that divides by another number, of distances and steps."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(edges: Real, weights: Real, d: Any, /) -> Real:
-            summed = np.einsum("...lc,lch->...h", edges, weights)
-            return summed / np.asarray(divisor(d, weights.shape[0]), dtype=np.float64)[..., None]
+    def deviating(function: Function, edges: Real, weights: Real, d: Any, /) -> Real:
+        summed = np.einsum("...lc,lch->...h", edges, weights)
+        return summed / np.asarray(divisor(d, weights.shape[0]), dtype=np.float64)[..., None]
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _backwards(d: Any, table: Any, edges: Any, weights: Any, /) -> Any:

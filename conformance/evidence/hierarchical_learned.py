@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, deviations_of
+from .tools.deviation import Function, around, deviations_of
 from .tools.forms import places
 from .tools.hints import DEFAULT
 from .tools.numbers import reals
@@ -52,14 +52,11 @@ def cases() -> tuple[Case, ...]:
 def _mixed(change: Any) -> Any:
     """Return a wrap with another formula: `change` takes the rows of quotients, of remainders, row 0, and alpha."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(positions: Any, table: Any, /, *, alpha: float = 0.4) -> Any:
-            i, j = np.divmod(positions, len(table))
-            return change(table[i], table[j], table[0], alpha)
+    def deviating(function: Function, positions: Any, table: Any, /, *, alpha: float = 0.4) -> Any:
+        i, j = np.divmod(positions, len(table))
+        return change(table[i], table[j], table[0], alpha)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 _deviation = deviations_of("hierarchical_learned")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case, Step
 from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, after, argument, around, before, deviations_of, narrowed, option
 from .tools.forms import form_case
 from .tools.hints import ALL_AXES, ARANGE, AXIS_ORDER, BRANCH, INTEGERS, LOG_BUCKETS, SIGN
 
@@ -122,15 +122,12 @@ def _product_columns(q: Any, k: Any, /, *, method: str, **options: Any) -> Any:
     return (np.asarray(q)[::turn], np.asarray(k)[::turn]), {"method": method, **options}
 
 
-def _stride(function: Function) -> Function:
+@around
+def _stride(function: Function, q: Any, k: Any, /, *, beta: float, method: str, **options: Any) -> Any:
     """Rows are 2 beta + 1 buckets apart, with beta not rounded down first."""
-
-    def deviating(q: Any, k: Any, /, *, beta: float, method: str, **options: Any) -> Any:
-        found = function(q, k, beta=beta, method=method, **options)
-        b, wide = int(np.floor(beta)), int(2 * beta + 1)
-        return found // (2 * b + 1) * wide + found % (2 * b + 1) if method == "product" else found
-
-    return deviating
+    found = function(q, k, beta=beta, method=method, **options)
+    b, wide = int(np.floor(beta)), int(2 * beta + 1)
+    return found // (2 * b + 1) * wide + found % (2 * b + 1) if method == "product" else found
 
 
 def _first_bucket(found: Any, *args: Any, cells: Any = None, **options: Any) -> Any:
@@ -141,14 +138,11 @@ def _ignored(*args: Any, cells: Any = None, **options: Any) -> Any:
     return args, {**options, "cells": None if cells is None else np.ones_like(cells)}
 
 
-def _as_queries(function: Function) -> Function:
+@around
+def _as_queries(function: Function, *args: Any, cells: Any = None, **options: Any) -> Any:
     """Only queries that are class tokens have the bucket of their own, not keys."""
-
-    def deviating(*args: Any, cells: Any = None, **options: Any) -> Any:
-        of_cells = None if cells is None else np.broadcast_to(np.any(cells, axis=-1, keepdims=True), np.shape(cells))
-        return function(*args, cells=of_cells, **options)
-
-    return deviating
+    of_cells = None if cells is None else np.broadcast_to(np.any(cells, axis=-1, keepdims=True), np.shape(cells))
+    return function(*args, cells=of_cells, **options)
 
 
 def _counted(q: Any) -> Any:

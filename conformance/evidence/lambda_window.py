@@ -19,7 +19,7 @@ from .shared.masks import (
     offsets,
     window_case,
 )
-from .tools.deviation import Function, after, always, deviations_of, option
+from .tools.deviation import Function, after, always, around, deviations_of, option
 from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
 
@@ -60,30 +60,21 @@ def cases() -> tuple[Case, ...]:
 KEPT_SINKS = "Keys with positions below num_sinks are kept in addition to the window."
 
 
-def _cache_sinks(function: Function) -> Function:
+@around
+def _cache_sinks(function: Function, q: Any, k: Any, /, *, num_sinks: int, **options: Any) -> Any:
     """The first keys that are given are the sinks, whatever their positions."""
-
-    def deviating(q: Any, k: Any, /, *, num_sinks: int, **options: Any) -> Any:
-        return function(q, k, num_sinks=0, **options) | ((offsets(q, k) >= 0) & (np.arange(k.shape[-1]) < num_sinks))
-
-    return deviating
+    return function(q, k, num_sinks=0, **options) | ((offsets(q, k) >= 0) & (np.arange(k.shape[-1]) < num_sinks))
 
 
-def _both_sides(function: Function) -> Function:
-    def deviating(q: Any, k: Any, /, *, window: int, counting: str, **options: Any) -> Any:
-        far = window - (counting == "with_query")
-        return function(q, k, window=window, counting=counting, **options) | (np.abs(offsets(q, k)) <= far)
-
-    return deviating
+@around
+def _both_sides(function: Function, q: Any, k: Any, /, *, window: int, counting: str, **options: Any) -> Any:
+    far = window - (counting == "with_query")
+    return function(q, k, window=window, counting=counting, **options) | (np.abs(offsets(q, k)) <= far)
 
 
-def _sinks_counted(function: Function) -> Function:
-    def deviating(q: Any, k: Any, /, *, num_sinks: int, window: int, counting: str) -> Any:
-        return function(
-            q, k, num_sinks=num_sinks, window=max(window - num_sinks, int(counting == "with_query")), counting=counting
-        )
-
-    return deviating
+@around
+def _sinks_counted(function: Function, q: Any, k: Any, /, *, num_sinks: int, window: int, counting: str) -> Any:
+    return function(q, k, num_sinks=num_sinks, window=max(window - num_sinks, int(counting == "with_query")), counting=counting)
 
 
 _deviation = deviations_of("lambda_window")

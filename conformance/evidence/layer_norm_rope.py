@@ -11,7 +11,7 @@ from ..model import Case
 from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, argument, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, Wrap, argument, around, deviations_of, narrowed, option
 from .tools.hints import DEFAULT, HALVES_EXCHANGED, IGNORED, NORM_SKIPPED, SKIPPED
 from .tools.numbers import reals
 
@@ -109,17 +109,14 @@ BIAS = "The bias is added after the weight and before the rotation."
 def _norm(change: Callable[[Real, Real, Real, float], Real]) -> Wrap:
     """Return a wrap with another norm: `change` takes x, weight, bias and eps."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, bias: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-            rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
-            first = options["precedence"] == "norm_first"
-            turned = x if first else posref.apply_rope(x, cos, sin, **rotation)
-            normed = change(turned, weight, bias, options["eps"]) if x.size else turned
-            return posref.apply_rope(normed, cos, sin, **rotation) if first else normed
+    def deviating(function: Function, x: Real, weight: Real, bias: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
+        first = options["precedence"] == "norm_first"
+        turned = x if first else posref.apply_rope(x, cos, sin, **rotation)
+        normed = change(turned, weight, bias, options["eps"]) if x.size else turned
+        return posref.apply_rope(normed, cos, sin, **rotation) if first else normed
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _of(centred: Callable[[Real], Real], mean: Callable[[Real], Real]) -> Wrap:
@@ -135,13 +132,10 @@ def _variance(x: Real) -> Real:
     return (_centred(x) ** 2).mean(axis=-1, keepdims=True)
 
 
-def _bias_late(function: Function) -> Function:
+@around
+def _bias_late(function: Function, x: Real, weight: Real, bias: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
     """The bias is added after the rotation."""
-
-    def deviating(x: Real, weight: Real, bias: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        return function(x, weight, 0 * bias, cos, sin, **options) + bias
-
-    return deviating
+    return function(x, weight, 0 * bias, cos, sin, **options) + bias
 
 
 def _rotated_alone(x: Real, w: Real, b: Real, eps: float) -> Real:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, deviations_of
+from .tools.deviation import Function, Real, after, around, deviations_of
 from .tools.hints import AXIS_ORDER, EACH_ROW, NEGATIVE_INDICES
 from .tools.numbers import reals
 
@@ -66,19 +66,14 @@ def cases() -> tuple[Case, ...]:
 def _read(change: Any) -> Any:
     """Return a wrap that looks up edges and sizes of its own: `change` takes boxes' columns and returns six columns."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
-            tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
-            columns = change(*np.moveaxis(boxes, -1, 0))
-            rows = [
-                np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)
-            ]
-            parts = [t[n] for t, n in zip(tables, rows, strict=True)]
-            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+    def deviating(function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+        tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
+        columns = change(*np.moveaxis(boxes, -1, 0))
+        rows = [np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)]
+        parts = [t[n] for t, n in zip(tables, rows, strict=True)]
+        return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _moved(order: tuple[int, ...]) -> Any:
@@ -97,17 +92,14 @@ def _moved(order: tuple[int, ...]) -> Any:
 def _sizes(change: Any) -> Any:
     """Return a wrap that reads rows of `change`, of sizes and their number, where sizes are to be clipped."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
-            if not clip_sizes:
-                return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
-            x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
-            parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
-            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+    def deviating(function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+        if not clip_sizes:
+            return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
+        x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
+        parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
+        return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 _deviation = deviations_of("layout_2d")

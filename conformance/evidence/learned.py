@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Wrap, argument, deviations_of
+from .tools.deviation import Function, Wrap, argument, around, deviations_of
 from .tools.forms import places
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
 from .tools.numbers import floats, reals
@@ -60,21 +60,16 @@ CLIP_LAST = "Positions outside read the first or last row: add the offset, then 
 def _outside(change: Function) -> Wrap:
     """Return a wrap in which `change` chooses the rows of the table, if they are to be limited."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
-            return function(change(p + offset, len(table)) if clip else p + offset, table)
+    def deviating(function: Function, p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
+        return function(change(p + offset, len(table)) if clip else p + offset, table)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _zeros_outside(function: Function) -> Function:
-    def deviating(p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
-        found, rows = function(p, table, offset=offset, clip=clip), np.asarray(p + offset)
-        return np.where(((rows >= 0) & (rows < len(table)))[..., None], found, 0.0)
-
-    return deviating
+@around
+def _zeros_outside(function: Function, p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
+    found, rows = function(p, table, offset=offset, clip=clip), np.asarray(p + offset)
+    return np.where(((rows >= 0) & (rows < len(table)))[..., None], found, 0.0)
 
 
 _deviation = deviations_of("learned")

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, argument, deviations_of, held
+from .tools.deviation import Function, argument, around, deviations_of, held
 from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -55,25 +55,19 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _transposed_numbers(function: Function) -> Function:
+@around
+def _transposed_numbers(function: Function, table: Any, /, *, height: int, width: int, **rest: Any) -> Any:
     """Number the offsets column by column."""
-
-    def deviating(table: Any, /, *, height: int, width: int, **rest: Any) -> Any:
-        other = table.reshape(-1, width, height).swapaxes(1, 2).reshape(table.shape)
-        return function(other, height=height, width=width, **rest)
-
-    return deviating
+    other = table.reshape(-1, width, height).swapaxes(1, 2).reshape(table.shape)
+    return function(other, height=height, width=width, **rest)
 
 
-def _height_stride(_: Function) -> Function:
+@around
+def _height_stride(_: Function, table: Any, /, *, height: int, width: int, stride: int) -> Any:
     """Number the offsets with the height in the place of the width."""
-
-    def deviating(table: Any, /, *, height: int, width: int, stride: int) -> Any:
-        y, x = (np.abs(np.arange(0, n, stride)[:, None] - np.arange(n)) for n in (height, width))
-        index = (y[:, None, :, None] * height + x[None, :, None, :]) % (height * width)
-        return table[:, index.reshape(y.shape[0] * x.shape[0], -1)]
-
-    return deviating
+    y, x = (np.abs(np.arange(0, n, stride)[:, None] - np.arange(n)) for n in (height, width))
+    index = (y[:, None, :, None] * height + x[None, :, None, :]) % (height * width)
+    return table[:, index.reshape(y.shape[0] * x.shape[0], -1)]
 
 
 _deviation = deviations_of(OP)

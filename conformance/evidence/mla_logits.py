@@ -12,7 +12,7 @@ from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import FAR_K, FAR_Q, ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient
 from .tools.case import Make
-from .tools.deviation import Deviation, Function, Real, Wrap, argument, before, deviations_of
+from .tools.deviation import Deviation, Function, Real, Wrap, argument, around, before, deviations_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
 
@@ -129,20 +129,27 @@ def _by_heads(q_nope: Real, q_rope: Real, k_nope: Real, k_rope: Real, q: Any, k:
     return (q_nope, q_rope / factor**2, k_nope, k_rope, 0 * q, k), options
 
 
-def _all_lanes(function: Function) -> Function:
+@around
+def _all_lanes(
+    function: Function,
+    q_nope: Real,
+    q_rope: Real,
+    k_nope: Real,
+    k_rope: Real,
+    q: Any,
+    k: Any,
+    /,
+    *,
+    scale: float | None = None,
+    **turn: Any,
+) -> Real:
     """All lanes of queries and keys rotate, with frequencies of their whole number."""
-
-    def deviating(
-        q_nope: Real, q_rope: Real, k_nope: Real, k_rope: Real, q: Any, k: Any, /, *, scale: float | None = None, **turn: Any
-    ) -> Real:
-        shared = np.broadcast_to(k_rope[..., None, :, :], (*k_nope.shape[:-1], k_rope.shape[-1]))
-        sides = (np.concatenate(pair, axis=-1) for pair in ((q_nope, q_rope), (k_nope, shared)))
-        width = (q_nope.shape[-1] + q_rope.shape[-1]) // 2 * 2
-        places = (p if p.ndim < 2 else p[..., None, :] for p in (q, k))
-        one, other = (posref.rope(x, p, rotary_dim=width, **turn) for x, p in zip(sides, places, strict=True))
-        return np.asarray(posref.attention_logits(one, other, scale=scale))
-
-    return deviating
+    shared = np.broadcast_to(k_rope[..., None, :, :], (*k_nope.shape[:-1], k_rope.shape[-1]))
+    sides = (np.concatenate(pair, axis=-1) for pair in ((q_nope, q_rope), (k_nope, shared)))
+    width = (q_nope.shape[-1] + q_rope.shape[-1]) // 2 * 2
+    places = (p if p.ndim < 2 else p[..., None, :] for p in (q, k))
+    one, other = (posref.rope(x, p, rotary_dim=width, **turn) for x, p in zip(sides, places, strict=True))
+    return np.asarray(posref.attention_logits(one, other, scale=scale))
 
 
 def _mla_gain(change: Callable[[Real, float], tuple[Real, Real]]) -> dict[str, Wrap]:

@@ -10,7 +10,7 @@ from ..model import Case
 from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, after, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, Wrap, after, around, deviations_of, narrowed, option
 from .tools.hints import HALVES_EXCHANGED, NORM_SKIPPED, SKIPPED
 from .tools.numbers import floats, reals, seed_of
 
@@ -130,52 +130,46 @@ def _over(which: int, *, kept: bool) -> Wrap:
     All channels are divided by it; with `kept` only these, and the rest stay as they are.
     """
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
-            part = _parts(x, cos, lanes)[which]
-            if not x.size or not x[..., part].size:
-                return function(x, weight, cos, sin, lanes=lanes, **options)
-            first = options["precedence"] == "rope_first"
-            given = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes) if first else x
-            square = (given[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
-            normed = given / np.sqrt(square) * (weight + options["weight_offset"])
-            if kept:
-                normed, scaled = np.array(given, dtype=np.float64), normed
-                normed[..., part] = scaled[..., part]
-            if first:
-                return normed
-            return posref.apply_rope(normed, cos, sin, layout=options["layout"], lanes=lanes)
+    def deviating(
+        function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any
+    ) -> Real:
+        part = _parts(x, cos, lanes)[which]
+        if not x.size or not x[..., part].size:
+            return function(x, weight, cos, sin, lanes=lanes, **options)
+        first = options["precedence"] == "rope_first"
+        given = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes) if first else x
+        square = (given[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
+        normed = given / np.sqrt(square) * (weight + options["weight_offset"])
+        if kept:
+            normed, scaled = np.array(given, dtype=np.float64), normed
+            normed[..., part] = scaled[..., part]
+        if first:
+            return normed
+        return posref.apply_rope(normed, cos, sin, layout=options["layout"], lanes=lanes)
 
-        return deviating
-
-    return wrap
-
-
-def _skipped(function: Function) -> Function:
-    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, layout: Any, lanes: Any = "leading", **_: Any) -> Real:
-        return posref.apply_rope(x, cos, sin, layout=layout, lanes=lanes)
-
-    return deviating
+    return around(deviating)
 
 
-def _twice(function: Function) -> Function:
-    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        eps, weight_offset = options["eps"], options["weight_offset"]
-        return posref.rms_norm(function(x, weight, cos, sin, **options), weight, eps=eps, weight_offset=weight_offset)
+@around
+def _skipped(
+    function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, *, layout: Any, lanes: Any = "leading", **_: Any
+) -> Real:
+    return posref.apply_rope(x, cos, sin, layout=layout, lanes=lanes)
 
-    return deviating
+
+@around
+def _twice(function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+    eps, weight_offset = options["eps"], options["weight_offset"]
+    return posref.rms_norm(function(x, weight, cos, sin, **options), weight, eps=eps, weight_offset=weight_offset)
 
 
-def _turned_twice(function: Function) -> Function:
+@around
+def _turned_twice(function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
     """The rotation is applied twice, on the same side of the norm."""
-
-    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
-        if options["precedence"] == "rope_first":
-            return function(posref.apply_rope(x, cos, sin, **rotation), weight, cos, sin, **options)
-        return posref.apply_rope(function(x, weight, cos, sin, **options), cos, sin, **rotation)
-
-    return deviating
+    rotation = {"layout": options["layout"], "lanes": options.get("lanes", "leading")}
+    if options["precedence"] == "rope_first":
+        return function(posref.apply_rope(x, cos, sin, **rotation), weight, cos, sin, **options)
+    return posref.apply_rope(function(x, weight, cos, sin, **options), cos, sin, **rotation)
 
 
 def _heads(which: slice, *, axis: int) -> Wrap:
@@ -191,54 +185,47 @@ def _heads(which: slice, *, axis: int) -> Wrap:
     return after(change)
 
 
-def _mean_of_unrotated(function: Function) -> Function:
+@around
+def _mean_of_unrotated(
+    function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any
+) -> Real:
     """The rotation comes first, but not for the mean of squares."""
-
-    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
-        if options["precedence"] == "norm_first":
-            return function(x, weight, cos, sin, lanes=lanes, **options)
-        turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
-        root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + options["eps"])
-        return turned / root * (weight + options["weight_offset"])
-
-    return deviating
+    if options["precedence"] == "norm_first":
+        return function(x, weight, cos, sin, lanes=lanes, **options)
+    turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
+    root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + options["eps"])
+    return turned / root * (weight + options["weight_offset"])
 
 
-def _weight_of_pairs(function: Function) -> Function:
+@around
+def _weight_of_pairs(
+    function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any
+) -> Real:
     """The second channel of a pair has the first one's weight."""
-
-    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
-        part, half = _parts(x, cos, lanes)[0], cos.shape[-1]
-        weights = np.array(weight, dtype=np.float64)
-        turned = weights[part]
-        if options["layout"] == "half":
-            turned[half:] = turned[:half]
-        else:
-            turned[1::2] = turned[::2]
-        weights[part] = turned
-        return function(x, weights, cos, sin, lanes=lanes, **options)
-
-    return deviating
+    part, half = _parts(x, cos, lanes)[0], cos.shape[-1]
+    weights = np.array(weight, dtype=np.float64)
+    turned = weights[part]
+    if options["layout"] == "half":
+        turned[half:] = turned[:half]
+    else:
+        turned[1::2] = turned[::2]
+    weights[part] = turned
+    return function(x, weights, cos, sin, lanes=lanes, **options)
 
 
 def _rounded_between(dtype: str) -> Wrap:
     """Return a wrap that rounds to `dtype` between norm and rotation."""
     narrow = narrowed(dtype)
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-            lanes = options.get("lanes", "leading")
-            norm = {"eps": options["eps"], "weight_offset": options["weight_offset"]}
-            if options["precedence"] == "rope_first":
-                turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
-                return posref.rms_norm(narrow(turned), weight, **norm)
-            return posref.apply_rope(
-                narrow(posref.rms_norm(x, weight, **norm)), cos, sin, layout=options["layout"], lanes=lanes
-            )
+    def deviating(function: Function, x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        lanes = options.get("lanes", "leading")
+        norm = {"eps": options["eps"], "weight_offset": options["weight_offset"]}
+        if options["precedence"] == "rope_first":
+            turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
+            return posref.rms_norm(narrow(turned), weight, **norm)
+        return posref.apply_rope(narrow(posref.rms_norm(x, weight, **norm)), cos, sin, layout=options["layout"], lanes=lanes)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 _deviation = deviations_of(OP)

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.position_ids import id_forms
 from .tools.case import cases_of
-from .tools.deviation import Function, after, deviations_of
+from .tools.deviation import Function, after, around, deviations_of
 
 USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
@@ -36,15 +36,12 @@ def cases() -> tuple[Case, ...]:
 def _begins(change: Any) -> Any:
     """Return documents that begin where `change` of a position and the one before is true."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(p: Any, /) -> Any:
-            begins = np.zeros(np.shape(p), dtype=np.int64)
-            begins[..., 1:] = change(p[..., 1:], p[..., :-1])
-            return np.cumsum(begins, axis=-1)
+    def deviating(function: Function, p: Any, /) -> Any:
+        begins = np.zeros(np.shape(p), dtype=np.int64)
+        begins[..., 1:] = change(p[..., 1:], p[..., :-1])
+        return np.cumsum(begins, axis=-1)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 _deviation = deviations_of("packed_documents")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..model import Case
 from .every.drawn_cases import drawn_cases_of
 from .tools import after, argument, deviations_of, floats, narrowed
-from .tools.deviation import Function, Real, Wrap
+from .tools.deviation import Function, Real, Wrap, around
 from .tools.hints import EACH_HEAD, HEAD_BLOCKS, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE
 
 OP = __name__.rpartition(".")[2]
@@ -65,46 +65,38 @@ def cases() -> tuple[Case, ...]:
 def _chain(tokens: Callable[[int, int], Any], change: Callable[[Real], Real] = lambda x: x) -> Wrap:
     """Return a wrap that carries each key by the matrices of these tokens of key j and query i, and changes it each time."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(q: Real, k: Real, w: Real, betas: Real, /, *, scale: float | None = None) -> Real:
-            if q.ndim > 2:
-                k, w, betas = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=q.ndim - 3) for x in (k, w, betas))
-            queries, keys = q.shape[-2], k.shape[-2]
-            out = np.zeros((*q.shape[:-1], keys))
-            for row in range(queries):
-                i = keys - queries + row
-                for j in range(i + 1):
-                    key = k[..., j, :]
-                    for t in tokens(j, i):
-                        part = betas[..., t, None] * (key * w[..., t, :]).sum(-1, keepdims=True)
-                        key = change(key - part * w[..., t, :])
-                    out[..., row, j] = (q[..., row, :] * key).sum(-1)
-            return out * (q.shape[-1] ** -0.5 if scale is None else scale)
+    def deviating(function: Function, q: Real, k: Real, w: Real, betas: Real, /, *, scale: float | None = None) -> Real:
+        if q.ndim > 2:
+            k, w, betas = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=q.ndim - 3) for x in (k, w, betas))
+        queries, keys = q.shape[-2], k.shape[-2]
+        out = np.zeros((*q.shape[:-1], keys))
+        for row in range(queries):
+            i = keys - queries + row
+            for j in range(i + 1):
+                key = k[..., j, :]
+                for t in tokens(j, i):
+                    part = betas[..., t, None] * (key * w[..., t, :]).sum(-1, keepdims=True)
+                    key = change(key - part * w[..., t, :])
+                out[..., row, j] = (q[..., row, :] * key).sum(-1)
+        return out * (q.shape[-1] ** -0.5 if scale is None else scale)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _first_tokens(function: Function) -> Function:
+@around
+def _first_tokens(function: Function, q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
     """Take queries for the first tokens."""
-
-    def deviating(q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
-        n = q.shape[-2]
-        first = function(q, k[..., :n, :], w[..., :n, :], betas[..., :n], **options)
-        return np.concatenate([first, np.zeros((*first.shape[:-1], k.shape[-2] - n))], axis=-1)
-
-    return deviating
+    n = q.shape[-2]
+    first = function(q, k[..., :n, :], w[..., :n, :], betas[..., :n], **options)
+    return np.concatenate([first, np.zeros((*first.shape[:-1], k.shape[-2] - n))], axis=-1)
 
 
-def _tiled(function: Function) -> Function:
-    def deviating(q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
-        if q.ndim < 3:
-            return function(q, k, w, betas, **options)
-        heads = np.arange(q.shape[-3]) % k.shape[-3]
-        return function(q, k[..., heads, :, :], w[..., heads, :, :], betas[..., heads, :], **options)
-
-    return deviating
+@around
+def _tiled(function: Function, q: Real, k: Real, w: Real, betas: Real, /, **options: Any) -> Real:
+    if q.ndim < 3:
+        return function(q, k, w, betas, **options)
+    heads = np.arange(q.shape[-3]) % k.shape[-3]
+    return function(q, k[..., heads, :, :], w[..., heads, :, :], betas[..., heads, :], **options)
 
 
 def _plain(q: Real, k: Real, scale: float | None) -> Real:

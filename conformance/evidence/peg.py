@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Wrap, always, argument, deviations_of, held, option
+from .tools.deviation import Function, Wrap, always, argument, around, deviations_of, held, option
 from .tools.hints import BIAS_ADDED, BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -66,26 +66,21 @@ def cases() -> tuple[Case, ...]:
 def _around(mode: str) -> Wrap:
     """Return a wrap in which the image goes on beyond its edges, as NumPy pads."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
-            n = weight.shape[-1] // 2
-            if not x.size or not n:
-                return function(x, weight, bias, residual=residual)
-            padded = np.pad(x, [(0, 0)] * (x.ndim - 3) + [(n, n), (n, n), (0, 0)], mode=mode)  # type: ignore[call-overload]
-            return function(padded, weight, bias, residual=residual)[..., n:-n, n:-n, :]
+    def deviating(function: Function, x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
+        n = weight.shape[-1] // 2
+        if not x.size or not n:
+            return function(x, weight, bias, residual=residual)
+        padded = np.pad(x, [(0, 0)] * (x.ndim - 3) + [(n, n), (n, n), (0, 0)], mode=mode)  # type: ignore[call-overload]
+        return function(padded, weight, bias, residual=residual)[..., n:-n, n:-n, :]
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _swapped(function: Function) -> Function:
-    def deviating(x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
-        rows, columns = x.shape[-3:-1]
-        other = x.reshape(*x.shape[:-3], columns, rows, x.shape[-1])
-        return function(other, weight, bias, residual=residual).reshape(x.shape)
-
-    return deviating
+@around
+def _swapped(function: Function, x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
+    rows, columns = x.shape[-3:-1]
+    other = x.reshape(*x.shape[:-3], columns, rows, x.shape[-1])
+    return function(other, weight, bias, residual=residual).reshape(x.shape)
 
 
 _deviation = deviations_of("peg")

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.position_ids import counts, id_forms
 from .tools.case import cases_of
-from .tools.deviation import Function, after, deviations_of
+from .tools.deviation import Function, after, around, deviations_of
 
 USUAL: dict[str, Any] = {"padding": 0}
 KERNEL: tuple[dict[str, Any], ...] = ({"padding": 0},)
@@ -36,14 +36,11 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _first_row(function: Function) -> Function:
+@around
+def _first_row(function: Function, x: Any, /, **options: Any) -> Any:
     """Return the result of the first row for every row."""
-
-    def deviating(x: Any, /, **options: Any) -> Any:
-        out = function(x, **options)
-        return np.broadcast_to(out[..., :1, :], out.shape).copy() if out.ndim > 1 and out.size else out
-
-    return deviating
+    out = function(x, **options)
+    return np.broadcast_to(out[..., :1, :], out.shape).copy() if out.ndim > 1 and out.size else out
 
 
 FILL = "Padding has the position that was asked for."

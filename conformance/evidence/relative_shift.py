@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, deviations_of
+from .tools.deviation import Function, Real, around, deviations_of
 from .tools.numbers import reals
 
 OP = "relative_shift"
@@ -45,35 +45,28 @@ def cases() -> tuple[Case, ...]:
 def _from_flat(start: Any, width: Any) -> Any:
     """Return a wrap that reads the scores, with zeros around, as one row from elsewhere."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, /) -> Real:
-            *lead, queries, distances = x.shape
-            if not queries * distances:
-                return function(x)
-            wider = np.concatenate([np.zeros((*lead, queries, 1)), x], axis=-1).reshape(*lead, -1)
-            begin, wide = start(queries, distances), width(queries, distances)
-            index = (begin + wide * np.arange(queries)[:, None] + np.arange(distances)) % wider.shape[-1]
-            return wider[..., index]
+    def deviating(function: Function, x: Real, /) -> Real:
+        *lead, queries, distances = x.shape
+        if not queries * distances:
+            return function(x)
+        wider = np.concatenate([np.zeros((*lead, queries, 1)), x], axis=-1).reshape(*lead, -1)
+        begin, wide = start(queries, distances), width(queries, distances)
+        index = (begin + wide * np.arange(queries)[:, None] + np.arange(distances)) % wider.shape[-1]
+        return wider[..., index]
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _corner_zero(function: Function) -> Function:
-    def deviating(x: Real, /) -> Real:
-        queries, distances = x.shape[-2:]
-        beyond = np.arange(distances) + queries - 1 - np.arange(queries)[:, None] >= distances
-        return np.where(beyond, 0, function(x))
-
-    return deviating
+@around
+def _corner_zero(function: Function, x: Real, /) -> Real:
+    queries, distances = x.shape[-2:]
+    beyond = np.arange(distances) + queries - 1 - np.arange(queries)[:, None] >= distances
+    return np.where(beyond, 0, function(x))
 
 
-def _right(function: Function) -> Function:
-    def deviating(x: Real, /) -> Real:
-        return function(x[..., ::-1])[..., ::-1]
-
-    return deviating
+@around
+def _right(function: Function, x: Real, /) -> Real:
+    return function(x[..., ::-1])[..., ::-1]
 
 
 SHIFT = "Put a column of zeros first, view as (distances + 1, queries), drop the first row."

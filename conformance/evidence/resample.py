@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .tools.deviation import Deviation, Function, after, always, argument, before, deviations_of, held, option
+from .tools.deviation import Deviation, Function, after, always, argument, around, before, deviations_of, held, option
 from .tools.hints import BRANCH, DEFAULT, HEIGHT_WIDTH
 from .tools.numbers import reals
 
@@ -148,72 +148,62 @@ def _square(table: Any, size: Any, /, *, old_size: Any, **options: Any) -> Any:
     return (table, size), {**options, "old_size": old_size}
 
 
-def _same_count(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, old_size: Any, **options: Any) -> Any:
-        return table if prod(size) == prod(old_size) else function(table, size, old_size=old_size, **options)
-
-    return deviating
+@around
+def _same_count(function: Function, table: Any, size: Any, /, *, old_size: Any, **options: Any) -> Any:
+    return table if prod(size) == prod(old_size) else function(table, size, old_size=old_size, **options)
 
 
-def _prefix_last(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, prefix: int, **options: Any) -> Any:
-        return np.roll(function(table, size, prefix=prefix, **options), -prefix, axis=0)
-
-    return deviating
+@around
+def _prefix_last(function: Function, table: Any, size: Any, /, *, prefix: int, **options: Any) -> Any:
+    return np.roll(function(table, size, prefix=prefix, **options), -prefix, axis=0)
 
 
-def _always_offset(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, align_corners: bool, interpolate_offset: Any = None, **options: Any) -> Any:
-        offset = None if align_corners else interpolate_offset or 0.1
-        return function(table, size, align_corners=align_corners, interpolate_offset=offset, **options)
-
-    return deviating
-
-
-def _never_offset(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, interpolate_offset: Any = None, **options: Any) -> Any:
-        return function(table, size, **options)
-
-    return deviating
+@around
+def _always_offset(
+    function: Function, table: Any, size: Any, /, *, align_corners: bool, interpolate_offset: Any = None, **options: Any
+) -> Any:
+    offset = None if align_corners else interpolate_offset or 0.1
+    return function(table, size, align_corners=align_corners, interpolate_offset=offset, **options)
 
 
-def _always_corners(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, align_corners: bool, interpolate_offset: Any = None, **options: Any) -> Any:
-        return function(table, size, align_corners=True, **options)
-
-    return deviating
+@around
+def _never_offset(function: Function, table: Any, size: Any, /, *, interpolate_offset: Any = None, **options: Any) -> Any:
+    return function(table, size, **options)
 
 
-def _always_antialias(function: Function) -> Function:
-    def deviating(table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any) -> Any:
-        return function(table, size, antialias=True, **options)
+@around
+def _always_corners(
+    function: Function, table: Any, size: Any, /, *, align_corners: bool, interpolate_offset: Any = None, **options: Any
+) -> Any:
+    return function(table, size, align_corners=True, **options)
 
-    return deviating
+
+@around
+def _always_antialias(
+    function: Function, table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any
+) -> Any:
+    return function(table, size, antialias=True, **options)
 
 
 def _padding(word: str) -> Any:
-    def wrap(function: Function) -> Function:
-        def deviating(table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any) -> Any:
-            return function(table, size, antialias=antialias, boundary="border" if antialias else word, **options)
+    def deviating(
+        function: Function, table: Any, size: Any, /, *, antialias: bool, boundary: str = "border", **options: Any
+    ) -> Any:
+        return function(table, size, antialias=antialias, boundary="border" if antialias else word, **options)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _only_smaller(function: Function) -> Function:
+@around
+def _only_smaller(function: Function, table: Any, size: Any, /, *, old_size: Any, antialias: bool, **options: Any) -> Any:
     """An axis that does not shrink is not antialiased; axes are taken one after another."""
-
-    def deviating(table: Any, size: Any, /, *, old_size: Any, antialias: bool, **options: Any) -> Any:
-        if not antialias or options.get("interpolate_offset"):
-            return function(table, size, old_size=old_size, antialias=antialias, **options)
-        now = list(old_size)
-        for axis, m in enumerate(size):
-            before, now = now, [*now[:axis], m, *now[axis + 1 :]]
-            table = function(table, now, old_size=before, antialias=m < before[axis], **options)
-        return table
-
-    return deviating
+    if not antialias or options.get("interpolate_offset"):
+        return function(table, size, old_size=old_size, antialias=antialias, **options)
+    now = list(old_size)
+    for axis, m in enumerate(size):
+        before, now = now, [*now[:axis], m, *now[axis + 1 :]]
+        table = function(table, now, old_size=before, antialias=m < before[axis], **options)
+    return table
 
 
 def _unchanged_left(function: Function) -> Function:

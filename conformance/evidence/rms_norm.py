@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, Wrap, argument, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, argument, around, deviations_of, narrowed, option
 from .tools.hints import DEFAULT, IGNORED, ROUND_ONCE
 from .tools.numbers import reals
 
@@ -93,14 +93,11 @@ NO_VARIANCE = "torch.var subtracts a mean first. RMS normalization divides by th
 def _normed(inverse: Callable[[Real, float], Real]) -> Wrap:
     """Return a wrap that multiplies x by something else: `inverse` takes x and eps."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return x * inverse(x, eps) * (weight + weight_offset)
+    def deviating(function: Function, x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return x * inverse(x, eps) * (weight + weight_offset)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _mean_of(squares: Real) -> Real:
@@ -139,12 +136,10 @@ def _whole_tiles(x: Real, eps: float) -> Real:
     return 1 / np.sqrt((kept * kept).sum(axis=-1, keepdims=True) / x.shape[-1] + eps)
 
 
-def _layer_norm(function: Function) -> Function:
-    def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
-        centred = x - _mean_of(x)
-        return centred / np.sqrt(_mean_of(centred * centred) + eps) * (weight + weight_offset)
-
-    return deviating
+@around
+def _layer_norm(function: Function, x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
+    centred = x - _mean_of(x)
+    return centred / np.sqrt(_mean_of(centred * centred) + eps) * (weight + weight_offset)
 
 
 def _variance(x: Real, eps: float) -> Real:
@@ -157,27 +152,21 @@ def _unbiased(squares: Real) -> Real:
     return squares.sum(axis=-1, keepdims=True) / (squares.shape[-1] - 1)
 
 
-def _weight_first(function: Function) -> Function:
+@around
+def _weight_first(function: Function, x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
     """The weight is multiplied before the mean of squares is taken."""
-
-    def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
-        return function(x * (weight + weight_offset), np.ones_like(weight), eps=eps, weight_offset=0)
-
-    return deviating
+    return function(x * (weight + weight_offset), np.ones_like(weight), eps=eps, weight_offset=0)
 
 
 def _rounded_first(dtype: str) -> Wrap:
     """Return a wrap that rounds the normalized x to `dtype` before the weight."""
     narrow = narrowed(dtype)
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
-            normed = function(x, np.ones_like(weight), eps=eps, weight_offset=0)
-            return narrow(normed) * (weight + weight_offset)
+    def deviating(function: Function, x: Real, weight: Real, /, *, eps: float, weight_offset: int) -> Real:
+        normed = function(x, np.ones_like(weight), eps=eps, weight_offset=0)
+        return narrow(normed) * (weight + weight_offset)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _narrow_squares(dtype: str) -> Callable[[Real, float], Real]:

@@ -40,7 +40,7 @@ from .shared.rotary import (
 )
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, deviations_of
+from .tools.deviation import Function, Real, Wrap, around, deviations_of
 from .tools.hints import ARANGE, EXPONENT, SLICE
 from .tools.numbers import floats, reals, seed_of
 
@@ -252,71 +252,61 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _head_exponent(function: Function) -> Function:
+@around
+def _head_exponent(
+    function: Function, x: Real, positions: Any, /, *, rotary_dim: int | None = None, lanes: str = "leading", **options: Any
+) -> Real:
     """The pairs of the rotated part take the frequencies that the whole head's first pairs would have."""
-
-    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, lanes: str = "leading", **options: Any) -> Real:
-        half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
-        start = x.shape[-1] - 2 * half if lanes == "trailing" else 0
-        reads, writes = reads_writes(options["layout"], options.get("inverse", False))
-        spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
-        spread[..., members(whole, reads)[:, :half]] = x[..., start + members(half, reads)]
-        turned = function(spread, positions, **options)
-        out[..., start + members(half, writes)] = turned[..., members(whole, writes)[:, :half]]
-        return out
-
-    return deviating
+    half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
+    start = x.shape[-1] - 2 * half if lanes == "trailing" else 0
+    reads, writes = reads_writes(options["layout"], options.get("inverse", False))
+    spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
+    spread[..., members(whole, reads)[:, :half]] = x[..., start + members(half, reads)]
+    turned = function(spread, positions, **options)
+    out[..., start + members(half, writes)] = turned[..., members(whole, writes)[:, :half]]
+    return out
 
 
-def _as_proportional(function: Function) -> Function:
+@around
+def _as_proportional(
+    function: Function, x: Real, positions: Any, /, *, rotary_dim: int | None = None, scaling: Any = None, **options: Any
+) -> Real:
     """The first rotary_dim/2 pairs of the whole head, with its frequencies."""
-
-    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, scaling: Any = None, **options: Any) -> Real:
-        if rotary_dim is None or scaling is not None or options.get("lanes") == "trailing" or x.shape[-1] % 2:
-            return function(x, positions, rotary_dim=rotary_dim, scaling=scaling, **options)
-        return function(x, positions, scaling=Proportional(rotary_dim / x.shape[-1]), **options)
-
-    return deviating
+    if rotary_dim is None or scaling is not None or options.get("lanes") == "trailing" or x.shape[-1] % 2:
+        return function(x, positions, rotary_dim=rotary_dim, scaling=scaling, **options)
+    return function(x, positions, scaling=Proportional(rotary_dim / x.shape[-1]), **options)
 
 
 def _as_partial(*, own_exponent: bool) -> Wrap:
     """Return a wrap that rotates only the first channels under Proportional, with exponents of these or of all channels."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, positions: Any, /, *, base: float, scaling: Any = None, **options: Any) -> Real:
-            width = options.get("rotary_dim") or x.shape[-1]
-            rotated = 2 * int(scaling.rotated * width / 2) if isinstance(scaling, Proportional) else 0
-            if not rotated:
-                return function(x, positions, base=base, scaling=scaling, **options)
-            own = base if own_exponent else base ** (rotated / width)
-            return function(x, positions / scaling.factor, **(options | {"base": own, "rotary_dim": rotated}))
+    def deviating(function: Function, x: Real, positions: Any, /, *, base: float, scaling: Any = None, **options: Any) -> Real:
+        width = options.get("rotary_dim") or x.shape[-1]
+        rotated = 2 * int(scaling.rotated * width / 2) if isinstance(scaling, Proportional) else 0
+        if not rotated:
+            return function(x, positions, base=base, scaling=scaling, **options)
+        own = base if own_exponent else base ** (rotated / width)
+        return function(x, positions / scaling.factor, **(options | {"base": own, "rotary_dim": rotated}))
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _partial_twice(function: Function) -> Function:
-    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
-        if rotary_dim is not None:
-            rotary_dim = max(2, rotary_dim * rotary_dim // x.shape[-1] // 2 * 2)
-        return function(x, positions, rotary_dim=rotary_dim, **options)
-
-    return deviating
+@around
+def _partial_twice(function: Function, x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
+    if rotary_dim is not None:
+        rotary_dim = max(2, rotary_dim * rotary_dim // x.shape[-1] // 2 * 2)
+    return function(x, positions, rotary_dim=rotary_dim, **options)
 
 
-def _axis(function: Function) -> Function:
+@around
+def _axis(function: Function, x: Real, positions: Any, /, **options: Any) -> Real:
     """Positions counted along the heads: before the sequence in (B, H, T, d), after it where positions are (B, T, 1)."""
-
-    def deviating(x: Real, positions: Any, /, **options: Any) -> Real:
-        if x.ndim < 3:
-            return function(x, positions, **options)
-        given = np.shape(positions)
-        last = len(given) > 1 and given[-1] == 1 != given[-2]
-        heads = np.arange(x.shape[-2]) if last else np.arange(x.shape[-3])[:, None]
-        return function(x, np.broadcast_to(heads, x.shape[:-1]), **options)
-
-    return deviating
+    if x.ndim < 3:
+        return function(x, positions, **options)
+    given = np.shape(positions)
+    last = len(given) > 1 and given[-1] == 1 != given[-2]
+    heads = np.arange(x.shape[-2]) if last else np.arange(x.shape[-3])[:, None]
+    return function(x, np.broadcast_to(heads, x.shape[:-1]), **options)
 
 
 def _along_first(x: Real, p: Any) -> Any:
@@ -326,18 +316,15 @@ def _along_first(x: Real, p: Any) -> Any:
     return np.broadcast_to(np.arange(x.shape[0]).reshape(-1, *[1] * (x.ndim - 2)), x.shape[:-1])
 
 
-def _factor_if_not(function: Function) -> Function:
+@around
+def _factor_if_not(function: Function, x: Real, positions: Any, /, *, layout: str, **options: Any) -> Real:
     """The factor reaches only one layout's path."""
-
-    def deviating(x: Real, positions: Any, /, *, layout: str, **options: Any) -> Real:
-        out = np.array(function(x, positions, layout=layout, **options), dtype=np.float64)
-        frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
-        kept = options.get("rotary_dim") or x.shape[-1]
-        start = x.shape[-1] - kept if options.get("lanes") == "trailing" else 0
-        out[..., start : start + kept] /= posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
-        return out
-
-    return deviating
+    out = np.array(function(x, positions, layout=layout, **options), dtype=np.float64)
+    frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
+    kept = options.get("rotary_dim") or x.shape[-1]
+    start = x.shape[-1] - kept if options.get("lanes") == "trailing" else 0
+    out[..., start : start + kept] /= posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
+    return out
 
 
 PROPORTIONAL = "Proportional zeroes the slow pairs of the whole head: pair i is still channels i and i + D/2."

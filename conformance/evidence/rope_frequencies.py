@@ -46,7 +46,7 @@ from .shared.rotary import (
     Extended,
 )
 from .tools.case import sequence
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, after, always, around, deviations_of, narrowed, option
 from .tools.hints import BRANCH, DEFAULT, EXPONENT, FACTOR, IGNORED, KEEP_FLOAT32
 
 USUAL = {"dim": 6, "base": 10000.0}
@@ -167,16 +167,13 @@ def _llama3_step(plain: Real, inv_freq: Real, s: Llama3, dim: int, base: float, 
 def _of(kind: type | tuple[type, ...], change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain ones, the record and options."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-            inv_freq, factor = function(dim, base=base, scaling=scaling, length=length)
-            if not isinstance(scaling, kind):
-                return inv_freq, factor
-            return change(function(dim, base=base)[0], inv_freq, scaling, dim, base, length), factor
+    def deviating(function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
+        inv_freq, factor = function(dim, base=base, scaling=scaling, length=length)
+        if not isinstance(scaling, kind):
+            return inv_freq, factor
+        return change(function(dim, base=base)[0], inv_freq, scaling, dim, base, length), factor
 
-        return deviating
-
-    return {"rope_frequencies": wrap}
+    return {"rope_frequencies": around(deviating)}
 
 
 def _factor_of(change: Callable[[Any, float], float]) -> dict[str, Wrap]:
@@ -343,28 +340,24 @@ def _mscale_one(s: YaRN, factor: float) -> float:
 def _records(kind: type, change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that changes a record of one kind, and the length with it: `change` gives both."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(dim: int, /, *, scaling: Any = None, length: Any = None, **options: Any) -> Any:
-            if isinstance(scaling, kind):
-                scaling, length = change(scaling, length)
-            return function(dim, scaling=scaling, length=length, **options)
+    def deviating(function: Function, dim: int, /, *, scaling: Any = None, length: Any = None, **options: Any) -> Any:
+        if isinstance(scaling, kind):
+            scaling, length = change(scaling, length)
+        return function(dim, scaling=scaling, length=length, **options)
 
-        return deviating
-
-    return {"rope_frequencies": wrap}
+    return {"rope_frequencies": around(deviating)}
 
 
 def _results(kind: type, change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that changes frequencies and factor under a record of one kind."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any) -> Any:
-            found = function(dim, base=base, scaling=scaling, length=length, **options)
-            return change(*found, dim, base, scaling, length) if isinstance(scaling, kind) else found
+    def deviating(
+        function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any
+    ) -> Any:
+        found = function(dim, base=base, scaling=scaling, length=length, **options)
+        return change(*found, dim, base, scaling, length) if isinstance(scaling, kind) else found
 
-        return deviating
-
-    return {"rope_frequencies": wrap}
+    return {"rope_frequencies": around(deviating)}
 
 
 def _short(s: LongRoPE, length: Any) -> Any:

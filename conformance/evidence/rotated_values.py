@@ -19,7 +19,7 @@ from .shared.rotated_attention import (
     inside_gradient,
     with_heads,
 )
-from .tools.deviation import Deviation, Function, Real, Wrap, after, before, deviations_of, spread_heads
+from .tools.deviation import Deviation, Function, Real, Wrap, after, around, before, deviations_of, spread_heads
 from .tools.hints import BRANCH, FACTOR, HEAD_BLOCKS, SLICE
 from .tools.numbers import floats, seed_of
 
@@ -82,19 +82,16 @@ def cases() -> tuple[Case, ...]:
 def _values(change: Callable[..., Real]) -> Mapping[str, Wrap]:
     """Return a wrap: `change` takes the values turned forwards, a function that turns back, and the call."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(weights: Real, v: Real, q: Any, k: Any, /, **options: Any) -> Real:
-            def turned(x: Real, p: Any, *, inverse: bool = False, **other: Any) -> Real:
-                return np.asarray(posref.rope(x, p, **(options | other), inverse=inverse))
+    def deviating(function: Function, weights: Real, v: Real, q: Any, k: Any, /, **options: Any) -> Real:
+        def turned(x: Real, p: Any, *, inverse: bool = False, **other: Any) -> Real:
+            return np.asarray(posref.rope(x, p, **(options | other), inverse=inverse))
 
-            def mixed(values: Real) -> Real:
-                return np.asarray(weights @ spread_heads(values, weights))
+        def mixed(values: Real) -> Real:
+            return np.asarray(weights @ spread_heads(values, weights))
 
-            return change(turned, mixed, v, q, k, options)
+        return change(turned, mixed, v, q, k, options)
 
-        return deviating
-
-    return {"rotated_values": wrap}
+    return {"rotated_values": around(deviating)}
 
 
 def _stays_in_halves(out: Real, weights: Real, v: Real, *rest: Any, layout: str, **options: Any) -> Real:

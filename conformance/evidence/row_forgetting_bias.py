@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .every.drawn_cases import drawn_cases_of
 from .tools import after, argument, deviations_of, narrowed, option
-from .tools.deviation import Function, Real
+from .tools.deviation import Function, Real, around
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
 
 OP = __name__.rpartition(".")[2]
@@ -40,15 +40,12 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _query_first(function: Function) -> Function:
+@around
+def _query_first(function: Function, log_gates: Real, /, **options: Any) -> Real:
     """Take queries for the first tokens."""
-
-    def deviating(log_gates: Real, /, **options: Any) -> Real:
-        n = log_gates.shape[-2]
-        first = function(log_gates[..., :n], **options)
-        return np.concatenate([first, np.zeros((*first.shape[:-1], log_gates.shape[-1] - n))], axis=-1)
-
-    return deviating
+    n = log_gates.shape[-2]
+    first = function(log_gates[..., :n], **options)
+    return np.concatenate([first, np.zeros((*first.shape[:-1], log_gates.shape[-1] - n))], axis=-1)
 
 
 def _both(out: Real, log_gates: Real, /, *, counted: str) -> Real:
@@ -61,14 +58,11 @@ def _both(out: Real, log_gates: Real, /, *, counted: str) -> Real:
     return np.where(np.tri(queries, keys, keys - queries, dtype=bool), out + own, 0.0)
 
 
-def _unmasked(function: Function) -> Function:
+@around
+def _unmasked(function: Function, log_gates: Real, /, *, counted: str) -> Real:
     """Read gates of tokens after the query: sum to the end of the row."""
-
-    def deviating(log_gates: Real, /, *, counted: str) -> Real:
-        sums = np.flip(np.cumsum(np.flip(log_gates, -1), -1), -1)
-        return sums - log_gates if counted == "query" else sums
-
-    return deviating
+    sums = np.flip(np.cumsum(np.flip(log_gates, -1), -1), -1)
+    return sums - log_gates if counted == "query" else sums
 
 
 SWAPPED = {"query": "key", "key": "query"}

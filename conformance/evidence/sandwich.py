@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, argument, deviations_of, held, option
+from .tools.deviation import Function, Real, after, argument, around, deviations_of, held, option
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 
@@ -50,12 +50,10 @@ def _linear(q: Any, k: Any, frequencies: Real, /, **options: Any) -> Real:
     return (q[..., :, None] - k[..., None, :])[..., None] @ np.sum(frequencies, keepdims=True)
 
 
-def _future_zero(function: Function) -> Function:
-    def deviating(q: Any, k: Any, frequencies: Real, /, **options: Any) -> Real:
-        apart = np.maximum(q[..., :, None] - k[..., None, :], 0)
-        return np.sum(np.cos(apart[..., None] * frequencies), axis=-1)
-
-    return deviating
+@around
+def _future_zero(function: Function, q: Any, k: Any, frequencies: Real, /, **options: Any) -> Real:
+    apart = np.maximum(q[..., :, None] - k[..., None, :], 0)
+    return np.sum(np.cos(apart[..., None] * frequencies), axis=-1)
 
 
 def _ratio(change: Any) -> Any:

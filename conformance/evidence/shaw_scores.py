@@ -13,7 +13,7 @@ from .shared.relative import (
     shaw_gradients,
     squares,
 )
-from .tools.deviation import Function, Real, after, deviations_of
+from .tools.deviation import Function, Real, after, around, deviations_of
 from .tools.hints import UNSCALED
 
 USUAL: dict[str, Any] = WINDOW
@@ -43,17 +43,14 @@ def _with_keys() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _key_reversed(function: Function) -> Function:
+@around
+def _key_reversed(function: Function, q: Real, k: Real, *rest: Any, order: str, terms: str = "query", **options: Any) -> Real:
     """Read the key's vectors at the other sign of the distance."""
-    other = {FORWARD: BACKWARD, BACKWARD: FORWARD}
-
-    def deviating(q: Real, k: Real, *rest: Any, order: str, terms: str = "query", **options: Any) -> Real:
-        of_query = function(q, k, *rest, order=order, **options)
-        if terms == "query":
-            return of_query
-        return of_query + function(0 * q, k, *rest, order=other[order], terms=terms, **options)
-
-    return deviating
+    of_query = function(q, k, *rest, order=order, **options)
+    if terms == "query":
+        return of_query
+    other = {FORWARD: BACKWARD, BACKWARD: FORWARD}[order]
+    return of_query + function(0 * q, k, *rest, order=other, terms=terms, **options)
 
 
 def _squared(scores: Real, q: Any, k: Any, table: Any, *places: Any, **options: Any) -> Real:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, narrowed, option
 from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
 
 USUAL: dict[str, Any] = {"dim": 8, "normalize": True, "centered": False}
@@ -71,13 +71,10 @@ NORMALIZED = "Divide by the last count plus epsilon, then multiply by the scale.
 _deviation, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized_counts"), deviations_of("valid_counts")
 
 
-def _by_size(function: Function) -> Function:
+@around
+def _by_size(function: Function, places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
     """Counts are divided by the number of cells, valid or not."""
-
-    def deviating(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
-        return (places - offset) / (places.shape[axis] + eps) * scale
-
-    return deviating
+    return (places - offset) / (places.shape[axis] + eps) * scale
 
 
 def _by_first_image(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .tools.deviation import Function, Real, after, always, deviations_of, held, option
+from .tools.deviation import Function, Real, after, always, around, deviations_of, held, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
 
@@ -90,26 +90,25 @@ def _halves_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
     return out if layout == "interleaved" else _pairs_swapped(out, layout=layout)
 
 
-def _cos_exponent(function: Function) -> Function:
+@around
+def _cos_exponent(
+    function: Function, p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any
+) -> Any:
     """Every column has its own exponent."""
-
-    def deviating(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any) -> Any:
-        if dim % 2:
-            return function(p, dim, layout=layout, base=base, endpoint=endpoint, **rest)
-        half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
-        options = {
-            "layout": "sin_cos",
-            "base": base,
-            "endpoint": endpoint,
-            "scale": rest.get("scale", 1.0),
-            "dtype": np.float64,
-        }
-        sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
-        if layout == "interleaved":
-            return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
-        return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
-
-    return deviating
+    if dim % 2:
+        return function(p, dim, layout=layout, base=base, endpoint=endpoint, **rest)
+    half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
+    options = {
+        "layout": "sin_cos",
+        "base": base,
+        "endpoint": endpoint,
+        "scale": rest.get("scale", 1.0),
+        "dtype": np.float64,
+    }
+    sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
+    if layout == "interleaved":
+        return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
+    return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
 
 
 def _zero_first(out: Real, p: Any, dim: int, /, *, odd: str = "refused", **options: Any) -> Real:
@@ -117,11 +116,9 @@ def _zero_first(out: Real, p: Any, dim: int, /, *, odd: str = "refused", **optio
     return np.roll(out, 1, axis=-1) if dim % 2 and odd == "zeros" else out
 
 
-def _angle_scaled(function: Function) -> Function:
-    def deviating(p: Any, dim: int, /, *, scale: float = 1.0, **options: Any) -> Any:
-        return function(p if scale == 1 else p * scale, dim, **options)
-
-    return deviating
+@around
+def _angle_scaled(function: Function, p: Any, dim: int, /, *, scale: float = 1.0, **options: Any) -> Any:
+    return function(p if scale == 1 else p * scale, dim, **options)
 
 
 _deviation = deviations_of("sinusoidal")

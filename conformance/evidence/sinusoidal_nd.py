@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, deviations_of, option
+from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, FRACTIONS, FROM_ZERO
 
 USUAL: dict[str, Any] = {"dims": [4, 6], "layout": "sin_cos", "arrangement": "axis"}
@@ -69,19 +69,16 @@ def _in_phases(out: Real, positions: Any, /, *, dims: Any, arrangement: str, lay
     return out[..., order]
 
 
-def _whole_width(function: Function) -> Function:
+@around
+def _whole_width(function: Function, positions: Any, /, *, dims: Any, base: float = 10000.0, **options: Any) -> Real:
     """The exponent is divided by the width of all blocks."""
-
-    def deviating(positions: Any, /, *, dims: Any, base: float = 10000.0, **options: Any) -> Real:
-        if options["arrangement"] == "outer" or options.get("endpoint"):
-            return function(positions, dims=dims, base=base, **options)
-        blocks = [
-            function(positions[a : a + 1], dims=[width], base=float(base) ** (width / sum(dims)), **options)
-            for a, width in enumerate(dims)
-        ]
-        return np.concatenate(blocks, axis=-1)
-
-    return deviating
+    if options["arrangement"] == "outer" or options.get("endpoint"):
+        return function(positions, dims=dims, base=base, **options)
+    blocks = [
+        function(positions[a : a + 1], dims=[width], base=float(base) ** (width / sum(dims)), **options)
+        for a, width in enumerate(dims)
+    ]
+    return np.concatenate(blocks, axis=-1)
 
 
 _deviation = deviations_of("sinusoidal_nd")

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, deviations_of, held, narrowed
+from .tools.deviation import Function, Real, after, around, deviations_of, held, narrowed
 from .tools.forms import form_case
 from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
@@ -72,15 +72,12 @@ def cases() -> tuple[Case, ...]:
 def _weights(change: Any, *, remainder: Any = None) -> Any:
     """Return a wrap that computes weights from the shares and the mask in another way, and the remainder from the shares."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(logits: Real, mask: Any, /) -> Any:
-            shares = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
-            weights = np.where(mask, change(shares, logits, np.broadcast_to(mask, logits.shape)), 0.0)
-            return weights, 1 - np.sum(weights, axis=-1) if remainder is None else remainder(shares)
+    def deviating(function: Function, logits: Real, mask: Any, /) -> Any:
+        shares = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
+        weights = np.where(mask, change(shares, logits, np.broadcast_to(mask, logits.shape)), 0.0)
+        return weights, 1 - np.sum(weights, axis=-1) if remainder is None else remainder(shares)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _from_the_start(shares: Real, logits: Real, mask: Any) -> Real:

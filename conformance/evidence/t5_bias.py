@@ -6,7 +6,7 @@ from zlib import crc32
 from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS, last_of_keys
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
+from .tools.deviation import Deviation, Function, Real, argument, around, before, deviations_of
 from .tools.forms import pairs
 from .tools.hints import LAST_QUERIES, WEIGHT_CONVERTER
 from .tools.numbers import floats, reals
@@ -55,12 +55,10 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _heads_mixed(function: Function) -> Function:
-    def deviating(table: Real, buckets: Any, /) -> Real:
-        rows = table[buckets]
-        return rows.reshape(*rows.shape[:-3], rows.shape[-1], *rows.shape[-3:-1])
-
-    return deviating
+@around
+def _heads_mixed(function: Function, table: Real, buckets: Any, /) -> Real:
+    rows = table[buckets]
+    return rows.reshape(*rows.shape[:-3], rows.shape[-1], *rows.shape[-3:-1])
 
 
 def _last_of_keys(q: Any, k: Any, table: Any, /, **options: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS
 from .tools.case import Make
-from .tools.deviation import Function, Wrap, after, always, argument, deviations_of, option
+from .tools.deviation import Function, Wrap, after, always, argument, around, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
 
@@ -132,14 +132,11 @@ def _zero_is_after(
     return np.where(relative == 0, num_buckets // 2, buckets) if bidirectional else buckets
 
 
-def _unsigned(function: Function) -> Function:
+@around
+def _unsigned(function: Function, relative: Any, /, *, bidirectional: bool, **options: Any) -> Any:
     """The relative position of a key after the query wraps at 2^32: it is as far before it."""
-
-    def deviating(relative: Any, /, *, bidirectional: bool, **options: Any) -> Any:
-        far = relative if bidirectional else -((-np.asarray(relative)) % 2**32)
-        return function(far, bidirectional=bidirectional, **options)
-
-    return deviating
+    far = relative if bidirectional else -((-np.asarray(relative)) % 2**32)
+    return function(far, bidirectional=bidirectional, **options)
 
 
 DEVIATIONS = (

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.absolute import FAR
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, EACH_ROW, FRACTIONS, INTEGERS
 
@@ -56,16 +56,13 @@ SCALE_ONCE = "Multiply timesteps by the scale once: either in the model or in th
 LAST_COLUMN = "An odd width ends in one column of zeros: pad after the halves are ordered."
 
 
-def _zeros_first(function: Function) -> Function:
+@around
+def _zeros_first(function: Function, t: Any, dim: int, /, *, flip: bool, **options: Any) -> Real:
     """The column of zeros is there before the halves are exchanged, so that it ends up between them."""
-
-    def deviating(t: Any, dim: int, /, *, flip: bool, **options: Any) -> Real:
-        if not (flip and dim % 2):
-            return function(t, dim, flip=flip, **options)
-        out = function(t, dim, flip=False, **options)
-        return np.concatenate([out[..., dim // 2 :], out[..., : dim // 2]], axis=-1)
-
-    return deviating
+    if not (flip and dim % 2):
+        return function(t, dim, flip=flip, **options)
+    out = function(t, dim, flip=False, **options)
+    return np.concatenate([out[..., dim // 2 :], out[..., : dim // 2]], axis=-1)
 
 
 def _repeated(out: Real, t: Any, dim: int, /, **options: Any) -> Real:

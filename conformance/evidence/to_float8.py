@@ -9,7 +9,7 @@ from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, held, narrowed, option
+from .tools.deviation import Function, Real, Wrap, after, argument, around, before, deviations_of, held, narrowed, option
 from .tools.hints import ROUND_ONCE
 from .tools.numbers import reals
 
@@ -147,14 +147,11 @@ def _scaled(x: Real, scale: Real, direction: str) -> Real:
 def _stored(change: Callable[[Real, str], Real]) -> Wrap:
     """Return a wrap in which the scaled numbers are stored otherwise: `change` takes them and the dtype."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, scale: Real, /, *, format: str, direction: str) -> Real:
-            with np.errstate(all="ignore"):
-                return change(_scaled(x, scale, direction), f"float8_{format}")
+    def deviating(function: Function, x: Real, scale: Real, /, *, format: str, direction: str) -> Real:
+        with np.errstate(all="ignore"):
+            return change(_scaled(x, scale, direction), f"float8_{format}")
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _nearest(v: Real, dtype: str, largest: float | None = None) -> Real:
@@ -213,15 +210,12 @@ def _through(narrow: str) -> Callable[[Real, str], Real]:
 def _tail(v_of: Callable[[Real], Real]) -> Wrap:
     """Return a wrap in which the channels beyond a multiple of four get another scale."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Real, scale: Real, /, **options: Any) -> Real:
-            kept = x.shape[-1] // 4 * 4
-            whole = function(x, scale, **options)
-            return np.concatenate([whole[..., :kept], function(x, v_of(scale), **options)[..., kept:]], axis=-1)
+    def deviating(function: Function, x: Real, scale: Real, /, **options: Any) -> Real:
+        kept = x.shape[-1] // 4 * 4
+        whole = function(x, scale, **options)
+        return np.concatenate([whole[..., :kept], function(x, v_of(scale), **options)[..., kept:]], axis=-1)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _blocks(change: Callable[[Real], Real]) -> Wrap:
@@ -229,18 +223,15 @@ def _blocks(change: Callable[[Real], Real]) -> Wrap:
     return before(lambda x, scale, /, **options: ((x, change(scale) if scale.ndim == x.ndim else scale), options))
 
 
-def _by_turns(function: Function) -> Function:
+@around
+def _by_turns(function: Function, x: Real, scale: Real, /, **options: Any) -> Real:
     """Scales of blocks take turns."""
-
-    def deviating(x: Real, scale: Real, /, **options: Any) -> Real:
-        if scale.ndim != x.ndim:
-            return function(x, scale, **options)
-        n = scale.shape[-1]
-        turned = np.swapaxes(x.reshape(*scale.shape[:-1], -1, n), -1, -2).reshape(x.shape)
-        found = function(turned, scale, **options).reshape(*scale.shape, -1)
-        return np.swapaxes(found, -1, -2).reshape(x.shape)
-
-    return deviating
+    if scale.ndim != x.ndim:
+        return function(x, scale, **options)
+    n = scale.shape[-1]
+    turned = np.swapaxes(x.reshape(*scale.shape[:-1], -1, n), -1, -2).reshape(x.shape)
+    found = function(turned, scale, **options).reshape(*scale.shape, -1)
+    return np.swapaxes(found, -1, -2).reshape(x.shape)
 
 
 def _own_scale(x: Real, scale: Real, /, *, format: str, direction: str) -> Any:

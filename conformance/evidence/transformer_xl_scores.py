@@ -8,7 +8,20 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, held, narrowed, option
+from .tools.deviation import (
+    Function,
+    Real,
+    Wrap,
+    after,
+    always,
+    argument,
+    around,
+    before,
+    deviations_of,
+    held,
+    narrowed,
+    option,
+)
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, OWN_KEY, ROUND_ONCE, SIGN, TWO_SIDES, UNSCALED
 from .tools.numbers import reals
 
@@ -116,12 +129,10 @@ def _distance_alone(function: Any, *args: Any, **options: Any) -> Any:
     return function(q, 0 * k, *rest, **options)
 
 
-def _distance_scaled(function: Any) -> Any:
-    def deviating(*args: Any, **options: Any) -> Real:
-        distance = _distance_alone(function, *args, **options)
-        return function(*args, **options) + distance * (args[0].shape[-1] ** -0.5 - 1)
-
-    return deviating
+@around
+def _distance_scaled(function: Function, *args: Any, **options: Any) -> Real:
+    distance = _distance_alone(function, *args, **options)
+    return function(*args, **options) + distance * (args[0].shape[-1] ** -0.5 - 1)
 
 
 def _other_layout(*args: Any, **options: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..model import Case
 from .every.drawn_cases import drawn_cases_of
 from .tools import after, argument, deviations_of, floats, narrowed
-from .tools.deviation import Function, Real, Wrap
+from .tools.deviation import Function, Real, Wrap, around
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, HEAD_BLOCKS, HIDDEN, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE, SIGN
 
 OP = __name__.rpartition(".")[2]
@@ -60,33 +60,27 @@ def cases() -> tuple[Case, ...]:
 def _power(exponent: Callable[[Real, Real, Real], Real], *, later: bool = False) -> Wrap:
     """Return a wrap with other exponents: of the query's sums, the sums and the logarithms, each (..., Q or K, D)."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(q: Real, k: Real, log_decay: Real, /, *, scale: float | None = None) -> Real:
-            queries, keys = q.shape[-2], k.shape[-2]
-            sums = np.cumsum(log_decay, axis=-2)
-            power = exponent(sums[..., keys - queries :, None, :], sums[..., None, :, :], log_decay)
-            of_heads = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3) if q.ndim > 2 else k
-            shown = np.tri(queries, keys, keys - queries, dtype=bool)
-            decay = np.exp(power if later else np.where(shown[..., None], power, 0.0))
-            found = (q[..., :, None, :] * of_heads[..., None, :, :] * decay).sum(axis=-1)
-            return (found if later else np.where(shown, found, 0.0)) * (q.shape[-1] ** -0.5 if scale is None else scale)
-
-        return deviating
-
-    return wrap
-
-
-def _added(function: Function) -> Function:
-    """Add the mean of the logarithms to the logit of plain attention."""
-
-    def deviating(q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
+    def deviating(function: Function, q: Real, k: Real, log_decay: Real, /, *, scale: float | None = None) -> Real:
         queries, keys = q.shape[-2], k.shape[-2]
-        sums = np.cumsum(log_decay, axis=-2).mean(axis=-1)
-        bias = sums[..., keys - queries :, None] - sums[..., None, :]
-        plain = function(q, k, 0 * log_decay, **options)
-        return np.where(np.tri(queries, keys, keys - queries, dtype=bool), plain + bias, 0.0)
+        sums = np.cumsum(log_decay, axis=-2)
+        power = exponent(sums[..., keys - queries :, None, :], sums[..., None, :, :], log_decay)
+        of_heads = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3) if q.ndim > 2 else k
+        shown = np.tri(queries, keys, keys - queries, dtype=bool)
+        decay = np.exp(power if later else np.where(shown[..., None], power, 0.0))
+        found = (q[..., :, None, :] * of_heads[..., None, :, :] * decay).sum(axis=-1)
+        return (found if later else np.where(shown, found, 0.0)) * (q.shape[-1] ** -0.5 if scale is None else scale)
 
-    return deviating
+    return around(deviating)
+
+
+@around
+def _added(function: Function, q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
+    """Add the mean of the logarithms to the logit of plain attention."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    sums = np.cumsum(log_decay, axis=-2).mean(axis=-1)
+    bias = sums[..., keys - queries :, None] - sums[..., None, :]
+    plain = function(q, k, 0 * log_decay, **options)
+    return np.where(np.tri(queries, keys, keys - queries, dtype=bool), plain + bias, 0.0)
 
 
 def _exclusive(of_query: Real, sums: Real, log_decay: Real) -> Real:
@@ -101,23 +95,18 @@ def _clipped(of_query: Real, sums: Real, log_decay: Real) -> Real:
     return np.minimum(anchor - sums, 110 * np.log(2)) + of_query - anchor
 
 
-def _first_of_group(function: Function) -> Function:
+@around
+def _first_of_group(function: Function, q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
     """Give all query heads of a key head the decays of the first of them."""
-
-    def deviating(q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
-        group = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
-        shared = np.repeat(log_decay[..., ::group, :, :], group, axis=-3) if group > 1 else log_decay
-        return function(q, k, shared, **options)
-
-    return deviating
+    group = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
+    shared = np.repeat(log_decay[..., ::group, :, :], group, axis=-3) if group > 1 else log_decay
+    return function(q, k, shared, **options)
 
 
-def _tiled(function: Function) -> Function:
-    def deviating(q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
-        heads = np.arange(q.shape[-3]) % k.shape[-3] if q.ndim > 2 else 0
-        return function(q, k[..., heads, :, :] if q.ndim > 2 else k, log_decay, **options)
-
-    return deviating
+@around
+def _tiled(function: Function, q: Real, k: Real, log_decay: Real, /, **options: Any) -> Real:
+    heads = np.arange(q.shape[-3]) % k.shape[-3] if q.ndim > 2 else 0
+    return function(q, k[..., heads, :, :] if q.ndim > 2 else k, log_decay, **options)
 
 
 def _scale(value: Callable[[int], float]) -> Wrap:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model import Case
 from .tools.case import cases_of
-from .tools.deviation import Function, Wrap, argument, deviations_of
+from .tools.deviation import Function, Wrap, argument, around, deviations_of
 from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"axis": 2}
@@ -66,14 +66,11 @@ ROOT_OF_SQUARES = "The norm is the root of the sum of squares."
 def _normed(change: Any) -> Wrap:
     """Return a wrap that divides by another norm: `change` takes directions and the axis."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(v: Any, g: Any, /, *, axis: int) -> Any:
-            norm = change(v, axis)
-            return v * (g / np.where(norm == 0, 1.0, norm))
+    def deviating(function: Function, v: Any, g: Any, /, *, axis: int) -> Any:
+        norm = change(v, axis)
+        return v * (g / np.where(norm == 0, 1.0, norm))
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def _others(axis: int) -> tuple[int, ...]:

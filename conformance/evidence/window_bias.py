@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, always, argument, deviations_of, held, option
+from .tools.deviation import Function, always, argument, around, deviations_of, held, option
 from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
@@ -73,38 +73,31 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _columns_first(function: Function) -> Function:
-    def deviating(table: Any, window: list[int], /) -> Any:
-        depth, height, width = window
-        n = depth * height * width
-        order = np.arange(n).reshape(depth, width, height).swapaxes(-1, -2).ravel()
-        return function(table, window)[np.ix_(order, order)]
-
-    return deviating
+@around
+def _columns_first(function: Function, table: Any, window: list[int], /) -> Any:
+    depth, height, width = window
+    n = depth * height * width
+    order = np.arange(n).reshape(depth, width, height).swapaxes(-1, -2).ravel()
+    return function(table, window)[np.ix_(order, order)]
 
 
 def _index(stride: Any) -> Any:
     """Return a wrap with other strides of frames and rows."""
 
-    def wrap(_: Function) -> Function:
-        def deviating(table: Any, window: list[int], /) -> Any:
-            cells = np.indices(window).reshape(3, -1)
-            apart = cells[:, :, None] - cells[:, None, :] + np.asarray(window)[:, None, None] - 1
-            return np.tensordot(np.asarray(stride(*window)), apart, 1) % len(table)
+    def deviating(_: Function, table: Any, window: list[int], /) -> Any:
+        cells = np.indices(window).reshape(3, -1)
+        apart = cells[:, :, None] - cells[:, None, :] + np.asarray(window)[:, None, None] - 1
+        return np.tensordot(np.asarray(stride(*window)), apart, 1) % len(table)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
-def _height_everywhere(_: Function) -> Function:
-    def deviating(table: Any, window: list[int], /) -> Any:
-        depth, height, _width = window
-        frames, rows, columns = (axis[:, None] - axis for axis in np.indices(window).reshape(3, -1))
-        side = 2 * height - 1
-        return ((frames + depth - 1) * side * side + (rows + height - 1) * side + columns + height - 1) % len(table)
-
-    return deviating
+@around
+def _height_everywhere(_: Function, table: Any, window: list[int], /) -> Any:
+    depth, height, _width = window
+    frames, rows, columns = (axis[:, None] - axis for axis in np.indices(window).reshape(3, -1))
+    side = 2 * height - 1
+    return ((frames + depth - 1) * side * side + (rows + height - 1) * side + columns + height - 1) % len(table)
 
 
 def _class_rows(*order: int) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed
+from .tools.deviation import Function, Real, Wrap, after, argument, around, before, deviations_of, narrowed
 from .tools.hints import NEGATIVE_INDICES
 from .tools.numbers import reals
 
@@ -106,14 +106,11 @@ def _skipped(slot: Callable[[Real], int]) -> Wrap:
     return before(changed)
 
 
-def _closed_up(function: Function) -> Function:
+@around
+def _closed_up(function: Function, cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
     """Slots without padding belong to the first rows."""
-
-    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
-        used = slots[slots >= 0]
-        return function(cache, rows, np.concatenate([used, np.full(slots.size - used.size, -1)]).astype(slots.dtype), **options)
-
-    return deviating
+    used = slots[slots >= 0]
+    return function(cache, rows, np.concatenate([used, np.full(slots.size - used.size, -1)]).astype(slots.dtype), **options)
 
 
 def _tokens(kept: Callable[[int], Any]) -> Wrap:
@@ -136,25 +133,19 @@ def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:
     return after(change)
 
 
-def _heads_before_slots(function: Function) -> Function:
+@around
+def _heads_before_slots(function: Function, cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
     """The memory of a page is taken for (heads, slots, channels)."""
-
-    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
-        pages, size, heads, width = cache.shape
-        other = cache.reshape(pages, heads, size, width).swapaxes(1, 2)
-        return function(other, rows, slots, **options).swapaxes(1, 2).reshape(cache.shape)
-
-    return deviating
+    pages, size, heads, width = cache.shape
+    other = cache.reshape(pages, heads, size, width).swapaxes(1, 2)
+    return function(other, rows, slots, **options).swapaxes(1, 2).reshape(cache.shape)
 
 
-def _spare(function: Function) -> Function:
+@around
+def _spare(function: Function, cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
     """Rows without a slot take the first slots that are free."""
-
-    def deviating(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Real:
-        free = np.setdiff1d(np.arange(cache.shape[0] * cache.shape[1]), slots)[: len(rows) - len(slots)]
-        return function(cache, rows, np.concatenate([slots, free]).astype(slots.dtype), **options)
-
-    return deviating
+    free = np.setdiff1d(np.arange(cache.shape[0] * cache.shape[1]), slots)[: len(rows) - len(slots)]
+    return function(cache, rows, np.concatenate([slots, free]).astype(slots.dtype), **options)
 
 
 def _heads_as_tokens(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from ..model import Case, Step
 from .shared.rotary import BASE, BESIDE, BEYOND, FROM_AFAR, HALFWAY, NEAR, OFFSETS, ROLE, ROLES, ROTARY, UNSORTED, rotations
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, deviations_of
+from .tools.deviation import Function, Real, around, deviations_of
 from .tools.hints import SCALES
 from .tools.numbers import floats, reals, seed_of
 
@@ -89,16 +89,15 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _on_cosine(function: Function) -> Function:
+@around
+def _on_cosine(
+    function: Function, x: Real, p: Any, /, *, role: Any, layout: Any, base: float, rotary_dim: Any = None, **decay: Any
+) -> Real:
     """The scale multiplies the cosine and not the sine."""
-
-    def deviating(x: Real, p: Any, /, *, role: Any, layout: Any, base: float, rotary_dim: Any = None, **decay: Any) -> Real:
-        dim = rotary_dim or x.shape[-1]
-        cos, sin = posref.rope_table(p, posref.rope_frequencies(dim, base=base)[0], dtype=np.float64)
-        scales = posref.xpos_scales(p, dim, role=role, dtype=np.float64, **decay)
-        return np.asarray(posref.apply_rope(np.asarray(x, dtype=np.float64), cos * scales, sin, layout=layout))
-
-    return deviating
+    dim = rotary_dim or x.shape[-1]
+    cos, sin = posref.rope_table(p, posref.rope_frequencies(dim, base=base)[0], dtype=np.float64)
+    scales = posref.xpos_scales(p, dim, role=role, dtype=np.float64, **decay)
+    return np.asarray(posref.apply_rope(np.asarray(x, dtype=np.float64), cos * scales, sin, layout=layout))
 
 
 _deviation = deviations_of("xpos")

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model import Case
 from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, ROLE, ROLES, UNSORTED
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, held, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, after, always, around, deviations_of, held, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
 
@@ -68,39 +68,49 @@ FLIPPED = {"query": "key", "key": "query"}
 def _powers(change: Any) -> dict[str, Wrap]:
     """Return a wrap that forms scales anew: `change` takes pairs, (p - c) / S and gamma, and returns the scales of queries."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(
-            p: Real, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **rest: Any
-        ) -> Real:
-            powers = (np.asarray(p, dtype=np.float64) - centre)[..., None] / scale_base
-            return np.asarray(change(2 * np.arange(dim // 2) / dim, powers, gamma) ** (1 if role == "query" else -1))
+    def deviating(
+        function: Function,
+        p: Real,
+        dim: int,
+        /,
+        *,
+        role: str,
+        centre: int,
+        scale_base: float = 512.0,
+        gamma: float = 0.4,
+        **rest: Any,
+    ) -> Real:
+        powers = (np.asarray(p, dtype=np.float64) - centre)[..., None] / scale_base
+        return np.asarray(change(2 * np.arange(dim // 2) / dim, powers, gamma) ** (1 if role == "query" else -1))
 
-        return deviating
-
-    return {"xpos_scales": wrap}
+    return {"xpos_scales": around(deviating)}
 
 
 def _zeta(pairs: Real, gamma: float) -> Real:
     return (pairs + gamma) / (1 + gamma)
 
 
-def _middle(function: Function) -> Function:
+@around
+def _middle(function: Function, p: Real, dim: int, /, *, centre: int, **rest: Any) -> Real:
     """The centre is the middle of the tokens of a call, which moves when keys are cached."""
-
-    def deviating(p: Real, dim: int, /, *, centre: int, **rest: Any) -> Real:
-        return function(p, dim, centre=np.shape(p)[-1] // 2 if np.ndim(p) else 0, **rest)
-
-    return deviating
+    return function(p, dim, centre=np.shape(p)[-1] // 2 if np.ndim(p) else 0, **rest)
 
 
-def _centre_divided(function: Function) -> Function:
-    def deviating(
-        p: Real, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **rest: Any
-    ) -> Real:
-        powers = np.asarray(p, dtype=np.float64)[..., None] - centre / scale_base
-        return np.asarray(_zeta(2 * np.arange(dim // 2) / dim, gamma) ** (powers if role == "query" else -powers))
-
-    return deviating
+@around
+def _centre_divided(
+    function: Function,
+    p: Real,
+    dim: int,
+    /,
+    *,
+    role: str,
+    centre: int,
+    scale_base: float = 512.0,
+    gamma: float = 0.4,
+    **rest: Any,
+) -> Real:
+    powers = np.asarray(p, dtype=np.float64)[..., None] - centre / scale_base
+    return np.asarray(_zeta(2 * np.arange(dim // 2) / dim, gamma) ** (powers if role == "query" else -powers))
 
 
 _deviation = deviations_of("xpos_scales")

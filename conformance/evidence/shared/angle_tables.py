@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, narrowed, tf32
+from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, around, narrowed, tf32
 from ..tools.hints import ARANGE, EACH_ROW, EXPONENT, FRACTIONS, INTEGERS, SIGN, TENSOR_CORES
 
 NARROW_INTEGERS = "Positions are held in an integer type that is too narrow: look for a packed index or a cast."
@@ -55,11 +55,9 @@ def plain_frequencies(base: float, dim: float, count: int) -> Real:
     return np.asarray(base ** -(2 * np.arange(count) / dim))
 
 
-def _doubled(function: Function) -> Function:
-    def deviating(p: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
-        return function(p, dim, base=base * base, **options)
-
-    return deviating
+@around
+def _doubled(function: Function, p: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+    return function(p, dim, base=base * base, **options)
 
 
 def _wide(x: Any) -> Real:

@@ -8,7 +8,7 @@ import numpy as np
 from posref.rotary.axial_table import axes_of_pairs
 
 from ...model import Case
-from ..tools.deviation import Function, Real, Wrap
+from ..tools.deviation import Function, Real, Wrap, around
 from ..tools.forms import form_case
 from ..tools.numbers import floats, reals, seed_of
 from .rotary import PLACES
@@ -102,14 +102,19 @@ def first_row(p: Real) -> Real:
 def with_axes(change: Change) -> Wrap:
     """Return a wrap of `axial_table` that changes the axis of every pair."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(
-            positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **rest: Any
-        ) -> Any:
-            axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
-            angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
-            return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+    def deviating(
+        function: Function,
+        positions: Any,
+        inv_freq: Any,
+        /,
+        *,
+        sections: Any,
+        arrangement: str,
+        attention_factor: float = 1.0,
+        **rest: Any,
+    ) -> Any:
+        axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
+        angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
+        return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
 
-        return deviating
-
-    return wrap
+    return around(deviating)

@@ -12,7 +12,7 @@ from posref.spec import REGISTRY
 
 from ...model import Case
 from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, held, narrowed, option
+from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, around, before, held, narrowed, option
 from ..tools.forms import form_case
 from ..tools.hints import (
     ARANGE,
@@ -189,13 +189,10 @@ def _maps_with(*options: str) -> list[str]:
 def changed_map(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a map with another formula: of positions of queries and of keys, and options."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(q: Any, k: Any, /, *, dtype: Any = None, **options: Any) -> Any:
-            return change(q[..., :, None], k[..., None, :], **options)
+    def deviating(function: Function, q: Any, k: Any, /, *, dtype: Any = None, **options: Any) -> Any:
+        return change(q[..., :, None], k[..., None, :], **options)
 
-        return deviating
-
-    return wrapped_maps(wrap, op)
+    return wrapped_maps(around(deviating), op)
 
 
 def far_distances(op: str, change: Callable[..., Any], *, both_sides: bool = True) -> dict[str, Wrap]:
@@ -211,14 +208,11 @@ def far_distances(op: str, change: Callable[..., Any], *, both_sides: bool = Tru
 def after_query(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a map with other distances of keys after the query."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(q: Any, k: Any, /, **options: Any) -> Any:
-            apart = q[..., :, None] - k[..., None, :]
-            return np.where(apart < 0, change(apart, **options), function(q, k, **options))
+    def deviating(function: Function, q: Any, k: Any, /, **options: Any) -> Any:
+        apart = q[..., :, None] - k[..., None, :]
+        return np.where(apart < 0, change(apart, **options), function(q, k, **options))
 
-        return deviating
-
-    return wrapped_maps(wrap, op)
+    return wrapped_maps(around(deviating), op)
 
 
 def _counted(p: Any) -> Any:

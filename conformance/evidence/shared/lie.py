@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model import Case
-from ..tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option
+from ..tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, around, narrowed, option
 from ..tools.forms import form_case
 from ..tools.hints import (
     ALL_AXES,
@@ -131,14 +131,11 @@ def _lanes(
 ) -> dict[str, Wrap]:
     """Return a wrap that reorders the lanes of x before, and those of the result after, given blocks and their size."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(x: Any, positions: Any, learned: Any, /, **options: Any) -> Any:
-            blocks, n = learned.shape[-trailing], learned.shape[-1]
-            return back(function(change(np.asarray(x), blocks, n), positions, learned, **options), blocks, n)
+    def deviating(function: Function, x: Any, positions: Any, learned: Any, /, **options: Any) -> Any:
+        blocks, n = learned.shape[-trailing], learned.shape[-1]
+        return back(function(change(np.asarray(x), blocks, n), positions, learned, **options), blocks, n)
 
-        return deviating
-
-    return {op: wrap}
+    return {op: around(deviating)}
 
 
 def _strided(x: Real, blocks: int, n: int) -> Real:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -167,17 +167,19 @@ def spread_heads(v: Real, logits: Real) -> Real:
 
 
 # ---- ways to wrap an operation --------------------------------------------------------------------------------------------
+def around(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap that calls `change` instead, with the operation before the call's arguments."""
+    return lambda function: partial(change, function)
+
+
 def before(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> Wrap:
     """Return a wrap that changes the arguments."""
 
-    def wrap(function: Function) -> Function:
-        def deviating(*args: Any, **options: Any) -> Any:
-            args, options = change(*args, **options)
-            return function(*args, **options)
+    def deviating(function: Function, *args: Any, **options: Any) -> Any:
+        args, options = change(*args, **options)
+        return function(*args, **options)
 
-        return deviating
-
-    return wrap
+    return around(deviating)
 
 
 def after(change: Callable[..., Any]) -> Wrap:
