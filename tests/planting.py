@@ -17,33 +17,44 @@ class Defect:
     SAID: str
 
     def __init__(self) -> None:
-        made = self.made()
-        functions = made if isinstance(made, tuple) else (made,)
-        self.__dict__ |= {f.__name__: f for f in functions}
-        for function in functions:  # what a function says of its implementation: `scalings`, `dtypes`
+        operations = self.made()
+        self.__dict__ |= operations
+        for function in operations.values():  # what a function says of its implementation: `scalings`, `dtypes`
             self.__dict__ |= vars(function)
 
     @staticmethod
-    def made() -> Any:
+    def made() -> dict[str, Callable[..., Any]]:
         raise NotImplementedError
 
 
 def planted(
-    defect: str, *, names: Names, said: str = "", backend: str | None = None
-) -> Callable[[Callable[[], Any]], type[Defect]]:
+    defect: str, *, names: Names, op: str = "", said: str = "", backend: str | None = None
+) -> Callable[[Callable[..., Any]], type[Defect]]:
     """
-    Return a decorator that makes an implementation of what a function returns, its operations.
+    Return a decorator that makes an implementation of a function, the operation `op`, or else of those that it returns.
 
     `names` are the deviations that the defect is: each a way to say it, or a tuple of those that it is together; none
     where the registry has no such deviation. `said` are then words that the diagnosis must have, such as a place.
     """
 
-    def make(build: Callable[[], Any]) -> type[Defect]:
-        facts = {"DEFECT": defect, "NAMES": names, "SAID": said, "made": staticmethod(build)}
+    def make(build: Callable[..., Any]) -> type[Defect]:
+        def made() -> dict[str, Callable[..., Any]]:
+            if op:
+                return {op: build}
+            operations = build()
+            return {f.__name__: f for f in (operations if isinstance(operations, tuple) else (operations,))}
+
+        facts = {"DEFECT": defect, "NAMES": names, "SAID": said, "made": staticmethod(made)}
         facts |= {"__doc__": build.__doc__, "__module__": build.__module__} | ({"backend": backend} if backend else {})
         return type(build.__name__, (Defect,), facts)
 
     return make
+
+
+def only(word: str, known: str) -> None:
+    """Raise `NotImplementedError` for another word of an option than the one that a defect is written for."""
+    if word != known:
+        raise NotImplementedError(word)
 
 
 def defects(folder: str) -> list[type[Defect]]:

@@ -62,20 +62,16 @@ def linear_and_llama3():
     return rope_frequencies
 
 
-@planted("the ladder of the first axis for all axes", names=())
-def axial_second_axis_own_width():
+@planted("the ladder of the first axis for all axes", op="axial_frequencies", names=())
+def axial_second_axis_own_width(dims, /, *, base, allocation, unit="radians"):
     """
     The frequencies of every axis have the exponents of the first axis's width: one ladder is built and reused.
 
     Should be said: unexplained; the channel pairs of the later axes are wrong, where their widths differ. Imagined.
     """
-
-    def axial_frequencies(dims, /, *, base, allocation, unit="radians"):
-        if allocation != "own" or unit != "radians":
-            raise NotImplementedError(allocation)
-        return np.concatenate([float(base) ** (-2 * np.arange(dim // 2) / dims[0]) for dim in dims])
-
-    return axial_frequencies
+    if allocation != "own" or unit != "radians":
+        raise NotImplementedError(allocation)
+    return np.concatenate([float(base) ** (-2 * np.arange(dim // 2) / dims[0]) for dim in dims])
 
 
 @planted("Llama 3's wavelengths have pi where they should have 2 pi", names=(), said="original_length is twice what is asked")
