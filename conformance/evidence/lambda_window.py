@@ -6,19 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.masks import (
-    K_BEYOND,
-    K_ROWS,
-    NEAR,
-    NONE,
-    Q_BEYOND,
-    Q_ROWS,
-    UNSORTED,
-    WITH,
-    WITHOUT,
-    offsets,
-    window_case,
-)
+from .shared.masks import K_BEYOND, K_ROWS, NEAR, NONE, Q_BEYOND, Q_ROWS, UNSORTED, WITH, WITHOUT, offsets, window_case
 from .tools.deviation import Function, after, always, around, deviations_of, option
 from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS

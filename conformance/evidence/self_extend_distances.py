@@ -6,16 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.distances import (
-    GROUPED,
-    Method,
-    Score,
-    after_query,
-    changed_map,
-    far_distances,
-    maps_of,
-    wrapped_maps,
-)
+from .shared.distances import GROUPED, Method, Score, after_query, changed_map, far_distances, maps_of, wrapped_maps
 from .shared.rotary import ROTARY
 from .tools.deviation import Deviation, Wrap, always, option
 from .tools.forms import pairs

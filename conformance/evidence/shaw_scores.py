@@ -3,16 +3,7 @@
 from typing import Any
 
 from ..model import Case
-from .shared.relative import (
-    BACKWARD,
-    FORWARD,
-    WINDOW,
-    shaw_case,
-    shaw_cases,
-    shaw_forms,
-    shaw_gradients,
-    squares,
-)
+from .shared.relative import BACKWARD, FORWARD, WINDOW, shaw_case, shaw_cases, shaw_forms, shaw_gradients, squares
 from .tools.deviation import Function, Real, after, around, deviations_of
 from .tools.hints import UNSCALED
 

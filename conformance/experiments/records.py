@@ -26,17 +26,7 @@ from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usua
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
 from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
-from ..vocabulary.traits import (
-    LETTERS,
-    are_unit,
-    are_whole,
-    defaults,
-    is_grid,
-    last_cells,
-    letters,
-    marked,
-    which_alternative,
-)
+from ..vocabulary.traits import LETTERS, are_unit, are_whole, defaults, is_grid, last_cells, letters, marked, which_alternative
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")

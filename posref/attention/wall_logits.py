@@ -1,17 +1,6 @@
 """Logits of Wall attention. Source: Tilde Research, blog.tilderesearch.com/blog/wall-attn (2026)."""
 
-from posref.core.arrays import (
-    Array,
-    Beside,
-    beside,
-    cast,
-    common_shape,
-    index_dtype,
-    library,
-    namespace,
-    repeat_heads,
-    wide,
-)
+from posref.core.arrays import Array, Beside, beside, cast, common_shape, index_dtype, library, namespace, repeat_heads, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_real
 from posref.core.matrices import matrix_dtype

@@ -17,17 +17,7 @@ from typing import Any
 
 from posref.models import odd_layers
 from posref.models.fields import integer, refuse
-from posref.models.layer_rules import (
-    ROTATES,
-    SLIDING,
-    TYPES,
-    WITHOUT,
-    Config,
-    Types,
-    base_of_layer,
-    rules_of,
-    unless_null,
-)
+from posref.models.layer_rules import ROTATES, SLIDING, TYPES, WITHOUT, Config, Types, base_of_layer, rules_of, unless_null
 
 SLIDES, CHUNKED = (SLIDING, "hybrid_sliding"), "chunked_attention"
 COUNT = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
