@@ -26,8 +26,7 @@ def device(small: bool) -> str:
     if torch.cuda.is_available():
         return "cuda"
     if not small:
-        msg = "no GPU that PyTorch knows"
-        raise Missing(msg)
+        raise Missing("no GPU that PyTorch knows")
     return "cpu"
 
 
@@ -112,8 +111,7 @@ def on_a_gpu(name: str) -> Any:
     """Return a module whose kernels need a GPU."""
     result = peers.module(name)
     if not torch.cuda.is_available():
-        msg = f"{name.partition('.')[0]} needs a GPU"
-        raise Missing(msg)
+        raise Missing(f"{name.partition('.')[0]} needs a GPU")
     return result
 
 
@@ -185,8 +183,7 @@ def by_cupy(small: bool, *, one_kernel: bool) -> Work:
     right = apply_rope(x[:1, :1], cos, sin, layout="half")
     # two products and a sum of numbers up to the largest, each rounded once or not at all
     if not cp.allclose(function(x[:1, :1], cos, sin), right, rtol=0.0, atol=4 * 2.0**-24 * float(abs(x[:1, :1]).max())):
-        msg = "the kernel made from the definition gives other values"
-        raise ArithmeticError(msg)
+        raise ArithmeticError("the kernel made from the definition gives other values")
     return Work(waited(lambda: function(x, cos, sin)), waited(x.copy))
 
 

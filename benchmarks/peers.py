@@ -20,8 +20,7 @@ def module(name: str) -> Any:
     except Exception as error:
         package = name.split(".", maxsplit=1)[0]
         lacks = isinstance(error, ModuleNotFoundError) and error.name in (package, name)
-        msg = f"{package} is not installed" if lacks else f"{package}: {str(error).splitlines()[0]}"
-        raise Missing(msg) from error
+        raise Missing(f"{package} is not installed" if lacks else f"{package}: {str(error).splitlines()[0]}") from error
 
 
 def _without_models(name: str) -> Any:

@@ -62,8 +62,7 @@ def compiled(small: bool, layout: Any, dtype: torch.dtype) -> Work:
     try:
         function(x, cos, sin)
     except Exception as error:
-        msg = f"torch.compile does not run here: {type(error).__name__}"
-        raise Missing(msg) from error
+        raise Missing(f"torch.compile does not run here: {type(error).__name__}") from error
     return Work(lambda: function(x, cos, sin), x.clone)
 
 

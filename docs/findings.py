@@ -101,8 +101,7 @@ def patched(adapter: str) -> None:
             _overlay(Path(folder), finding["fix"])
             printed = _run([sys.executable, "-P", "-c", "\n".join(finding["snippet"])], folder).splitlines()
         if printed != finding["after"]:
-            msg = f"{adapter}: {finding['title']}: with the fix must print {finding['after']}; got {printed}"
-            raise SystemExit(msg)
+            raise SystemExit(f"{adapter}: {finding['title']}: with the fix must print {finding['after']}; got {printed}")
         print(f"{adapter}: {finding['title']}: with the fix as said")
     with tempfile.TemporaryDirectory() as folder:
         _overlay(Path(folder), [change for finding in mine for change in finding["fix"]])
@@ -129,8 +128,7 @@ def _overlay(folder: Path, fix: Iterable[Mapping[str, Any]]) -> None:
         parts = Path(change["file"]).parts
         spec = importlib.util.find_spec(parts[0])
         if spec is None:
-            msg = f"patched: {parts[0]} is not installed."
-            raise SystemExit(msg)
+            raise SystemExit(f"patched: {parts[0]} is not installed.")
         here, there = Path(next(iter(spec.submodule_search_locations or ()))), folder / parts[0]
         for part in parts[1:]:
             there.mkdir(exist_ok=True)

@@ -52,8 +52,7 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     from posref.conformance.targets.python import package_of
 
     if not report["complete"]:
-        msg = f"scoreboard: the report of {report['target']['name']} must be complete."
-        raise ValueError(msg)
+        raise ValueError(f"scoreboard: the report of {report['target']['name']} must be complete.")
     adapter, asked = report["target"]["name"], [c for c in report["cases"] if c["kind"] != "reject"]
     operations = []
     for operation in report["operations"]:

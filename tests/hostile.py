@@ -327,8 +327,7 @@ def attack(folder: Path, count: int, seed: int) -> dict[str, int]:
         except VectorError as error:
             found["refused"] += 1
             if str(root) not in str(error):
-                msg = f"mutant {number} of seed {seed}: the file is not named: {error}"
-                raise AssertionError(msg) from error
+                raise AssertionError(f"mutant {number} of seed {seed}: the file is not named: {error}") from error
         except BaseException as error:
             error.add_note(f"mutant {number} of seed {seed}, in {sorted(changed)}")
             raise

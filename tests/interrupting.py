@@ -109,8 +109,7 @@ def refusal(place: Path) -> str:
         load_manifest(place)
     except VectorError as error:
         return str(error)
-    msg = f"{place}: there is one"
-    raise AssertionError(msg)
+    raise AssertionError(f"{place}: there is one")
 
 
 def builds(folder: Path, count: int, seed: int) -> Counter[str]:

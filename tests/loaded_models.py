@@ -96,8 +96,7 @@ def small_model(
     with torch.device("meta"):
         size = sum(x.numel() for x in getattr(transformers, auto).from_config(copy.deepcopy(config)).parameters())
     if size > LARGEST:
-        msg = f"{size:.1e} parameters"
-        raise ValueError(msg)
+        raise ValueError(f"{size:.1e} parameters")
     torch.manual_seed(0)
     model = getattr(transformers, auto).from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     for weight in model.parameters():
@@ -128,8 +127,7 @@ TYPES = {name: auto for auto, names in reversed(AUTOS.items()) for name in sorte
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
     def stop(*_: Any) -> None:
-        msg = f"{seconds} seconds"
-        raise TimeoutError(msg)
+        raise TimeoutError(f"{seconds} seconds")
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)

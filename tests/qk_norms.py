@@ -106,8 +106,7 @@ def row_of(model_type: str) -> Row | None:
     if model_type in WIDE and rows[None] is not None:
         name, value = WIDE[model_type]
         if _run(model_type, {name: value}) != {**rows[None], "over": "heads"}:
-            msg = f"its norms are not over all heads if {name} is {value}"
-            raise ValueError(msg)
+            raise ValueError(f"its norms are not over all heads if {name} is {value}")
         return {**rows[None], "wide": [name, value, getattr(CONFIG_MAPPING[model_type](), name)]}
     key, row = next((one for one in on if any(other[0] == one[0][0] for other in off)), (None, rows[None]))
     return row if row is None or key is None else {**row, "when": [*key, getattr(CONFIG_MAPPING[model_type](), key[0])]}
@@ -127,21 +126,18 @@ def _run(model_type: str, changes: dict[str, Any]) -> Row | None:
     alone = ("norm",) in orders
     both = {order for order in orders if len(order) == 2} or {("norm", "no rope")}
     if len(both) != 1 or ("rope",) in orders:
-        msg = f"its layers differ, or its rotation is not seen: {sorted(set(orders))}"
-        raise ValueError(msg)
+        raise ValueError(f"its layers differ, or its rotation is not seen: {sorted(set(orders))}")
     ((first, _),) = both
     default = CONFIG_MAPPING[model_type]()
     found = [
         _alone(norm, width, {name: (value, getattr(default, name)) for name, value in values.items()}) for norm, width in norms
     ]
     if any(one != found[0] for one in found):
-        msg = f"norms of queries and keys differ: {found}"
-        raise ValueError(msg)
+        raise ValueError(f"norms of queries and keys differ: {found}")
     head = _head(config)
     widths = {width for _, width in norms}
     if not (widths == {head} or head not in widths):
-        msg = f"norms have widths {widths}, and a head {head}"
-        raise ValueError(msg)
+        raise ValueError(f"norms have widths {widths}, and a head {head}")
     layers = "all" if alone or not _has_still_layers(config) else "rotating"
     return {"first": first, "over": "head" if widths == {head} else "heads", **found[0], "layers": layers}
 
@@ -169,8 +165,7 @@ def model_of(config: Any) -> Any:
             continue
         if "input_ids" in inspect.signature(model.forward).parameters:
             return model
-    msg = f"not built: {'; '.join(errors) or 'it reads no tokens'}"
-    raise ValueError(msg)
+    raise ValueError(f"not built: {'; '.join(errors) or 'it reads no tokens'}")
 
 
 class Alone(torch.nn.Module):
@@ -249,8 +244,7 @@ def _hook(undo: contextlib.ExitStack, module: torch.nn.Module, enter: Any, leave
 def _alone(norm: torch.nn.Module, width: int, epsilons: dict[str, tuple[float, float]]) -> Row:
     """Return the kind of a norm, its weight and its epsilon, from its values."""
     if width == 0 or any(x.shape[-1] != width for x in norm.parameters()):
-        msg = f"{type(norm).__name__} takes several tensors"
-        raise ValueError(msg)
+        raise ValueError(f"{type(norm).__name__} takes several tensors")
     norm = copy.deepcopy(norm).double().requires_grad_(False)
     x = torch.linspace(-1, 3, width, dtype=torch.float64)[None, None, None] / 8
     ones = [_filled(norm, value)(x).reshape(-1, width)[0] for value in (1.0, 0.0)]  # a weight for each head: those of the first
@@ -265,8 +259,7 @@ def _alone(norm: torch.nn.Module, width: int, epsilons: dict[str, tuple[float, f
         if bool(torch.allclose(ratio**2, torch.full_like(ratio, square), rtol=1e-4)):
             near = [[name, usual] for name, (value, usual) in epsilons.items() if abs(eps - value) < 1e-4 * value + 1e-7]
             return {"kind": kind, "weight": weighted, "weight_offset": offset, "eps": near[0] if near else _short(eps)}
-    msg = f"{type(norm).__name__} is no RMS norm and no layer norm"
-    raise ValueError(msg)
+    raise ValueError(f"{type(norm).__name__} is no RMS norm and no layer norm")
 
 
 def _filled(norm: torch.nn.Module, value: float) -> torch.nn.Module:

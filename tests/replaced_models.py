@@ -106,8 +106,7 @@ def made(config: Any) -> Any:
     with torch.device("meta"):
         size = sum(x.numel() for x in kind._from_config(deepcopy(config)).parameters())
     if size > LARGEST:
-        msg = f"{size:.1e} parameters"
-        raise ValueError(msg)
+        raise ValueError(f"{size:.1e} parameters")
     torch.manual_seed(0)
     with wide():
         model = kind._from_config(config, attn_implementation="eager", dtype=torch.float64).eval()
@@ -640,8 +639,7 @@ def compared(model: Any, facts: FileFacts, *, controls: bool) -> Outcome:
     with wide():
         expected, options = first_pass(model, facts)
         if not bool(torch.isfinite(expected).all()):
-            msg = "its outputs are not finite"
-            raise ValueError(msg)
+            raise ValueError("its outputs are not finite")
         one = Replacement(model, facts)
         with one.placed():
             off = away(outputs(model, options), expected)

@@ -82,7 +82,6 @@ def test_softcaps_are_those_that_the_code_applies() -> None:
 )
 def test_attention_is_causal_or_of_both_sides(file: dict[str, Any], component: str, sides: str) -> None:
     (entry, *_) = from_config(file)[component]
-    assert entry is not None
     assert entry.conventions["sides"] == sides
 
 
@@ -95,20 +94,16 @@ def test_models_without_attention_have_no_sides() -> None:
 
 def test_what_funnel_and_hubert_do_by_a_switch_is_said() -> None:
     (entry,) = from_config({"model_type": "funnel"})["text"]
-    assert entry is not None
     assert "[CLS] is at 1 - 2**b" in entry.conventions["positions"]
     assert "[CLS]" in entry.conventions["scores"]
     (entry,) = from_config({"model_type": "funnel", "separate_cls": False})["text"]
-    assert entry is not None
     assert "scores" not in entry.conventions
     for switch in (False, True):
         (entry,) = from_config({"model_type": "hubert", "conv_pos_batch_norm": switch})["audio"]
-        assert entry is not None
         assert ("batch normalisation" in entry.conventions.get("x", "")) is switch
 
 
 def test_positions_of_compressed_keys_are_said() -> None:
     found = from_config({"model_type": "deepseek_v4", "num_hidden_layers": 2, "compress_ratios": [0, 4], "rope_theta": 10000.0})
     (entry,) = found["compressed keys"]
-    assert entry is not None
     assert "i m, the first of its tokens" in entry.conventions["positions"]

@@ -47,14 +47,12 @@ def test_a_convention_that_changes_values_stands_in_the_entry() -> None:
     """Muse Spark resizes its table to (width, height), as transformers' own function with a swapped grid."""
     for model in ("muse_spark_vision", "muse_glimmer_vision"):
         (entry,) = from_config({"model_type": model})["vision table"]
-        assert entry is not None
         assert entry.conventions["size"].startswith("(width, height)")
         assert copy.deepcopy(entry).conventions == entry.conventions == pickle.loads(pickle.dumps(entry)).conventions
         assert "conventions" in repr(entry)
         assert entry._replace(options=None).conventions == entry.conventions
         assert entry == tuple(entry)
     (other,) = from_config({"model_type": "vit"})["vision table"]
-    assert other is not None
     assert not other.conventions
 
 
@@ -75,7 +73,6 @@ def test_a_type_that_only_transformers_knows_is_answered_as_its_parent_and_says_
     monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(CONFIG_MAPPING=kinds))
     found = from_config({"model_type": "llama_of_tomorrow", **TEXT})
     assert found == from_config({"model_type": "llama", **TEXT})
-    assert found["text"][0] is not None
     assert found["text"][0].conventions["reviewed"] == "no: as its parent 'llama', by the class in transformers"
     assert "reviewed" not in (from_config({"model_type": "llama", **TEXT})["text"][0] or Entry("", None)).conventions
     for name in ("alone", "unknown"):

@@ -73,8 +73,6 @@ def test_a_row_without_options_has_its_reason() -> None:
     assert set(table("undefined")) <= named | of_diffusers | {LAYER_NORM, UNIT_NORM}
     assert all(set(row) == {"reason"} and len(row["reason"]) > 30 for row in table("undefined").values())
     (entry,) = from_config({"model_type": "vjepa2"})["vision"]
-    assert entry is not None
     assert "two different frequencies" in entry.conventions["not defined"]
     (entry,) = from_config({"model_type": "udop"})["encoder vertical"]
-    assert entry is not None
     assert "not defined" not in entry.conventions

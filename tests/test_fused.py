@@ -125,7 +125,6 @@ def test_many_keys_have_bounds_that_say_something(dtype: str) -> None:
 def systematic_ratio(output: np.ndarray, call: Call) -> float:
     """Return the systematic error of logits in bfloat16, over its bound."""
     found = measure("attention_logits", call, "out", output, "fused", "bfloat16")
-    assert found is not None
     return found.ratio
 
 

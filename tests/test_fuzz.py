@@ -67,8 +67,7 @@ def partial_rotation(out: Any, arrays: Any, options: Any) -> Any:
 
 def rejects_negative(out: Any, arrays: Any, options: Any) -> Any:
     if np.any(arrays[1] < 0):
-        msg = "negative"
-        raise RuntimeError(msg)
+        raise RuntimeError("negative")
     return out
 
 
@@ -279,8 +278,7 @@ def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
 
 def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.MonkeyPatch) -> None:
     def proved(*_: Any) -> Any:
-        msg = "the witnesses disagree at out."
-        raise Disagreement(msg)
+        raise Disagreement("the witnesses disagree at out.")
 
     monkeypatch.setattr(hunt.witnesses, "proved", proved)
     findings = fuzz("posref", op="alibi_slopes", dtype="float32", examples=2)

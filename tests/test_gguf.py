@@ -149,8 +149,6 @@ def test_several_axes_are_those_of_the_configuration(arch: str, name: str, secti
     (expected,) = from_config(config)["text"]
     metadata = of(arch, block_count=2, rope__dimension_sections=sections)
     (entry,) = from_gguf(metadata)["text"]
-    assert entry is not None
-    assert expected is not None
     assert (entry.operation, entry.options) == (expected.operation, expected.options)
     with pytest.raises(ValueError, match="from_gguf"):
         rope_from_gguf(metadata)
@@ -193,15 +191,12 @@ def test_sections_are_needed_where_the_graph_needs_them() -> None:
         from_gguf(of("llama", block_count=1, rope__dimension_sections=[16, 24, 24, 0]))
     (plain,) = from_gguf(of("glm4", block_count=1, rope__dimension_sections=[0, 0, 0, 0]))["text"]
     (axes,) = from_gguf(of("glm4", block_count=1, rope__dimension_sections=[16, 24, 24, 0]))["text"]
-    assert plain is not None
-    assert axes is not None
     assert ((plain.options or {})["layout"], (axes.options or {})["layout"]) == ("interleaved", "half")
 
 
 def test_hunyuan_raises_its_base_by_alpha() -> None:
     four = {"rope__dimension_sections": [16, 16, 16, 16], "rope__scaling__alpha": 1000.0}
     (entry,) = from_gguf(of("hunyuan_vl", block_count=1, **four))["text"]
-    assert entry is not None
     options = entry.options or {}
     assert options["sections"] == (16, 16, 16, 16)
     scaled, _ = rope_frequencies(128, base=options["base"], scaling=options["scaling"])
@@ -267,7 +262,6 @@ def heads(arch: str, **keys: Any) -> dict[str, Any]:
 def test_slopes_of_ggml() -> None:
     """ggml's soft_max: m0**(h + 1) for the first heads, m1**(2 (h - n) + 1) for the others, times the distance."""
     (entry,) = from_gguf(heads("mpt", attention__max_alibi_bias=5.0))["text"]
-    assert entry is not None
     bias = alibi(np.asarray([9]), np.asarray([2]), **entry.options or {})
     m0, m1 = 2.0 ** (-5.0 / 8), 2.0 ** (-5.0 / 2 / 8)
     slopes = [m0 ** (h + 1) if h < 8 else m1 ** (2 * (h - 8) + 1) for h in range(12)]
@@ -337,7 +331,6 @@ def test_the_scale_of_latent_attention_is_that_of_the_graph(arch: str, kind: str
     if kind == "linear" and not multiplier:
         file = {key: value for key, value in file.items() if "log_multiplier" not in key}
     (entry,) = from_gguf(file)["text scale"]
-    assert entry is not None
     assert abs((entry.options or {})["scale"] / graph_scale(arch, kind, 40.0, multiplier) - 1) < 1e-12
 
 
@@ -350,7 +343,6 @@ def test_large_models_of_mistral_have_temperatures() -> None:
 def test_the_graph_of_deepseek_ocr_rotates_whole_heads_by_halves() -> None:
     """Its files have a dimension_count of 0, and the layout is not that of llama_model_rope_type (deepseek2.cpp, 473-485)."""
     (entry,) = from_gguf(of("deepseek2-ocr", block_count=12, rope__dimension_count=0))["text"]
-    assert entry is not None
     assert ((entry.options or {})["layout"], (entry.options or {})["rotary_dim"]) == ("half", 128)
 
 
@@ -415,5 +407,4 @@ def test_a_tower_may_have_a_table_and_a_rotation(kind: str) -> None:
     found = from_gguf({"general.architecture": "clip", "clip.projector_type": kind, **sizes})
     assert found["vision input"] == [("learned", {"offset": 0})]
     (entry,) = found["vision attention"]
-    assert entry is not None
     assert (entry.options or {})["dims"] == (36, 36)

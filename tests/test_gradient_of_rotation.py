@@ -113,7 +113,6 @@ def test_no_x_is_kept() -> None:
     with torch.no_grad():
         x.zero_()  # so it may be overwritten
     y.sum().backward()
-    assert x.grad is not None
     assert bool(x.grad.any())
 
 

@@ -429,8 +429,7 @@ def test_a_library_without_gradients_says_what_to_do() -> None:
 def test_a_vjp_may_lack_some_and_must_not_raise() -> None:
     def of_x_alone(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
         if wrt != ("x",):
-            msg = "only gradients of x"
-            raise Unsupported(msg)
+            raise Unsupported("only gradients of x")
         return like_autograd(op, inputs, params, cotangents, wrt)
 
     found = vjp_cases(asked("apply_rope", of_x_alone))
@@ -438,8 +437,7 @@ def test_a_vjp_may_lack_some_and_must_not_raise() -> None:
     assert found["tables"].verdict == "unsupported"
 
     def broken(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
-        msg = "name 'conjugate' is not defined"
-        raise NameError(msg)
+        raise NameError("name 'conjugate' is not defined")
 
     found = vjp_cases(asked("apply_rope", broken))
     assert {case.verdict for case in found.values()} == {"error"}

@@ -109,7 +109,6 @@ def test_defects_of_kernels_are_found(case: str, wrong: Callable[..., Array]) ->
 @pytest.mark.thorough
 def test_the_worst_value_is_named_where_it_lies_in_the_whole() -> None:
     failure = asked("rope/kernel/half-rows-65537", rope=spoiled(past_the_grid))
-    assert failure.worst is not None
     assert failure.worst["index"][0] >= 65535
     assert "of 4194368 values judged" in failure.message
 

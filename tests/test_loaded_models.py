@@ -224,13 +224,11 @@ def test_the_report_names_layers_and_the_diagnosis(llama: Any) -> None:
 @pytest.mark.filterwarnings("error")
 def test_frequencies_that_end_at_zero_have_no_base() -> None:
     told = buffers._frequency_difference(torch.tensor([1.0, 0.1, 0.0]), [], [])
-    assert told is not None
     assert told.endswith("(the first must be at most 1, and they must fall, above 0): memory that nobody filled?")
 
 
 def test_frequencies_of_a_linear_scaling_are_no_memory_that_nobody_filled() -> None:
     told = buffers._frequency_difference(torch.tensor([0.25, 0.0025]), [], [])
-    assert told is not None
     assert told.startswith("frequencies of base 10000 divided by 4;")
 
 

@@ -138,7 +138,6 @@ def test_a_curve_has_the_worst_of_all_values_one_by_one() -> None:
 def test_what_is_not_a_number_is_the_worst_and_json_holds_it() -> None:
     result = fill(lambda call: np.asarray([[0.0, 9.0], [np.nan, 0.0]]), [made(np.asarray([1, 2]), 2)])
     assert [(p["position"], p["ratio"]) for p in result.curve] == [(1.0, pytest.approx(9e7)), (2.0, "inf")]
-    assert result.heat is not None
     assert result.heat["values"] == [[0.0, 9e7], ["inf", 0.0]]
     json.dumps([result.curve, result.heat], allow_nan=False)
 
@@ -151,7 +150,6 @@ def test_figures_are_bounded_and_reduce_by_the_maximum() -> None:
     assert len(result.curve) <= curves.POINTS
     assert [p["position"] for p in result.curve if p["ratio"] > 1] == [1234.0**2]
     heat = result.heat
-    assert heat is not None
     labels = (len(heat["row_labels"]), len(heat["column_labels"]))
     assert np.asarray(heat["values"]).shape == (curves.ROWS, curves.COLUMNS) == labels
     (row, column), *others = np.argwhere(np.asarray(heat["values"]) > 1).tolist()
@@ -164,7 +162,6 @@ def test_figures_are_bounded_and_reduce_by_the_maximum() -> None:
 
 def test_a_map_never_rounds_a_value_beyond_its_bound_to_one_within() -> None:
     result = fill(lambda call: np.asarray([[1.0004e-7, 0.9999e-7]]), [made(np.asarray([1]), 2)])
-    assert result.heat is not None
     assert result.heat["values"] == [[1.01, 1.0]]
 
 
@@ -174,7 +171,6 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
     call = Call({}, {}, {"out": expected}, {}, widths)
     result = fill(lambda call: expected + np.arange(12.0).reshape(2, 3, 2), [call], op="apply_rope")
     assert result.curve == []
-    assert result.heat is not None
     assert result.heat["rows"] == "row"
     assert result.heat["row_labels"] == ["0, 0", "0, 1", "0, 2", "1, 0", "1, 1", "1, 2"]
     assert result.heat["values"][-1] == [10.0, 11.0]

@@ -147,7 +147,6 @@ def test_pairs_of_moonvit_rotate_with_the_column_first() -> None:
     """Pair 2i by the column, 2i + 1 by the row, both by base^(-4i/d) (SGLang, kimi_vl_moonvit.py, 245)."""
     found = from_config({"model_type": "moonvit", "hidden_size": 64, "num_attention_heads": 4})["vision attention"]
     entry = found[0]
-    assert entry is not None
     assert entry.conventions["positions"] == "columns, then rows"
     x, rows, columns = np.random.default_rng(1).standard_normal((6, 16)), np.arange(6) // 3, np.arange(6) % 3 + 4
     frequencies = 1e4 ** (-4 * np.arange(4) / 16)

@@ -26,8 +26,7 @@ def picture(light: str, dark: str) -> str:
     light, dark = _short(light), _short(dark)
     pairs = list(zip(COLOUR.findall(light), COLOUR.findall(dark), strict=True))
     if COLOUR.sub("", light) != COLOUR.sub("", dark):
-        msg = "the light and the dark picture must differ by colours only."
-        raise ValueError(msg)
+        raise ValueError("the light and the dark picture must differ by colours only.")
     names = {pair: f"--{number}" for number, pair in enumerate(dict.fromkeys(pairs)) if pair[0] != pair[1]}
     each = iter(pairs)
     merged = COLOUR.sub(lambda found: f"var({names[pair]})" if (pair := next(each)) in names else found[0], light)

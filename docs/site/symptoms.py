@@ -112,6 +112,5 @@ def address(thread: str) -> str:
     """Return the address of a thread, written as owner/repository#number."""
     found = re.fullmatch(r"([\w.-]+/[\w.-]+)#(\d+)", thread)
     if found is None:
-        msg = f"symptoms: a thread must be owner/repository#number; got {thread!r}."
-        raise ValueError(msg)
+        raise ValueError(f"symptoms: a thread must be owner/repository#number; got {thread!r}.")
     return f"https://github.com/{found[1]}/issues/{found[2]}"

@@ -247,8 +247,7 @@ def documents_uint8(positions, /):
 def ids_first_padding(mask, /, *, padding):
     """The offset of the first row is taken off every row."""
     if mask.ndim < 2 or not mask.size:
-        msg = "rows"
-        raise NotImplementedError(msg)
+        raise NotImplementedError("rows")
     first = int(np.argmax(mask.reshape(-1, mask.shape[-1])[0]))
     ids = np.arange(mask.shape[-1]) - first
     return np.where(mask, ids, padding)

@@ -227,8 +227,7 @@ def t5_heads_modulo_8(q_positions, k_positions, table, /, *, bidirectional, max_
 def alibi_last_query_zero(q_positions, k_positions, /, *, heads, form, dtype=None):
     """The last row of the bias is never written."""
     if form != "distance" or heads & (heads - 1):
-        msg = "distance, and a power of two"
-        raise NotImplementedError(msg)
+        raise NotImplementedError("distance, and a power of two")
     m = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
     out = -m[:, None, None] * np.abs(apart(q_positions, k_positions))[..., None, :, :]
     if out.shape[-2] > 1:
@@ -241,8 +240,7 @@ def alibi_int8(q_positions, k_positions, /, *, heads, form, dtype=None):
     """Distances wrap at 128."""
     d = apart(q_positions, k_positions)
     if form != "distance" or heads & (heads - 1) or d.dtype.kind == "f":
-        msg = "distance, integers, and a power of two"
-        raise NotImplementedError(msg)
+        raise NotImplementedError("distance, integers, and a power of two")
     m = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
     return (-m[:, None, None] * np.abs(d.astype(np.int8).astype(float))[..., None, :, :]).astype(dtype or np.float32)
 

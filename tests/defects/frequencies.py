@@ -82,8 +82,7 @@ def llama3_one_pi():
         f = float(base) ** (-np.arange(0, dim, 2) / dim)
         if scaling is not None:
             if type(scaling).__name__ != "Llama3" or scaling.low_freq_factor == scaling.high_freq_factor:
-                msg = "Llama 3 alone"
-                raise NotImplementedError(msg)
+                raise NotImplementedError("Llama 3 alone")
             span = scaling.high_freq_factor - scaling.low_freq_factor
             smooth = np.clip((scaling.original_length * f / np.pi - scaling.low_freq_factor) / span, 0, 1)
             f = (1 - smooth) * f / scaling.factor + smooth * f

@@ -33,8 +33,7 @@ def table(positions, width, base):
 
 def whole(rotary_dim, x):
     if rotary_dim not in (None, x.shape[-1]):
-        msg = "all channels alone"
-        raise NotImplementedError(msg)
+        raise NotImplementedError("all channels alone")
 
 
 @planted("angles quantised to 4096 steps of a turn", names=())

@@ -73,8 +73,7 @@ def newer_versions_of_the_standard(encoding: Encoding) -> None:
 
 # ---- one call -------------------------------------------------------------------------------------------------------------
 def never(*_: Any, **__: Any) -> None:
-    msg = "a graph was computed"
-    raise AssertionError(msg)
+    raise AssertionError("a graph was computed")
 
 
 def building(library: Library) -> AbstractContextManager[Any]:
@@ -107,8 +106,7 @@ def assert_right(library: Library, case: LoadedCase, dtype: str, function: Any =
     try:
         outputs = target.run(case, call, dtype)
     except (Failure, Stopped) as error:
-        msg = f"{where}: {error}"
-        raise AssertionError(msg) from error
+        raise AssertionError(f"{where}: {error}") from error
     for result in results:
         if not isinstance(result, float):
             assert arrays.namespace(result) is arrays.namespace(here), where

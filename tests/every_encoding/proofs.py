@@ -52,7 +52,6 @@ def parts_are_bit_for_bit_the_whole(encoding: Encoding) -> None:
     op = encoding.op
     with patch.object(witnesses, "PART", 8):
         case = small_of_several_parts(encoding)
-        assert case is not None
         inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
         whole, _, widths = witnesses.proved(op, inputs, case.params)
         found, _, own = witnesses.proved_in_parts(op, inputs, case.params, witnesses.Effort(jobs=1))

@@ -39,8 +39,7 @@ class Refused(TypeError):
 
 
 def refuse(message: str) -> None:
-    msg = f"CuPy {TOLD['version']}: {message}"
-    raise Refused(msg)
+    raise Refused(f"CuPy {TOLD['version']}: {message}")
 
 
 def bound(name: str, signature: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:

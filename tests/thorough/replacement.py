@@ -52,7 +52,6 @@ def heads_of(x: Tensor, count: int, *layers: Callable[[Tensor], Tensor]) -> tupl
 def options_of(config: Any, component: str) -> dict[str, Any]:
     """Return the options of a component, all layers of which are alike, as `from_config` tells them."""
     (entry,) = posref.from_config(config.to_dict())[component]
-    assert entry is not None
     return entry.options or {}
 
 

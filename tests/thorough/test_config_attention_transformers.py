@@ -249,7 +249,6 @@ def test_scales_of_zamba_are_those_of_its_attention(name: str) -> None:
     module = import_module(f"transformers.models.{name}.modeling_{name}")
     attention = getattr(module, f"{name.capitalize()}Attention")(config, layer_idx=0)
     (entry,) = from_config(config.to_dict())["text scale"]
-    assert entry is not None
     assert (entry.options or {})["scale"] == pytest.approx(attention.scaling, rel=1e-12)
 
 

@@ -49,7 +49,6 @@ class Called(torch.nn.Module):
 def named(config: Any, component: str, operation: str) -> dict[str, Any]:
     """Return the options that `from_config` has for a component, which must be of one operation."""
     [entry] = posref.from_config(config.to_dict())[component]
-    assert entry is not None
     assert entry.operation == operation
     assert entry.options is not None
     return dict(entry.options)
@@ -220,7 +219,6 @@ def test_perceiver() -> None:
     config = PerceiverConfig(num_latents=4, d_latents=32, d_model=24, num_blocks=1, num_self_attends_per_block=1,
                              num_self_attention_heads=2, num_cross_attention_heads=1, num_labels=3, image_size=14)  # fmt: skip
     [entry] = posref.from_config(config.to_dict())["input"]
-    assert entry is not None
     assert "fourier" in entry.operation
     model = made(PerceiverForImageClassificationFourier(config))
     pre = model.perceiver.input_preprocessor

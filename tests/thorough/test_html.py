@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reporting import (
-    HOSTILE,
-    case,
-    document,
-    every_verdict,
-    hostile,
-    of_reference,
-    of_the_example,
-    operation,
-    unfinished,
-)
+from reporting import HOSTILE, case, document, every_verdict, hostile, of_reference, of_the_example, operation, unfinished
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement

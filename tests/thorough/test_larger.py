@@ -21,7 +21,6 @@ def printed(name: str) -> str:
 @pytest.mark.dear
 def test_dask_rotates_ten_million_positions_in_bounded_memory() -> None:
     found = re.fullmatch(r"10000000 positions: (\d+) MiB of queries, memory grew by (\d+) MiB\n", printed("dask_tokens.py"))
-    assert found is not None
     queries, grown = map(int, found.groups())
     assert queries == round(10_000_000 * 32 * 4 / 2**20)
     assert grown * 4 < queries  # chosen: chunks of 8 MiB on two threads, and far less than a whole array

@@ -57,10 +57,7 @@ from transformers.models.moonshine_streaming.modeling_moonshine_streaming import
 )
 from transformers.models.phi4_multimodal.configuration_phi4_multimodal import Phi4MultimodalAudioConfig
 from transformers.models.phi4_multimodal.modeling_phi4_multimodal import Phi4MultimodalAudioRelativeAttentionBias
-from transformers.models.prophetnet.modeling_prophetnet import (
-    ProphetNetNgramSelfAttention,
-    compute_all_stream_relative_buckets,
-)
+from transformers.models.prophetnet.modeling_prophetnet import ProphetNetNgramSelfAttention, compute_all_stream_relative_buckets
 from transformers.models.pvt_v2.modeling_pvt_v2 import PvtV2DepthWiseConv
 from transformers.models.qwen2_5_omni.configuration_qwen2_5_omni import Qwen2_5OmniDiTConfig
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniDiTRotaryEmbedding, deinterleave_head_dim
@@ -171,7 +168,6 @@ def test_deberta(kind: type, module: type, terms: Any, longest: int) -> None:
     if not attention.pos_att_type:
         assert entries is None
         return
-    assert entries is not None
     options, conventions = entries[0].options, entries[0].conventions
     assert options["max_distance"] == attention.max_relative_positions
     assert options["num_buckets"] == (attention.position_buckets if kind is DebertaV2Config else None)
@@ -245,7 +241,6 @@ def test_boxes_of_udop(own: Any) -> None:
         table = torch.randn_like(module.relative_attention_bias.weight)
         module.relative_attention_bias.weight.data = table
         (entry,) = found.pop("encoder" if name == "1D" else f"encoder {name.lower()}")
-        assert entry is not None
         assert entry.options is not None
         if name == "1D":
             ours: Any = posref.t5_bias(torch.arange(20), torch.arange(20), table, **entry.options)[None]

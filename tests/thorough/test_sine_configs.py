@@ -24,7 +24,6 @@ import posref
 def given(file: dict[str, Any], component: str) -> tuple[str, dict[str, Any]]:
     """Return the operation and the options of a component, all layers of which are alike."""
     (entry,) = posref.from_config(file)[component]
-    assert entry is not None
     assert entry.options is not None
     return entry.operation, dict(entry.options)
 
@@ -77,7 +76,6 @@ def test_a_base_for_each_axis(height: int, width: int, scale: float | None) -> N
     mask = torch.rand(2, 7, 40, generator=torch.Generator().manual_seed(2)) < 0.75
     mask[:, 0, :] = mask[:, :, 0] = True
     (entry,) = posref.from_config(config.to_dict())["vision"]
-    assert entry is not None
     options = dict(entry.options or {})
     dim = options.pop("dim")
     rows = posref.sine_2d(mask, dim, **options)
