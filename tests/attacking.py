@@ -424,21 +424,8 @@ NUMBERS: dict[str, Attack] = {
     **{
         f"positions {word[:24]!r}": Attack((*POSITIONS, word))
         for word in (
-            "1e400",
-            "0:10:0",
-            "0x10",
-            "0:18446744073709551616",
-            "-0:",
-            ":",
-            "0:1:1:1",
-            "0,,1",
-            "0:1e3",
-            "NaN",
-            "inf",
-            "-inf",
-            "1e308:1e309",
-            "\x1b[31m",
-            "0.1.2",
+            "1e400", "0:10:0", "0x10", "0:18446744073709551616", "-0:", ":", "0:1:1:1", "0,,1", "0:1e3", "NaN", "inf",
+            "-inf", "1e308:1e309", "\x1b[31m", "0.1.2",
         )
     },
     **{
@@ -452,22 +439,10 @@ NUMBERS: dict[str, Attack] = {
     **{
         f"option {word[:24]!r}": Attack((*GOLDEN[:2], "--option", word, "-o", "out.npz"))
         for word in (
-            "heads=1e18",
-            "heads=true",
-            "heads=NaN",
-            "heads=-1",
-            "heads=[4]",
+            "heads=1e18", "heads=true", "heads=NaN", "heads=-1", "heads=[4]",
             "heads=" + "[" * 50_000,
-            "heads=",
-            "=4",
-            "heads",
-            'heads={"a":1}',
-            "heads=999999999999",
-            "xp=numpy",
-            "device=cpu",
-            "__class__=1",
-            "heads=4;import os",
-            "max_bias=0",
+            "heads=", "=4", "heads", 'heads={"a":1}', "heads=999999999999", "xp=numpy", "device=cpu", "__class__=1",
+            "heads=4;import os", "max_bias=0",
         )
     },
     **{
@@ -520,20 +495,8 @@ NUMBERS: dict[str, Attack] = {
     **{
         f"target {word[:24]!r}": Attack(("check", word, "--tier", "smoke"))
         for word in (
-            "",
-            ":",
-            "right.py:",
-            "a..b",
-            "posref:__class__",
-            "right.py:no.such",
-            "os",
-            "sys",
-            "/dev/zero",
-            "-",
-            "no/such/file.py",
-            "x" * 5000 + ".py",
-            "\udcff.py",
-            "__main__",
+            "", ":", "right.py:", "a..b", "posref:__class__", "right.py:no.such", "os", "sys", "/dev/zero", "-",
+            "no/such/file.py", "x" * 5000 + ".py", "\udcff.py", "__main__",
         )
     },
     **{
@@ -552,7 +515,7 @@ NUMBERS: dict[str, Attack] = {
             "sh -c 'exec 1>&-; sleep 1'": (1, 2),
         }.items()
     },
-}
+}  # fmt: skip
 
 # ---- targets, suites and reports ---------------------------------------------------------------------------------------------
 MINE = ("check", "mine.py", "--op", "alibi_slopes", "--tier", "smoke")
@@ -691,18 +654,8 @@ SURROUNDINGS: dict[str, Attack] = {
     "a reader that reads one line of a check": Attack(CHECK, codes=(0, 2), shell="set -o pipefail; {} | head -1", silent=True),
     "golden data to a reader that leaves": Attack(
         (
-            "golden",
-            "sinusoidal",
-            "--option",
-            "layout=interleaved",
-            "--option",
-            "dim=64",
-            "--positions",
-            "0:64",
-            "-o",
-            "-",
-            "--format",
-            "json",
+            "golden", "sinusoidal", "--option", "layout=interleaved", "--option", "dim=64", "--positions", "0:64", "-o",
+            "-", "--format", "json",
         ),
         codes=(0, 2),
         shell="set -o pipefail; {} | true",
@@ -753,7 +706,7 @@ SURROUNDINGS: dict[str, Attack] = {
     "no file may be read by others": Attack(
         (*CHECK, "--json", "o.json"), codes=KEEP, before=lambda _: os.umask(0o777), created=("o.json",)
     ),
-}
+}  # fmt: skip
 ATTACKS = {**OUTPUTS, **INPUTS, **NUMBERS, **FILES, **SURROUNDINGS}
 
 

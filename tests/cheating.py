@@ -147,117 +147,80 @@ WRONG: dict[str, Target] = {
         f"CALLS = [c for c in CALLS if not c.params.get('scaling')]\nrope_frequencies = table({HASH}, refuse)",
         stored=True,
     ),
-    "a table by the number of the call": Target(
-        "alibi_slopes",
-        """
+    "a table by the number of the call": Target("alibi_slopes", """
         asked = -1
         def alibi_slopes(*arrays, **options):
             global asked
             asked += 1
             return answer(CALLS[min(asked // 2, len(CALLS) - 1)])
-        """,
-        stored=True,
-    ),
-    "right as often as the suite asks": Target(
-        "alibi_slopes",
-        """
+        """, stored=True),
+    "right as often as the suite asks": Target("alibi_slopes", """
         asked = 0
         def alibi_slopes(heads, **options):
             global asked
             asked += 1
             return posref.alibi_slopes(heads, **options) * (asked <= 2 * len(CALLS))
-        """,
-        stored=True,
-    ),
-    "the buffer of the last reply": Target(
-        "learned",
-        """
+        """, stored=True),
+    "the buffer of the last reply": Target("learned", """
         before = []
         def learned(positions, table, **options):
             before.append(posref.learned(positions, table, **options))
             return before[-2] if len(before) > 1 and before[-2].shape == before[-1].shape else before[-1]
-        """,
-    ),
-    "one buffer for all replies": Target(
-        "sinusoidal",
-        """
+        """),
+    "one buffer for all replies": Target("sinusoidal", """
         buffer = np.zeros(1 << 20, np.float32)
         def sinusoidal(positions, dim, **options):
             found = posref.sinusoidal(positions, dim, **options)
             buffer[: found.size] = found.ravel()
             return buffer[: found.size].reshape(found.shape)
-        """,
-    ),
-    "its own arguments are replaced": Target(
-        "learned",
-        """
+        """),
+    "its own arguments are replaced": Target("learned", """
         def learned(positions, table, **options):
             found = posref.learned(positions, table, **options)
             table[...] = 0
             return found
-        """,
-    ),
-    "its own argument is the result": Target(
-        "apply_rope",
-        """
+        """),
+    "its own argument is the result": Target("apply_rope", """
         def apply_rope(x, cos, sin, **options):
             x[...] = posref.apply_rope(x, cos, sin, **options)
             return x
-        """,
-    ),
-    "a table of two cases, without arrays": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a table of two cases, without arrays": Target("alibi_slopes", """
         def alibi_slopes(heads, *, max_bias=8, **options):
             if (heads, max_bias) not in ((8, 8), (8, 16)):
                 raise Unsupported("not here")
             return posref.alibi_slopes(heads, max_bias=max_bias)
-        """,
-    ),
-    "one number of heads, and another answer elsewhere": Target(
-        "alibi_slopes",
-        """
+        """),
+    "one number of heads, and another answer elsewhere": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             return posref.alibi_slopes(8, **options)
-        """,
-    ),
-    "position 0 alone": Target(
-        "rope",
-        """
+        """),
+    "position 0 alone": Target("rope", """
         def rope(x, positions, **options):
             if np.any(np.asarray(positions)):
                 raise Unsupported("far")
             return x
-        """,
-    ),
+        """),
     "everything is refused": Target("alibi", "def alibi(*arrays, **options):\n    raise NotImplementedError"),
     "zeros": Target("alibi", "def alibi(*arrays, **options):\n    return 0 * posref.alibi(*arrays, **options)"),
     "numbers that are none": Target(
         "alibi", "def alibi(*arrays, **options):\n    return np.nan * posref.alibi(*arrays, **options)"
     ),
-    "the judge of its process is replaced": Target(
-        "alibi_slopes",
-        """
+    "the judge of its process is replaced": Target("alibi_slopes", """
         from posref.conformance import judge
         from posref.conformance.targets import invocation
         judge.judge = judge.compare = lambda *_, **__: None
         invocation.same_bits = lambda *_: True
         def alibi_slopes(heads, **options):
             return 2 * posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "zip gives nothing": Target(
-        "alibi_slopes",
-        """
+        """),
+    "zip gives nothing": Target("alibi_slopes", """
         import builtins
         def alibi_slopes(heads, **options):
             builtins.zip = lambda *_, **__: iter(())
             return np.zeros(heads)
-        """,
-    ),
-    "what is expected is looked for in frames": Target(
-        "alibi_slopes",
-        """
+        """),
+    "what is expected is looked for in frames": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             frame = sys._getframe()
             while frame is not None:
@@ -267,11 +230,8 @@ WRONG: dict[str, Target] = {
                             return np.array(call.expected["out"])
                 frame = frame.f_back
             return np.zeros(heads, np.float32)
-        """,
-    ),
-    "an array that equals all": Target(
-        "alibi_slopes",
-        """
+        """),
+    "an array that equals all": Target("alibi_slopes", """
         class Equal(np.ndarray):
             def __eq__(self, other):
                 return np.ones(self.shape, bool)
@@ -281,18 +241,14 @@ WRONG: dict[str, Target] = {
                 return np.zeros(self.shape, np.float32)
         def alibi_slopes(heads, **options):
             return (2 * posref.alibi_slopes(heads, **options)).view(Equal)
-        """,
-    ),
-    "other bits the second time": Target(
-        "alibi_slopes",
-        """
+        """),
+    "other bits the second time": Target("alibi_slopes", """
         asked = 0
         def alibi_slopes(heads, **options):
             global asked
             asked += 1
             return posref.alibi_slopes(heads, **options) * np.float32(1 + (asked % 2) * 2**-23)
-        """,
-    ),
+        """),
     "another dtype": Target(
         "sinusoidal",
         "def sinusoidal(p, dim, *, dtype=None, **o):\n    return posref.sinusoidal(np.asarray(p, np.float64), dim, **o)",
@@ -304,29 +260,21 @@ WRONG: dict[str, Target] = {
         "sinusoidal",
         "claims = {'trig': 2.0}\ndef sinusoidal(p, dim, **o):\n    return 0 * posref.sinusoidal(p, dim, **o)",
     ),
-    "a stated scope in which it answers nothing": Target(
-        "alibi",
-        """
+    "a stated scope in which it answers nothing": Target("alibi", """
         supports = {"alibi": {"form": ["key"]}}
         def alibi(q, k, *, form, **options):
             if form == "key":
                 raise Unsupported("key")
             return posref.alibi(q, k, form=form, **options)
-        """,
-    ),
-    "wrong inside the scope that it states": Target(
-        "alibi",
-        """
+        """),
+    "wrong inside the scope that it states": Target("alibi", """
         supports = {"alibi": {"form": ["distance"]}}
         def alibi(q, k, *, form, heads, **options):
             if form != "distance":
                 raise Unsupported(form)
             return posref.alibi(q, k, form=form, heads=heads, **options) * (heads != 12)
-        """,
-    ),
-    "what it writes is hidden, in torch": Target(
-        "learned",
-        """
+        """),
+    "what it writes is hidden, in torch": Target("learned", """
         import torch
         from posref.conformance.targets import invocation
         backend = "torch"
@@ -335,47 +283,33 @@ WRONG: dict[str, Target] = {
             found = posref.learned(positions, table, **options)
             table.detach().zero_()
             return found
-        """,
-    ),
-    "it states that it overwrites what is not the result": Target(
-        "rope",
-        """
+        """),
+    "it states that it overwrites what is not the result": Target("rope", """
         in_place = ("x",)
         def rope(x, positions, **options):
             found = posref.rope(x, positions, **options)
             x[...] = 0
             return found
-        """,
-    ),
+        """),
     "fresh calls are known by their ids, and refused": Target(
         "axial_frequencies", f"{IDS}axial_frequencies = known(lambda: refuse())", stored=True
     ),
     "fresh calls are known by their ids, and wrong": Target(
         "axial_frequencies", f"{IDS}axial_frequencies = known(first)", stored=True
     ),
-    "right for the suite's scalings alone": Target(
-        "rope_frequencies",
-        """
+    "right for the suite's scalings alone": Target("rope_frequencies", """
         KNOWN = {repr(call.params.get("scaling")) for call in CALLS}
         def rope_frequencies(dim, *, scaling=None, **options):
             return posref.rope_frequencies(dim, scaling=scaling if repr(scaling) in KNOWN else None, **options)
-        """,
-        stored=True,
-    ),
-    "an error where the suite does not ask": Target(
-        "sinusoidal",
-        """
+        """, stored=True),
+    "an error where the suite does not ask": Target("sinusoidal", """
         KNOWN = {call.inputs["positions"].tobytes() for call in CALLS}
         def sinusoidal(positions, dim, **options):
             if np.asarray(positions).tobytes() not in KNOWN:
                 raise RuntimeError
             return posref.sinusoidal(positions, dim, **options)
-        """,
-        stored=True,
-    ),
-    "the memory that it is lent is cut off": Target(
-        "learned",
-        """
+        """, stored=True),
+    "the memory that it is lent is cut off": Target("learned", """
         def learned(positions, table, **options):
             for name in os.listdir("/proc/self/fd"):
                 try:
@@ -383,8 +317,7 @@ WRONG: dict[str, Target] = {
                 except OSError:
                     pass
             return posref.learned(positions, table, **options)
-        """,
-    ),
+        """),
     "no operation": Target("alibi", "", ("--op", "alibi")),
     "one operation of two": Target("alibi", "alibi = posref.alibi", ("--op", "alibi", "--op", "rope")),
     "it ends its process when it is imported": Target("alibi", "print('CONFORMANT')\nsys.stdout.flush()\nos._exit(0)"),
@@ -392,9 +325,7 @@ WRONG: dict[str, Target] = {
     "it ends the check": Target(
         "alibi", "import signal\ndef alibi(*arrays, **options):\n    os.kill(os.getppid(), signal.SIGTERM)"
     ),
-    "it replies for itself": Target(
-        "alibi_slopes",
-        """
+    "it replies for itself": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             for descriptor in range(64):
                 for seq in range(100):
@@ -403,14 +334,11 @@ WRONG: dict[str, Target] = {
                     except OSError:
                         break
             return np.zeros(heads, np.float32)
-        """,
-    ),
-}
+        """),
+}  # fmt: skip
 
 RIGHT: dict[str, Target] = {
-    "inputs are kept, and compared with later ones": Target(
-        "sinusoidal",
-        """
+    "inputs are kept, and compared with later ones": Target("sinusoidal", """
         before = []
         def sinusoidal(positions, dim, **options):
             asked = np.shape(positions), np.asarray(positions).dtype, dim, repr(options)
@@ -419,287 +347,200 @@ RIGHT: dict[str, Target] = {
                     return table.copy()
             before.append((positions, asked, posref.sinusoidal(positions, dim, **options)))
             return before[-1][2].copy()
-        """,
-    ),
-    "its input is the result": Target(
-        "learned",
-        """
+        """),
+    "its input is the result": Target("learned", """
         def learned(positions, table, **options):
             same = positions.shape == table.shape[:1] and np.array_equal(positions, np.arange(len(table)))
             return table if same and not options else posref.learned(positions, table, **options)
-        """,
-    ),
-    "what it writes it restores": Target(
-        "learned",
-        """
+        """),
+    "what it writes it restores": Target("learned", """
         def learned(positions, table, **options):
             if table.flags.writeable:
                 before = table.copy()
                 table[...] = 0
                 table[...] = before
             return posref.learned(positions, table, **options)
-        """,
-    ),
-    "a thread reads inputs later": Target(
-        "learned",
-        """
+        """),
+    "a thread reads inputs later": Target("learned", """
         import threading
         def learned(positions, table, **options):
             threading.Thread(target=lambda: [table.sum() for _ in range(50)]).start()
             return posref.learned(positions, table, **options)
-        """,
-    ),
-    "tensors are pickled": Target(
-        "learned",
-        """
+        """),
+    "tensors are pickled": Target("learned", """
         import pickle
         backend = "torch"
         def learned(positions, table, **options):
             positions, table = pickle.loads(pickle.dumps((positions, table)))
             return posref.learned(positions, table, **options)
-        """,
-    ),
-    "it prints": Target(
-        "alibi_slopes",
-        """
+        """),
+    "it prints": Target("alibi_slopes", """
         print("loaded", flush=True)
         def alibi_slopes(heads, **options):
             print("NOT CONFORMANT", file=sys.stdout if heads % 2 else sys.stderr, flush=True)
             os.write(1, b'{"seq": 1}\\n')
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "it replaces and closes its streams": Target(
-        "alibi_slopes",
-        """
+        """),
+    "it replaces and closes its streams": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             sys.stdin, sys.stdout = None, open(os.devnull, "w")
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "a thread that never ends": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a thread that never ends": Target("alibi_slopes", """
         import threading
         threading.Thread(target=threading.Event().wait, daemon=True).start()
         alibi_slopes = posref.alibi_slopes
-        """,
-    ),
-    "a process for every call": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a process for every call": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             if os.fork() == 0:
                 os._exit(1)
             os.wait()
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "a file for every call": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a file for every call": Target("alibi_slopes", """
         import tempfile
         def alibi_slopes(heads, **options):
             with tempfile.TemporaryFile() as file:
                 np.save(file, posref.alibi_slopes(heads, **options))
                 file.seek(0)
                 return np.load(file)
-        """,
-    ),
-    "it goes to another folder": Target(
-        "alibi_slopes",
-        """
+        """),
+    "it goes to another folder": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             os.chdir("/")
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
+        """),
     "NumPy raises where it would warn": Target(
         "sinusoidal", "np.seterr(all='raise', under='ignore')\nfrom posref import sinusoidal"
     ),
     "warnings are errors": Target(
         "sinusoidal", "import warnings\nwarnings.simplefilter('error')\nfrom posref import sinusoidal"
     ),
-    "signals are ignored": Target(
-        "alibi_slopes",
-        """
+    "signals are ignored": Target("alibi_slopes", """
         import signal
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM"):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
         alibi_slopes = posref.alibi_slopes
-        """,
-    ),
-    "a destructor that raises": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a destructor that raises": Target("alibi_slopes", """
         class Thing:
             def __del__(self):
                 raise RuntimeError("too late")
         def alibi_slopes(heads, **options):
             Thing()
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "results that cannot be written": Target(
-        "sinusoidal",
-        """
+        """),
+    "results that cannot be written": Target("sinusoidal", """
         def sinusoidal(*arrays, **options):
             found = posref.sinusoidal(*arrays, **options)
             found.flags.writeable = False
             return found
-        """,
-    ),
+        """),
     "results in column order": Target(
         "sinusoidal",
         "def sinusoidal(*arrays, **options):\n    return np.asfortranarray(posref.sinusoidal(*arrays, **options))",
     ),
-    "results that are views with steps": Target(
-        "learned",
-        """
+    "results that are views with steps": Target("learned", """
         def learned(positions, table, **options):
             found = posref.learned(positions, table, **options)
             return np.repeat(found, 2, axis=-1)[..., ::2]
-        """,
-    ),
-    "results whose rows lie backwards": Target(
-        "learned",
-        """
+        """),
+    "results whose rows lie backwards": Target("learned", """
         def learned(positions, table, **options):
             found = posref.learned(positions, table, **options)
             return np.ascontiguousarray(found[..., ::-1])[..., ::-1]
-        """,
-    ),
-    "numbers in float64": Target(
-        "sinusoidal",
-        """
+        """),
+    "numbers in float64": Target("sinusoidal", """
         def sinusoidal(positions, dim, *, dtype=None, **options):
             found = posref.sinusoidal(np.asarray(positions, np.float64), dim, dtype=np.float64, **options)
             return found.astype(dtype)
-        """,
-    ),
-    "an object of a class": Target(
-        "alibi_slopes",
-        """
+        """),
+    "an object of a class": Target("alibi_slopes", """
         class Kernels:
             dtypes = ("float32",)
             def alibi_slopes(self, heads, **options):
                 return posref.alibi_slopes(heads, **options)
         kernels = Kernels()
-        """,
-        ask="target:kernels",
-    ),
+        """, ask="target:kernels"),
     "a partial function": Target("learned", "import functools\nlearned = functools.partial(posref.learned)"),
-    "a callable object": Target(
-        "learned",
-        """
+    "a callable object": Target("learned", """
         class Learned:
             def __call__(self, *arrays, **options):
                 return posref.learned(*arrays, **options)
         learned = Learned()
-        """,
-    ),
-    "a cache": Target(
-        "alibi_slopes",
-        """
+        """),
+    "a cache": Target("alibi_slopes", """
         import functools
         @functools.lru_cache
         def cached(heads, **options):
             return posref.alibi_slopes(heads, **options)
         def alibi_slopes(heads, *, dtype=np.float32, **options):
             return cached(heads, **options).astype(np.float32)
-        """,
-    ),
-    "names are looked up": Target(
-        "alibi_slopes",
-        """
+        """),
+    "names are looked up": Target("alibi_slopes", """
         def __getattr__(name):
             if name == "alibi_slopes":
                 return posref.alibi_slopes
             raise AttributeError(name)
-        """,
-        ("--op", "alibi_slopes"),
-    ),
-    "tensors of torch": Target(
-        "alibi_slopes",
-        """
+        """, ("--op", "alibi_slopes")),
+    "tensors of torch": Target("alibi_slopes", """
         import torch
         backend = "torch"
         def alibi_slopes(heads, **options):
             return torch.asarray(posref.alibi_slopes(heads, **options), dtype=torch.float32)
-        """,
-    ),
-    "one number of heads, of which experiments ask more": Target(
-        "alibi_slopes",
-        """
+        """),
+    "one number of heads, of which experiments ask more": Target("alibi_slopes", """
         def alibi_slopes(heads, **options):
             if heads != 1:
                 raise Unsupported("one head")
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "an even number of positions alone": Target(
-        "sinusoidal",
-        """
+        """),
+    "an even number of positions alone": Target("sinusoidal", """
         def sinusoidal(positions, dim, **options):
             if np.asarray(positions).size % 2:
                 raise Unsupported("odd")
             return posref.sinusoidal(positions, dim, **options)
-        """,
-    ),
-    "one number of heads, which it states": Target(
-        "alibi_slopes",
-        """
+        """),
+    "one number of heads, which it states": Target("alibi_slopes", """
         supports = {"alibi_slopes": {"heads": [1]}}
         def alibi_slopes(heads, **options):
             if heads != 1:
                 raise Unsupported("one head")
             return posref.alibi_slopes(heads, **options)
-        """,
-    ),
-    "positions from 0 alone": Target(
-        "sinusoidal",
-        """
+        """),
+    "positions from 0 alone": Target("sinusoidal", """
         def sinusoidal(positions, dim, **options):
             p = np.asarray(positions)
             if p.ndim != 1 or not np.array_equal(p, np.arange(p.size)):
                 raise Unsupported("positions")
             return posref.sinusoidal(positions, dim, **options)
-        """,
-    ),
-    "one base": Target(
-        "rope_frequencies",
-        """
+        """),
+    "one base": Target("rope_frequencies", """
         def rope_frequencies(dim, *, base, scaling=None, **options):
             if base != 10_000.0 or scaling is not None:
                 raise NotImplementedError("base")
             return posref.rope_frequencies(dim, base=base)
-        """,
-    ),
-    "one layout": Target(
-        "apply_rope",
-        """
+        """),
+    "one layout": Target("apply_rope", """
         def apply_rope(x, cos, sin, *, layout):
             if layout != "half":
                 raise NotImplementedError(layout)
             return posref.apply_rope(x, cos, sin, layout=layout)
-        """,
-    ),
-    "an exception for what it lacks that has no text": Target(
-        "alibi",
-        """
+        """),
+    "an exception for what it lacks that has no text": Target("alibi", """
         def alibi(q, k, *, form, **options):
             if form == "key":
                 raise NotImplementedError
             return posref.alibi(q, k, form=form, **options)
-        """,
-    ),
+        """),
     "a name with spaces and accents": Target(
         "alibi_slopes", "from posref import alibi_slopes", file="ma cible \N{LATIN SMALL LETTER E WITH ACUTE} [1].py"
     ),
     "a byte order mark and carriage returns": Target(
         "alibi_slopes", "", exact="\N{ZERO WIDTH NO-BREAK SPACE}# text\r\nfrom posref import alibi_slopes\r\n"
     ),
-}
+}  # fmt: skip
 
 
 def run(target: Target, folder: Path) -> subprocess.CompletedProcess[str]:
