@@ -25,7 +25,6 @@ from posref.scaling import Llama3
 from posref.spec import REGISTRY
 
 HERE = Path(__file__).parent
-ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
 Sizes = dict[str, Any]
 
 

@@ -22,7 +22,6 @@ LESSONS = sorted((ROOT / "docs" / "site" / "course").glob("[1-9]*.md"))  # their
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 RUN = [*LESSONS, ROOT / "conformance" / "comparison" / "variants.md"]
 CODE = TEXTS | {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in RUN}
-VECTORS = (ROOT / "conformance" / "vectors" / "README.md").read_text(encoding="utf-8")
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 READER = SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / "read_vectors.py")))
 LICENCES = {  # the texts as published by their authors

@@ -20,7 +20,6 @@ from ..model import VIEWS, Call, LoadedCase
 from ..vocabulary import traits
 from .shapes import sizes
 
-SHOWN = 2  # features that hold of the same cases
 VOWELS = "aeiou"
 LONGEST = "longest axis"  # of all arguments
 LARGE = 32

@@ -14,7 +14,6 @@ from .tools.deviation import Deviation, Function, Real, Wrap, around, narrowed, 
 from .tools.hints import CAP_FIRST, EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 
@@ -33,7 +32,6 @@ HOLES = (
     > 0
 )
 NOTHING = HOLES & (np.arange(5)[:, None] != 3)  # row 3 may attend to nothing
-PADDED = np.asarray([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1]])[:, None, None, :] > 0  # right and left padding
 OF_HEADS = np.stack([HOLES, BACK, HOLES[::-1]])
 OF_ROWS = np.stack([[BACK, HOLES, HOLES[::-1]] * 2, [HOLES[:, ::-1], BACK, HOLES] * 2])
 STEEP = -131072.0 - 8192.0 * (1 + np.arange(35).reshape(5, 7) * 3 % 5)  # below -1e5, of 5 significant bits, 8192 apart

@@ -13,7 +13,6 @@ from .tools.deviation import Function, Real, Wrap, before, deviations_of, held, 
 from .tools.hints import CAP_FIRST, IGNORED, ROOT_OF_SIZE, ROUND_ONCE, TENSOR_CORES
 from .tools.numbers import floats
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 

@@ -18,10 +18,7 @@ OTHER_VALUES = {"original_length": 16}
 UNSTORED = ("word/usual-far-negative",)
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "original_length": 64, "offset": 0},)
 
-LLAMA, MINISTRAL = (
-    {"form": "steps", "original_length": 8192, "beta": 0.1, "offset": 1},
-    {"form": "steps", "original_length": 16384, "beta": 0.1, "offset": 0},
-)
+MINISTRAL = {"form": "steps", "original_length": 16384, "beta": 0.1, "offset": 0}
 INKLING = {"form": "smooth", "original_length": 128000, "beta": 0.1, "offset": 1}
 
 

@@ -13,7 +13,6 @@ from .tools.numbers import reals
 
 OP = "bias_gate"
 SATURATES = True  # sums beyond 100 leave a gate of 0 or 1
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33, "Q": 129, "D": 64, "B": (2,)}
 

@@ -14,7 +14,6 @@ from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of
 from .tools.numbers import floats, reals
 
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)
 KERNEL: tuple[dict[str, Any], ...] = ({},)

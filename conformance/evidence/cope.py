@@ -13,7 +13,6 @@ from .tools.hints import KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "cope"
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 _cases = cases_of(OP)

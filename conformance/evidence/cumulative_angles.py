@@ -13,7 +13,6 @@ from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "cumulative_angles"
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"B": (2, 33), "T": 257, "n": 5}
 

@@ -24,7 +24,6 @@ WAY = 0
 KERNEL: tuple[dict[str, Any], ...] = ({"num_buckets": 32, "max_distance": 128, "p2c": "code"},)
 
 NEAR = ((2, 4, 5, 9), (0, 3, 1, 5, 2, 7, 11, 9))
-WHOLE = (range(6), range(6))
 UNSORTED = ((7, 0, 13), (5, 0, 0, 19, 2))
 FAR = ((131071, 2050, 300), (0, 131060, 257, 2045, 2049))
 ROWS = tuple(np.asarray(p)[:, None].tolist() for p in (((4, 15, 6), (260, 261, 262)), ((0, 2, 13, 5), (262, 256, 261, 248))))

@@ -11,7 +11,6 @@ from .shared.position_ids import in_sequence
 from .tools.case import cases_of
 from .tools.deviation import Function, after, argument, around, deviations_of
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"A": 3}
 
@@ -19,7 +18,6 @@ SMALL = multimodal([("text", 1), ("image", 2, 2), ("text", 1)], after="max")
 IMAGE = multimodal([("text", 2), ("image", 2, 3), ("text", 4)], after="max")  # 12 tokens, all of them
 VIDEO = multimodal([("text", 1), ("video", 3, 1, 2, 5), ("text", 5)], after="max")
 TALL = multimodal([("text", 3), ("image", 4, 2), ("text", 1)], after="max")  # its heights are its largest positions
-WIDE = multimodal([("text", 1), ("image", 1, 7), ("text", 4)], after="max")
 LAST = multimodal([("text", 4), ("image", 2, 4)], after="max")  # it ends with its image
 ALL = np.ones(12)
 LEFT, RIGHT = np.arange(12) >= 3, np.arange(12) < 9

@@ -9,7 +9,6 @@ from .shared.position_ids import in_sequence
 from .tools.case import cases_of
 from .tools.deviation import Function, after, argument, around, deviations_of
 
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 6}
 
 CHAIN = (-1, 0, 1, 2, 3)

@@ -13,7 +13,6 @@ from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEE
 from .tools.numbers import floats
 
 OP = "fire"
-USUAL: dict[str, Any] = {}
 OTHER_VALUES = {"eps": 0.5}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
@@ -70,7 +69,7 @@ def cases() -> tuple[Case, ...]:
               given={"b1": np.asarray([0.5, 0.25, 1.0])}),
         _case("refused/heads", (2, 3), (0, 1, 2), 3, 4, "a bias for each head", kind="reject",
               given={"b2": np.asarray([0.5, 0.25])}),
-        *pairs(OP, USUAL, **_learned(3, 4, 71, 0.25, 5.0)),
+        *pairs(OP, {}, **_learned(3, 4, 71, 0.25, 5.0)),
         _gradient("small", (3, 6), (0, 1, 6), 2, 2, (2, 2, 3)),
         _gradient("rows", ((4, 5), (260, 262)), ((0, 5), (262, 250)), 1, 3, (2, 1, 2, 2), threshold=6.0),
         _gradient("before", (1, 3), (0, 2), 2, 3, (2, 2, 2), threshold=8.0),

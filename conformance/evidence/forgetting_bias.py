@@ -10,7 +10,7 @@ from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, around, deviations_of, held
 from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
-from .tools.numbers import floats, reals
+from .tools.numbers import reals
 
 OP = "forgetting_bias"
 USUAL: dict[str, Any] = {"queries": 1}
@@ -31,9 +31,6 @@ def _case(name: str, shape: tuple[int, ...], queries: int, comment: str = "", bi
     gates = _gates(name, *shape, bits=bits) if gates is None else gates
     name = name if "/" in name else f"gates/{name}"
     return _cases(name, {"queries": queries}, {"log_gates": gates}, comment, **rest)
-
-
-PADDED = np.where(np.arange(7) < 2, 0.0, -np.abs(floats(3, 7, seed=5)) / 4)  # two padding tokens, then five
 
 
 def cases() -> tuple[Case, ...]:

@@ -12,7 +12,6 @@ from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
 OP = "graph_bias"
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 7, "L": 2, "E": 2}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"Q": 33, "K": 65, "N": 40, "L": 5, "E": 8, "H": 8, "R": (2,)}

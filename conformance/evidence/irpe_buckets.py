@@ -29,7 +29,6 @@ ROW, COLUMN = np.stack([0 * LINE, LINE]), np.stack([LINE, 0 * LINE])  # all offs
 ORIGIN = np.zeros((2, 1), dtype=np.int64)
 FAN = np.stack([np.arange(0, 64, 3), (np.arange(0, 64, 3) * 5) % 64])
 FAR = np.asarray([[0, 15, -16, 300, 2049, 65537], [0, 16, 15, -257, 131071, -4]])
-NONE = np.zeros((2, 0), dtype=np.int64)
 
 
 def _case(
@@ -47,9 +46,9 @@ def _form(name: str, q: Any, k: Any, cells: Any = None, form: str = "") -> Case:
     return form_case(OP, name, inputs, USUAL, form=form)
 
 
-def _with_class(cells: Any, count: int = 1) -> Any:
-    """Return cells with class tokens at (0, 0) before them."""
-    return np.concatenate([np.zeros((2, count), dtype=np.int64), cells], axis=1)
+def _with_class(cells: Any) -> Any:
+    """Return cells with a class token at (0, 0) before them."""
+    return np.concatenate([np.zeros((2, 1), dtype=np.int64), cells], axis=1)
 
 
 def _both(queries: int, keys: int, count: int = 1) -> Any:

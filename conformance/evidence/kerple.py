@@ -17,7 +17,6 @@ USUAL: dict[str, Any] = {"form": "log"}
 FORMS = ("log", "power", "weight")
 KERNEL = tuple({"form": form} for form in FORMS)
 
-HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 256, 257, 2047, 2049, 16383, 65537, 131071)
 LONG = (0, 7, 511, 512, 513, 4096, 16380, 16383)  # trained on 512 tokens, tried on 16384
 

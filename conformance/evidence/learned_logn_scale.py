@@ -12,7 +12,6 @@ from .tools.deviation import argument, deviations_of, narrowed
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import floats, reals
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33}
 

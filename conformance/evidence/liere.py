@@ -14,7 +14,6 @@ from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
 
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1, "n": 2}
 AXES = (1, 1, 3)
 KERNEL: tuple[dict[str, Any], ...] = ({},)

@@ -15,7 +15,6 @@ from .tools.deviation import Deviation, Real, after, argument, deviations_of
 from .tools.hints import EXPONENTIAL
 from .tools.numbers import reals
 
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"n": 2}
 AXES = (1, 3)
 KERNEL: tuple[dict[str, Any], ...] = ({},)

@@ -15,7 +15,6 @@ USUAL: dict[str, Any] = {"window": 8}
 OTHER_VALUES = {"window": 12}
 KERNEL: tuple[dict[str, Any], ...] = ({"window": 8}, {"window": None})
 
-NEAR = tuple(range(-7, 8))
 FAR = (-131071, -65537, -2049, -257, 0, 129, 255, 2047, 4097)
 
 _cases = cases_of(OP)

@@ -1,6 +1,5 @@
 """RoPE-Mixed: cases and known mistakes."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,6 @@ AXES = (1, 1)
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 
 LAYOUTS = ("half", "interleaved_to_half")
-
-
-def begun(heads: int, lanes: int) -> Any:
-    """Return the frequencies with which RoPE-ViT's heads begin, at angles that are drawn there."""
-    size = [10.0 ** -(4 * k / lanes) for k in range(lanes // 4)]
-    angles = [[0.5 + 2 * h + quarter * math.pi / 2 for quarter in (0, 1)] for h in range(heads)]
-    found = [[[s * wave(a) for a in both for s in size] for both in angles] for wave in (math.cos, math.sin)]
-    return np.round(np.asarray(found) * 2**20) / 2**20  # the same whatever the C library's last bit
 
 
 def _case(

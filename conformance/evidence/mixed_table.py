@@ -12,7 +12,6 @@ from .tools.deviation import Real, argument, deviations_of, held
 from .tools.hints import ALL_AXES, EACH_HEAD, EACH_ROW, FROM_ZERO, KEEP_FLOAT32
 from .tools.numbers import reals
 
-USUAL: dict[str, Any] = {}
 AXES = (1,)
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 

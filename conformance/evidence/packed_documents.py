@@ -9,7 +9,6 @@ from .shared.position_ids import id_forms
 from .tools.case import cases_of
 from .tools.deviation import Function, after, around, deviations_of
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {}
 

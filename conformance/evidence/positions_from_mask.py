@@ -14,9 +14,6 @@ KERNEL: tuple[dict[str, Any], ...] = ({"padding": 0},)
 KERNEL_SIZES: dict[str, Any] = {}
 
 LEFT = ((0, 0, 1, 1, 1), (0, 1, 1, 1, 1), (1, 1, 1, 1, 1))
-RIGHT = ((1, 1, 1, 0, 0), (1, 1, 1, 1, 1), (1, 0, 0, 0, 0))
-BOTH = (0, 0, 0, 1, 1, 1, 1, 0, 0)
-HOLES = ((1, 0, 1, 1, 0, 1, 0), (0, 1, 0, 0, 1, 1, 1))
 
 
 def _mask(values: Any) -> dict[str, Any]:

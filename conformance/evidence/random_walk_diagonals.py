@@ -20,13 +20,11 @@ KERNEL_SIZES: dict[str, Any] = {"N": 65, "R": (3,)}
 _cases = cases_of(OP)
 
 
-def _edges(nodes: int, *edges: tuple[Any, ...], directed: bool = False) -> Any:
+def _edges(nodes: int, *edges: tuple[Any, ...]) -> Any:
     """Return the matrix of these edges, of weight 1 or (from, to, weight)."""
     found = np.zeros((nodes, nodes))
     for a, b, *weight in edges:
-        found[a, b] = weight[0] if weight else 1.0
-        if not directed:
-            found[b, a] = found[a, b]
+        found[a, b] = found[b, a] = weight[0] if weight else 1.0
     return found
 
 

@@ -12,7 +12,6 @@ from .tools.numbers import reals
 
 OP = "relative_shift"
 
-USUAL: dict[str, Any] = {}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 _case = cases_of(OP)

@@ -15,7 +15,6 @@ OP = "sandwich"
 USUAL: dict[str, Any] = {"heads": 3, "dim": 8}
 KERNEL = ({"heads": 33, "dim": 16},)
 
-HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
 
 _cases = cases_of(OP)

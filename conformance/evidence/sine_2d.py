@@ -21,7 +21,6 @@ KERNEL_SIZES: dict[str, Any] = {"R": (2,), "H": 33, "W": 65}
 DETR = {"normalize": True, "centered": False}
 DEFORMABLE = {"normalize": True, "centered": True}
 COUNTED = {"normalize": False, "centered": False}
-DINO = {**DETR, "base": 20.0}
 CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
 HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
 TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))

@@ -14,7 +14,6 @@ from .tools.numbers import reals
 
 OP = "write_cache"
 
-USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 5, "B": 4, "H": 2, "D": 3, "spare": 0}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "H": 3, "D": 64, "spare": 0}

@@ -36,7 +36,6 @@ DECODED = 47  # tokens of a decoder beside an encoder: another prime, so that cr
 SHORT = 11  # tokens of a window that is made shorter
 WINDOW_KEY = re.compile(r"window|chunk_size|local_attention")
 SPECIAL = re.compile(r"token_(id|index)s?$")
-LARGEST = 2**31  # an error of positions below it is one of the model
 
 
 def inspect_model(model: Any, config: Any = None, layers: Any = None, functions: Iterable[str] = ()) -> ModelReport:

@@ -24,7 +24,6 @@ from .safe_files import JSON_DOCUMENT, REFUSED_CALL, SUITE_DOCUMENT, put_aside
 from .schemas import validate_once
 
 INSTALLED = safe_files.OURS
-SCHEMA = 1
 FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
 KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found right, and the bytes of the largest of them
 PART = {"inputs": "in", "cotangents": "ct", "expected": "out", "intermediates": "mid"}  # of the name of a tensor, by role

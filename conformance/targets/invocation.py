@@ -443,11 +443,6 @@ def _expect_all(given: Any, wrt: tuple[str, ...]) -> None:
         raise Failure(msg)
 
 
-def no_gradients(library: str) -> str:
-    """Return why an implementation has no gradients whose library does not differentiate."""
-    return f"{library} has no automatic gradients: define vjp()"
-
-
 def call_of(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> ValueCall:
     """Return a call for values, or for gradients if it has cotangents, with its arrays made."""
     return (GradientCall if call.cotangents else ValueCall)(target, case, call, dtype)
