@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from posref import axial_rope, mrope, rope
+from posref import apply_rope, axial_rope, mrope, rope, rope_frequencies, rope_table
 from posref.core import decoder
 from posref.scaling import YaRN
 
@@ -139,3 +139,41 @@ def test_a_table_made_in_inference_mode_serves_outside_of_it() -> None:
         first = rope(x, positions, **OPTIONS)
     assert torch.equal(rope(x, positions, **OPTIONS), first)
     assert count() == 1
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_given_table_is_remembered_by_its_numbers(layout: Any, dtype: torch.dtype) -> None:
+    """A caller may write over it. Its numbers decide, and so does the sign of a zero."""
+    cos, sin = rope_table(torch.arange(900, 903), rope_frequencies(64, base=1e4)[0])
+    for change in (lambda: None, lambda: cos.mul_(2), lambda: sin.numpy().fill(0.0), sin.neg_):
+        change()
+        for options in ({}, {"inverse": True}, {"lanes": "trailing"}):
+            for _ in range(3):
+                x = torch.randn(2, 4, 3, 96 if options else 64).to(dtype)
+                result = apply_rope(x, cos, sin, layout=layout, **options)
+                held = dict(decoder._ROTATIONS)
+                decoder._ROTATIONS.clear()
+                again = apply_rope(x, cos, sin, layout=layout, **options)
+                assert torch.equal(result.view(torch.int16), again.view(torch.int16))
+                decoder._ROTATIONS.update(held)
+                result.zero_()
+    assert count() > 1
+
+
+def test_a_given_table_is_remembered_where_nothing_watches() -> None:
+    x, (cos, sin) = torch.randn(2, 1, 64), rope_table(torch.tensor([3]), rope_frequencies(64, base=1e4)[0])
+    expected = apply_rope(x, cos, sin, layout="half")
+    assert count() == 1
+    decoder._ROTATIONS.clear()
+    learned = torch.nn.Parameter(cos)
+    assert apply_rope(x.clone().requires_grad_(), cos, sin, layout="half").grad_fn is not None
+    assert apply_rope(x, learned, sin, layout="half").grad_fn is not None
+    assert torch.equal(torch.vmap(lambda x: apply_rope(x, cos, sin, layout="half"))(x), expected)
+    assert count() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_positions_are_refused_in_a_sentence(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=r"^rope: positions must be integer or at least float32"):
+        rope(torch.ones(2, 3, 64), torch.arange(3).to(dtype), **OPTIONS)

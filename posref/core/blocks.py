@@ -80,7 +80,7 @@ def is_large(array: Any, least: int) -> bool:
     if kind.__module__ == "torch":
         import torch
 
-        return not torch.compiler.is_compiling() and prod(array.shape) >= least
+        return not torch.compiler.is_compiling() and array.numel() >= least
     return are_numpy(kind) and array.size >= least
 
 

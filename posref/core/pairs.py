@@ -55,15 +55,16 @@ class Rotation(NamedTuple):
         """Return `x` with its pairs rotated. Arithmetic is in float32 or wider, with one rounding to the dtype of `x`."""
         width, end = x.shape[-1], self.start + self.channels
         if self.form in ("written", "joined"):
-            xp, rotating = namespace(x), x if self.channels == width else x[..., self.start : end]
-            work = cast(rotating, wide(x.dtype, xp))
-            if self.form == "written":
-                rotated = _written(work, self.table, self.read, self.write, x.dtype)
+            rotating = x if self.channels == width else x[..., self.start : end]
+            if self.form == "joined":
+                rotated = _joined(rotating, self.table)
             else:
-                rotated = cast(_joined(work, self.table, fresh=work.dtype != x.dtype), x.dtype)
+                work = cast(rotating, wide(x.dtype, namespace(x)))
+                rotated = _written(work, self.table, self.read, self.write, x.dtype)
             if self.channels == width:
                 return rotated
-            return xp.concat([x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]], axis=x.ndim - 1)
+            parts = [x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]]
+            return namespace(x).concat(parts, axis=x.ndim - 1)
         result = blocks.empty(x.shape, x)
         if self.channels == width:
             self._write(result, x, self.table)
@@ -118,6 +119,11 @@ def recorded(function: Callable[..., Any], arrays: tuple[Array, ...], options: d
         _RECORDS.of_call = before
 
 
+def is_recording() -> bool:
+    """Return whether this thread is in a call of `recorded`."""
+    return getattr(_RECORDS, "of_call", None) is not None
+
+
 def _is_plain(x: Array, cos: Array, sin: Array) -> bool:
     """Return whether a rotation may have other forms than the one that is written."""
     return blocks.ON and blocks.is_large(x, 1) and blocks.are_plain((x, cos, sin))
@@ -168,15 +174,14 @@ def _written(x: Array, table: tuple[Array, ...], read: Pairs, write: Pairs, dtyp
     return paired(first, second, AXIS[write])
 
 
-def _joined(x: Array, table: tuple[Array, ...], *, fresh: bool) -> Array:
-    """Return x cos + x' sin, where x' has the halves of x in the other order. A `fresh` x is overwritten."""
-    import torch
-
-    (cos, sin), (u, v) = table, _channels(x, "half")
-    rotated = torch.cat((v, u), -1).contiguous()  # whatever the strides of x
+def _joined(x: Array, table: tuple[Array, ...]) -> Array:
+    """Return x cos + x' sin in the dtype of x, where x' has the halves of x in the other order."""
+    cos, sin = table
+    work = x.type_as(cos)
+    rotated = work.roll(x.shape[-1] // 2, -1).contiguous()  # whatever the strides of x
     rotated *= sin
-    rotated += x.mul_(cos) if fresh else x * cos
-    return rotated
+    rotated += work * cos if work is x else work.mul_(cos)
+    return rotated.type_as(x)
 
 
 def _write_placed(result: Array, x: Array, table: tuple[Array, ...], read: Pairs, write: Pairs) -> None:

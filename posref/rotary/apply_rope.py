@@ -3,8 +3,8 @@
 from typing import get_args
 
 from posref.core.arrays import Array, library, wide
-from posref.core.blocks import inverse_is_adjoint
 from posref.core.checks import check_flag, check_real, check_rows, check_word
+from posref.core.decoder import by_table
 from posref.core.pairs import Pairs, rotate_pairs
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
@@ -66,7 +66,7 @@ LAYOUTS: dict[Layout, tuple[Pairs, Pairs]] = {
         ),
     },
 )
-@inverse_is_adjoint
+@by_table
 def apply_rope(
     x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"
 ) -> T:
