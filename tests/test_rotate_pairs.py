@@ -88,6 +88,20 @@ def test_every_form_has_the_bits_of_the_one_that_is_written(data: st.DataObject)
         assert bits(x + 0) == kept
 
 
+@pytest.mark.parametrize("dtype", DTYPES["torch"])
+def test_an_axis_of_one_token_may_have_an_odd_stride(dtype: str) -> None:
+    """PyTorch calls such a tensor contiguous, and does not view it as complex numbers."""
+    x = torch.randn(8, 128, 1).to(getattr(torch, dtype)).swapaxes(-1, -2)
+    cos, sin = torch.randn(2, 1, 64, dtype=torch.float64 if dtype == "float64" else torch.float32)
+    assert x.is_contiguous()
+    assert x.stride(-2) == 1
+
+    def rotated() -> torch.Tensor:
+        return pairs.rotate_pairs(x, cos, sin, read="interleaved", write="interleaved", start=0)
+
+    assert bits(rotated()) == bits(as_written(rotated))
+
+
 @pytest.fixture
 def threads() -> Iterator[None]:
     """Restore how many threads PyTorch has."""

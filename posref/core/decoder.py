@@ -19,7 +19,10 @@ from posref.core.pairs import HEADS, Rotation, is_recording, recorded
 F = TypeVar("F", bound=Callable[..., Any])
 
 KEPT, FEW, MOST = 16, 2048, 1 << 22
-_ROTATIONS: dict[Hashable, Rotation] = {}  # no lock, which a fork could keep: threads at most make a table twice
+COSINES = 4 * FEW  # the most numbers of a given table: these are compared, as positions are, and not made
+SEEN = 256  # the most bytes of them that tell where to look
+# by all but those numbers, which stand beside the rotation. No lock, which a fork could keep: threads may make a table twice
+_ROTATIONS: dict[Hashable, tuple[tuple[bytes, ...], Rotation]] = {}
 
 
 def by_tokens(**around: tuple[int, int]) -> Callable[[F], F]:
@@ -47,15 +50,16 @@ def _by_memory(function: Callable[..., Any], otherwise: F, count: int) -> F:
 
     @wraps(otherwise)
     def evaluated(*arrays: Any, **options: Any) -> Any:
-        key = None if len(arrays) != count or is_recording() else _key(function, arrays, options)
-        if key is None:
+        found = None if len(arrays) != count or is_recording() else _key(function, arrays, options)
+        if found is None:
             return otherwise(*arrays, **options)
-        rotation = _ROTATIONS.get(key)
-        if rotation is not None:
-            return rotation.of(arrays[0])
+        key, numbers = found
+        held = _ROTATIONS.get(key)
+        if held is not None and held[0] == numbers:
+            return held[1].of(arrays[0])
         result, records = recorded(function, arrays, options)
         if len(records) == 1 and records[0][0] is arrays[0] and records[0][2] is result:
-            made: Rotation = records[0][1]
+            made = numbers, records[0][1]
             if len(_ROTATIONS) >= KEPT or _bytes(made, *_ROTATIONS.copy().values()) > MOST:
                 _ROTATIONS.clear()
             if _bytes(made) <= MOST:
@@ -73,22 +77,31 @@ def _is_shared(arrays: tuple[Any, ...]) -> bool:
     return bool(prod(x.shape[:-1]) >= HEADS * prod(positions.shape))
 
 
-def _bytes(*rotations: Rotation) -> int:
-    """Return how many bytes the tables of rotations have."""
-    return sum(table.nbytes for rotation in rotations for table in rotation.table)
+def _bytes(*held: tuple[tuple[bytes, ...], Rotation]) -> int:
+    """Return how many bytes rotations have, with the numbers that they are known by."""
+    return sum(sum(map(len, numbers)) + sum(table.nbytes for table in rotation.table) for numbers, rotation in held)
 
 
-def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> Hashable | None:
-    """Return all that decides about a call but the numbers of x, or None where no table is remembered."""
-    x, kind, key = arrays[0], type(arrays[0]), [function]
-    if not (blocks.ON and blocks.is_large(x, 1) and blocks.are_plain(arrays)):
+def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> tuple[Hashable, tuple[bytes, ...]] | None:
+    """
+    Return all that decides about a call but the numbers of x, or None where no table is remembered.
+
+    The numbers of the other arrays are apart. Some of them are in the key too: to hash all would take longer than to compare.
+    """
+    x, *others = arrays
+    kind, most, key, numbers = type(x), FEW if len(others) == 1 else COSINES, [function], []
+    if not (blocks.ON and blocks.is_large(x, 1)):
         return None
-    in_numpy = are_numpy(kind)
+    for array in others:
+        if type(array) is not kind or not 0 < prod(array.shape) <= most:
+            return None
+    if not blocks.are_plain(arrays):
+        return None
     try:
-        for array in arrays[1:]:
-            if type(array) is not kind or not 0 < prod(array.shape) <= FEW:
-                return None
-            key += array.dtype, array.shape, (array if in_numpy else array.numpy()).tobytes()
-        return *key, x.dtype, x.shape, *options, *map(option_key, options.values())
+        for array in others:
+            found = (array if are_numpy(kind) else array.numpy()).tobytes()
+            numbers.append(found)
+            key += array.dtype, array.shape, found[:: 1 + len(found) // SEEN]
+        return (*key, x.dtype, x.shape, *options, *map(option_key, options.values())), tuple(numbers)
     except TypeError:  # an option that is none, or a dtype that NumPy has not
         return None

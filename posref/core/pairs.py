@@ -65,6 +65,8 @@ class Rotation(NamedTuple):
                 return rotated
             parts = [x[..., : self.start], rotated] if self.start else [rotated, x[..., end:]]
             return namespace(x).concat(parts, axis=x.ndim - 1)
+        if self.form == "complex" and self.channels == width and self._is_small_product(x):
+            return _product(x, self.table[0] if self.made else _table(self.form, self.table, self.read)[0])
         result = blocks.empty(x.shape, x)
         if self.channels == width:
             self._write(result, x, self.table)
@@ -72,6 +74,11 @@ class Rotation(NamedTuple):
             result[..., : self.start], result[..., end:] = x[..., : self.start], x[..., end:]
             self._write(result[..., self.start : end], x[..., self.start : end], self.table)
         return result
+
+    def _is_small_product(self, x: Array) -> bool:
+        """Return whether the product of complex numbers is the result as it stands."""
+        placed = self.read == self.write == "interleaved" and x.is_contiguous() and _is_complex(x)
+        return placed and x.numel() <= BLOCK and _is_divided_well(x)
 
     def _write(self, result: Array, x: Array, table: tuple[Array, ...]) -> None:
         """Write the rotation of `x` into an array of its shape and dtype: half after half, if it does not fit the cache."""
@@ -81,7 +88,7 @@ class Rotation(NamedTuple):
                 part = [blocks.taken(array, x.ndim - axis, start, stop) for array in (result, x, *table)]
                 self._write(part[0], part[1], tuple(part[2:]))
             return
-        work = cast(x, table[0].real.dtype)  # fresh if it has another dtype than the result
+        work = cast(x, wide(x.dtype, namespace(x)))  # fresh if it has another dtype than the result
         made = table if self.made else _table(self.form, table, self.read)
         if self.form == "swapped":
             _write_swapped(result, work, made, self.read)
@@ -214,6 +221,13 @@ def _write_swapped(result: Array, x: Array, table: tuple[Array, ...], layout: Pa
     target += swapped
     if target is not result:
         result[...] = target
+
+
+def _product(x: Array, table: Array) -> Array:
+    """Return neighbours as complex numbers times the table, in the dtype of x."""
+    work = cast(x, wide(x.dtype, namespace(x)))
+    numbers = work.view(table.dtype)
+    return (numbers * table if work is x else numbers.mul_(table)).view(work.dtype).type_as(x)
 
 
 def _write_product(result: Array, x: Array, table: Array, read: Pairs, write: Pairs) -> None:
