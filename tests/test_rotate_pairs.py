@@ -173,3 +173,20 @@ def test_modes_of_pytorch_keep_the_bits(layout: Any) -> None:
         assert bits(rotated(x)) == expected
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert bits(rotated(x)) == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES["torch"])
+@pytest.mark.parametrize("axis", [-1, -2])
+def test_pairs_stand_in_turn_or_one_after_the_other(axis: int, dtype: str) -> None:
+    """In one piece of memory, whatever the strides of both, and with the gradients of a stack."""
+    numbers = torch.randn(2, 5, 7, 16).to(getattr(torch, dtype))
+    numbers[0, 0, 0, :4] = torch.tensor([torch.nan, torch.inf, -0.0, 1e-40])
+    for change in (lambda x: x, lambda x: x.mT, lambda x: x[..., ::2], lambda x: x[:, :1].expand(5, 7, 16), lambda x: x[:0]):
+        first, second = map(change, numbers)
+        expected = torch.stack((first, second), axis).flatten(-2)
+        for both in ((first, second), (first.clone().requires_grad_(), second)):
+            result = pairs.paired(*both, axis)
+            assert bits(result) == bits(expected)
+            assert result.is_contiguous()
+            assert result.requires_grad == both[0].requires_grad
+        assert bits(torch.func.vmap(lambda u, v: pairs.paired(u, v, axis))(first, second)) == bits(expected)

@@ -1,11 +1,10 @@
 """Shared by the sinusoidal encodings: geometric frequencies, the order of sines and cosines, and columns of zeros."""
 
-from typing import Any
+from posref.core.arrays import Array, Namespace, beside, constants, namespace
+from posref.core.pairs import paired
 
-from posref.core.arrays import Array, Namespace, beside, constants, namespace, paired
 
-
-def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:
+def ladder(xp: Namespace, count: int, steps: float, base: float) -> Array:
     """Return ``base ** (-i / steps)`` for i from 0 to `count` - 1, as NumPy float64 or in the number system `xp`."""
     c = constants(xp)
     return c.pow(c.asarray(float(base), dtype=c.float64), -c.arange(count, dtype=c.float64) / steps)

@@ -389,23 +389,6 @@ def rows(table: Array, index: Array) -> Array:
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 
 
-def paired(first: Array, second: Array, axis: int) -> Array:
-    """
-    Return two arrays of shape (..., n) in one of (..., 2 n): one after the other for axis -2, in turn for axis -1.
-
-    PyTorch stacks along a last axis in twice the time that it takes to stack before it and to copy the transpose. Compiled, it
-    is the other way round.
-    """
-    xp, shape = namespace(first), (*first.shape[:-1], 2 * first.shape[-1])
-    if is_of(xp, "torch") and not xp.compiler.is_compiling():
-        if axis == -2:
-            import torch
-
-            return torch.cat((first, second), -1)
-        return xp.reshape(xp.matrix_transpose(xp.stack([first, second], axis=-2)), shape)
-    return xp.reshape(xp.stack([first, second], axis=axis), shape)
-
-
 def with_axis_moved(x: Array, source: int, destination: int) -> Array:
     """Return `x` with one axis moved. PyTorch's vmap has no rule for moveaxis, but one for this."""
     axes = [axis for axis in range(x.ndim) if axis != source % x.ndim]
