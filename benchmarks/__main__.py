@@ -61,7 +61,7 @@ def figures(theme: str, line: Line, *, small: bool, seconds: float) -> dict[str,
     torch.manual_seed(0)
     head: dict[str, Any] = {"theme": theme, "name": line.name, "peer": line.peer, "goal": None, "memory_goal": None}
     if not small:
-        head |= {"goal": line.goal, "memory_goal": line.memory}
+        head |= {"goal": line.goal, "memory_goal": line.memory} | ({"cost": line.cost} if line.cost else {})
     try:
         return head | measured(line, line.build(small), seconds=seconds)
     except Missing as reason:

@@ -1,11 +1,15 @@
 """Biases of attention logits."""
 
+import warnings
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from posref import alibi, t5_bias
 
 from . import peers
-from .lines import Line, Work
+from .lines import Call, Line, Work
 
 
 def buckets(small: bool, *, contiguous: bool, tokens: int = 1024) -> Work:
@@ -20,12 +24,32 @@ def buckets(small: bool, *, contiguous: bool, tokens: int = 1024) -> Work:
     )
 
 
-def distances(small: bool, dtype: torch.dtype) -> Work:
+def distances(small: bool, dtype: torch.dtype, tokens: int = 1024) -> Work:
     """Make ALiBi's bias of 32 heads."""
-    positions = torch.arange(16 if small else 1024)
+    positions = torch.arange(16 if small else tokens)
     return Work(
         lambda: alibi(positions, positions, heads=32, form="distance", dtype=dtype),
         lambda: peers.naive_alibi(positions, positions, 32, dtype),
+    )
+
+
+def in_chunks(small: bool) -> Work:
+    """Describe T5's bias of 32 heads in chunks of 64 x 64, lazily. The peer describes ALiBi's."""
+    dask = peers.module("dask.array")
+    positions = dask.arange(128 if small else 4096, chunks=64)
+    table = dask.from_array(peers.t5(32).relative_attention_bias.weight.numpy(), chunks=-1)
+
+    def described(bias: Callable[[], Any]) -> Call:
+        def call() -> object:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of many chunks, which are the point
+                return len(bias().__dask_graph__())
+
+        return call
+
+    return Work(
+        described(lambda: t5_bias(positions, positions, table, bidirectional=True)),
+        described(lambda: alibi(positions, positions, heads=32, form="distance")),
     )
 
 
@@ -47,8 +71,10 @@ LINES = (
         "t5_bias 32 x 4096 x 4096", "transformers as it runs", 1.0,
         lambda s: buckets(s, contiguous=False, tokens=4096), memory=1.0,
     ),  # of 2 GiB
+    Line("t5_bias of Dask, 4096 x 4096 in chunks of 64 x 64", "alibi of Dask", 1.0, in_chunks),
     # No goal for the time: the checks of its arguments take longer than so small a product.
     Line("alibi 32 x 4096 keys, for 4096 queries", "transformers (BLOOM)", None, keys, memory=1.0),
+    Line("alibi 32 x 256 x 256 float32", "the naive form", 1.0, lambda s: distances(s, torch.float32, 256)),
     Line("alibi 32 x 1024 x 1024 float32", "the naive form", 0.8, lambda s: distances(s, torch.float32)),
     Line("alibi 32 x 1024 x 1024 bfloat16", "the naive form", 0.8, lambda s: distances(s, torch.bfloat16)),
 )  # fmt: skip

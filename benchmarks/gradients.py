@@ -34,7 +34,7 @@ def backwards(small: bool, dtype: torch.dtype, *, given: bool) -> Work:
 F32, BF16 = torch.float32, torch.bfloat16
 LINES = (
     Line("rope float32, forward and backward", TRANSFORMERS, 0.6, lambda s: backwards(s, F32, given=False), memory=0.8),
-    Line("rope bfloat16, forward and backward", TRANSFORMERS, 0.7, lambda s: backwards(s, BF16, given=False), memory=0.8),
+    Line("rope bfloat16, forward and backward", TRANSFORMERS, 0.6, lambda s: backwards(s, BF16, given=False), memory=0.8),
     Line("apply_rope float32, forward and backward", TRANSFORMERS, 0.6, lambda s: backwards(s, F32, given=True), memory=0.8),
     Line("apply_rope bfloat16, forward and backward", TRANSFORMERS, 0.7, lambda s: backwards(s, BF16, given=True), memory=0.8),
 )

@@ -24,7 +24,8 @@ class Line(NamedTuple):
 
     `goal` is the largest ratio of posref's time to its peer's, or the largest number of CPU seconds, or the smallest number of
     items a second. `memory` is the largest ratio of peaks of memory: posref's to the peer's, or to the bytes of posref's result
-    if `of_result`. A line without a goal is only shown. `build` takes whether sizes are to be small.
+    if `of_result`. A line without a goal is only shown. `build` takes whether sizes are to be small. `cost` says what it would
+    take to reach a goal that is missed.
     """
 
     name: str
@@ -33,3 +34,4 @@ class Line(NamedTuple):
     build: Callable[[bool], Work]
     memory: float | None = None
     of_result: bool = False
+    cost: str = ""

@@ -43,6 +43,18 @@ def llama(heads: int, width: int, scaling: dict[str, Any] | None = None) -> tupl
     return found.LlamaRotaryEmbedding(config), found.apply_rotary_pos_emb
 
 
+def gpt_neox(heads: int, width: int, part: float) -> tuple[Any, Any]:
+    """Return transformers' rotary module of GPT-NeoX, which rotates a part of the channels, and the function beside it."""
+    found = module("transformers.models.gpt_neox.modeling_gpt_neox")
+    config = module("transformers").GPTNeoXConfig(
+        hidden_size=heads * width,
+        num_attention_heads=heads,
+        max_position_embeddings=16_384,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": part},
+    )
+    return found.GPTNeoXRotaryEmbedding(config), found.apply_rotary_pos_emb
+
+
 def t5(heads: int) -> Any:
     """Return transformers' attention of T5, whose bias has 32 buckets, without gradients."""
     config = module("transformers").T5Config(d_model=8 * heads, d_kv=8, num_heads=heads)

@@ -16,7 +16,8 @@ def row(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str
     text += {True: "", False: "  missed", None: ""}[met(line)]
     text = f"{text.rstrip()}  {line['cpu']:.2f} s of CPU" if "cpu" in line else text.rstrip()
     text += f", {line['a_second']:,.0f} a second" if "a_second" in line else ""
-    return text + _change(line, before) + f"  ({line['peer']})"
+    cost = f"\n      to reach it: {line['cost']}" if met(line) is False and line.get("cost") else ""
+    return text + _change(line, before) + f"  ({line['peer']})" + cost
 
 
 def met(line: Mapping[str, Any]) -> bool | None:

@@ -1,6 +1,7 @@
 """Rotations of queries and keys, without gradients."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 
 from posref import apply_rope, axial_rope, rope, rope_frequencies, rope_table
-from posref.scaling import YaRN
+from posref.scaling import Llama3, YaRN
 
 from . import peers
 from .lines import Call, Line, Missing, Work
@@ -18,6 +19,20 @@ TRANSFORMERS = "transformers as it runs"
 OPTIONS: dict[str, Any] = {"layout": "half", "base": 10_000.0}
 INTERLEAVED: dict[str, Any] = {"layout": "interleaved", "base": 10_000.0}
 F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
+SCALINGS: dict[str, tuple[Any, dict[str, Any] | None]] = {  # posref's record, and the words of config.json
+    "": (None, None),
+    "YaRN": (
+        YaRN(factor=4.0, original_length=4096),
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096},
+    ),
+    "Llama 3": (
+        Llama3(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_length=8192),
+        {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+    ),
+}  # fmt: skip
 
 
 def tables(positions: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -66,12 +81,27 @@ def compiled(small: bool, layout: Any, dtype: torch.dtype) -> Work:
     return Work(lambda: function(x, cos, sin), x.clone)
 
 
-def jitted(small: bool) -> Work:
-    """Rotate by a function of jax.jit. The peer is the cheapest one that reads and writes every byte."""
-    x = jnp.asarray(np.random.default_rng(0).standard_normal((1, 32, 8 if small else 4096, 128), dtype=np.float32))
-    table = rope_table(jnp.arange(x.shape[-2]), rope_frequencies(128, base=10_000.0)[0])
-    function, copy = jax.jit(lambda x, cos, sin: apply_rope(x, cos, sin, layout="half")), jax.jit(lambda x: x + 1)
-    return Work(lambda: function(x, *table).block_until_ready(), lambda: copy(x).block_until_ready())
+def compiled_rope(small: bool) -> Work:
+    """Make the table and rotate, in a compiled function. The peer is a copy."""
+    x, positions = torch.randn(1, 32, 8 if small else 4096, 128), torch.arange(8 if small else 4096)
+    torch.compiler.reset()
+    function = torch.compile(lambda x: rope(x, positions, **OPTIONS), fullgraph=True, backend="eager" if small else "inductor")
+    try:
+        function(x)
+    except Exception as error:
+        msg = f"torch.compile does not run here: {type(error).__name__}"
+        raise Missing(msg) from error
+    return Work(lambda: function(x), x.clone)
+
+
+def jitted(small: bool, layout: Any = "half", dtype: Any = jnp.float32, *, table: bool = True) -> Work:
+    """Rotate by a function of jax.jit, which makes its table or is given it. The peer reads and writes every byte."""
+    numbers = np.random.default_rng(0).standard_normal((1, 32, 8 if small else 4096, 128), dtype=np.float32)
+    x, positions = jnp.asarray(numbers, dtype=dtype), jnp.arange(numbers.shape[-2])
+    given = rope_table(positions, rope_frequencies(128, base=10_000.0)[0]) if table else (positions,)
+    rotate = apply_rope if table else partial(rope, base=10_000.0)
+    function, copy = jax.jit(partial(rotate, layout=layout)), jax.jit(lambda x: x + 1)
+    return Work(lambda: function(x, *given).block_until_ready(), lambda: copy(x).block_until_ready())
 
 
 def by_numpy(small: bool, layout: Any) -> Work:
@@ -82,23 +112,32 @@ def by_numpy(small: bool, layout: Any) -> Work:
 
 
 def with_table(
-    small: bool, tokens: int, dtype: torch.dtype, scaled: bool = False, *, heads: int = 32, batch: int = 1
+    small: bool, tokens: int, dtype: torch.dtype, scaling: str = "", *, heads: int = 32, batch: int = 1
 ) -> Work:  # fmt: skip
     """Make the table, and rotate queries and keys. posref remembers that of few tokens."""
     q, k = torch.randn(2, batch, heads, min(tokens, 8) if small else tokens, 128).to(dtype)
-    scaling = YaRN(factor=4.0, original_length=4096) if scaled else None
-    words = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096} if scaled else None
+    record, words = SCALINGS[scaling]
     table, rotate = peers.llama(heads, 128, words)
     positions = torch.arange(4096 - q.shape[-2], 4096)
     rows = positions[None]
-    ours = of_both(lambda x: rope(x, positions, scaling=scaling, **OPTIONS), q, k)
+    ours = of_both(lambda x: rope(x, positions, scaling=record, **OPTIONS), q, k)
     return Work(ours, lambda: rotate(q, k, *table(q, rows)))
 
 
-def on_a_grid(small: bool) -> Work:
+def partially(small: bool, dtype: torch.dtype) -> Work:
+    """Make the table of one token, and rotate half of the channels of queries and keys, as GPT-NeoX does with a quarter."""
+    del small
+    q, k = torch.randn(2, 1, 32, 1, 128).to(dtype)
+    table, rotate = peers.gpt_neox(32, 128, 0.5)
+    positions = torch.arange(4095, 4096)
+    rows = positions[None]
+    return Work(of_both(lambda x: rope(x, positions, rotary_dim=64, **OPTIONS), q, k), lambda: rotate(q, k, *table(q, rows)))
+
+
+def on_a_grid(small: bool, side: int) -> Work:
     """Make the table of a grid of patches, and rotate, as timm does for images of several sizes."""
     timm = peers.module("timm.layers.pos_embed_sincos")
-    side, width = (4 if small else 48), 64
+    side, width = (4 if small else side), 64
     x = torch.randn(1, 12, side * side, width)
     grid = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).reshape(2, -1)
     options: dict[str, Any] = {"dims": (32, 32), "allocation": "own", "arrangement": "chunked", **INTERLEAVED}
@@ -154,6 +193,13 @@ def large(small: bool) -> Work:
     return Work(lambda: rope(x, positions, **OPTIONS))
 
 
+def neighbours_of_layer(small: bool) -> Work:
+    """Rotate a layer in bfloat16 by a given table, in layout interleaved. The peer is a copy."""
+    x = torch.randn(1, 32, 8 if small else 4096, 128).bfloat16()
+    cos, sin = tables(torch.arange(x.shape[-2]), 128)
+    return Work(lambda: apply_rope(x, cos, sin, layout="interleaved"), x.clone)
+
+
 LAYER, STEP = (1, 32, 4096, 128), (8, 32, 1, 128)
 DTYPES, SIZES = (
     {"float32": F32, "bfloat16": BF16},
@@ -168,16 +214,30 @@ LINES = (
     Line("torch.compile half bfloat16", "a copy", 1.2, lambda s: compiled(s, "half", BF16)),
     Line("torch.compile half float16", "a copy", 1.2, lambda s: compiled(s, "half", F16)),
     Line("torch.compile interleaved bfloat16", "a copy", 1.5, lambda s: compiled(s, "interleaved", BF16)),
+    Line("torch.compile rope half float32, its table inside", "a copy", 2.0, compiled_rope),
     Line("jax.jit half float32", "x + 1, jitted", 1.3, jitted),
+    Line("jax.jit interleaved bfloat16", "x + 1, jitted", 1.5, lambda s: jitted(s, "interleaved", jnp.bfloat16)),
+    Line("jax.jit rope half float32, its table inside", "x + 1, jitted", 2.0, lambda s: jitted(s, table=False)),
     Line("NumPy half float32", "a copy", 4.0, lambda s: by_numpy(s, "half")),
-    Line("NumPy interleaved float32", "a copy", 4.0, lambda s: by_numpy(s, "interleaved")),
+    Line("NumPy interleaved float32", "a copy", 2.5, lambda s: by_numpy(s, "interleaved")),
     Line("rope float32, 2048 tokens", TRANSFORMERS, 0.5, lambda s: with_table(s, 2048, F32)),
     Line("rope bfloat16, 2048 tokens", TRANSFORMERS, 0.6, lambda s: with_table(s, 2048, BF16)),
-    Line("rope float32, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, F32)),
-    Line("rope bfloat16, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, BF16)),
-    Line("rope YaRN float32, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, F32, scaled=True)),
+    *(
+        Line(
+            f"rope {scaling} {name}, one token".replace("  ", " "),
+            TRANSFORMERS,
+            1.0,
+            lambda s, d=d, w=scaling: with_table(s, 1, d, w),
+        )
+        for scaling in SCALINGS
+        for name, d in DTYPES.items()
+    ),
+    *(
+        Line(f"rope {name}, half of the channels, one token", "transformers (GPT-NeoX)", 1.0, lambda s, d=d: partially(s, d))
+        for name, d in DTYPES.items()
+    ),
     Line("apply_rope float32, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, F32)),
-    Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.2, lambda s: by_table(s, STEP, BF16)),
+    Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, BF16)),
     *(
         Line(
             f"rope {name}, {b} x {h} x {t} tokens",
@@ -193,7 +253,9 @@ LINES = (
         for (name, d), goal in zip(DTYPES.items(), (3.0, None), strict=True)
         for t in (128, 512, 2048)
     ),
-    Line("axial_rope float32, 48 x 48", "timm", 0.6, on_a_grid),
+    Line("apply_rope interleaved bfloat16, 32 x 4096 tokens", "a copy", 1.5, neighbours_of_layer),
+    Line("axial_rope float32, 14 x 14", "timm", 1.0, lambda s: on_a_grid(s, 14)),
+    Line("axial_rope float32, 48 x 48", "timm", 0.6, lambda s: on_a_grid(s, 48)),
     Line("apply_rope interleaved float32, 2048 tokens", "diffusers", None, diffusers),
     Line("rope interleaved float32, 2048 tokens", "x-transformers", None, x_transformers),
     Line("rope interleaved float32, 2048 tokens", "rotary-embedding-torch", None, rotary_embedding_torch),

@@ -51,7 +51,7 @@ def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path
     capsys.readouterr()
     assert benchmarks.main(["--small", "attention", "--line", "float32", "--against", str(tmp_path / "first.json")]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("before ") == 2  # the third has memory alone, or a ratio beside it
+    assert shown.count("before ") == 3  # the fourth has memory alone, or a ratio beside it
     assert "bfloat16" not in shown.replace("attention 4 x 1024 x 64 float32", "")
 
 

@@ -29,7 +29,10 @@ def _table(file: Path) -> list[str]:
     machine = ", ".join(f"{name} {value}" for name, value in found["machine"].items() if value is not None)
     lines = [f"Measured with: {machine}.", ""]
     for theme, members in groupby(found["lines"], key=lambda line: line["theme"]):
-        lines += [f"## {theme.capitalize()}", "", COLUMNS, RULE, *(_row(line) for line in members), ""]
+        rows = {_row(line): line for line in members}
+        lines += [f"## {theme.capitalize()}", "", COLUMNS, RULE, *rows, ""]
+        costs = [f"- {line['name']}: {line['cost']}" for row, line in rows.items() if "missed" in row and line.get("cost")]
+        lines += ["What it would take to reach a goal that was missed:", "", *costs, ""] if costs else []
     return lines
 
 
