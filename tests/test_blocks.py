@@ -53,7 +53,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(blocks, "taken", counted)
     for name, value in {"BLOCK": 16, "LEAST": 1, "HEADS": 0}.items():
         monkeypatch.setattr(pairs, name, value)
-    for name, value in {"HEADS": 1 << 30, "FEW": 0, "COSINES": 0}.items():
+    for name, value in {"HEADS": 1 << 30, "FEW": 0}.items():
         monkeypatch.setattr(decoder, name, value)
     return seen
 

@@ -2,9 +2,9 @@
 Rotations whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
 
 The first call checks its arguments and makes the table, as its definition is written. A later call that differs from it in the
-numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` positions, or
-cosines of a given table, where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of PyTorch. At most
-`KEPT` rotations are remembered, with tables of `MOST` bytes in all. With ``POSREF_BLOCKS=0`` in the environment none is.
+numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` positions or
+coordinates, or cosines of a given table, where `posref.core.pairs` has a faster form, in NumPy and for plain CPU tensors of
+PyTorch. At most `KEPT` rotations are remembered, of `MOST` bytes in all. With ``POSREF_BLOCKS=0`` in the environment none is.
 """
 
 from collections.abc import Callable, Hashable
@@ -18,10 +18,9 @@ from posref.core.pairs import HEADS, Rotation, is_recording, recorded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-KEPT, FEW, MOST = 16, 2048, 1 << 22
-COSINES = 4 * FEW  # the most numbers of a given table: these are compared, as positions are, and not made
-SEEN = 256  # the most bytes of them that tell where to look
-# by all but those numbers, which stand beside the rotation. No lock, which a fork could keep: threads may make a table twice
+KEPT, FEW, MOST = 16, 1 << 13, 1 << 22
+SEEN = 256  # the most bytes of an array's numbers that are in the key
+# by all but these numbers, which stand beside the rotation. No lock, which a fork could keep: threads may make a table twice
 _ROTATIONS: dict[Hashable, tuple[tuple[bytes, ...], Rotation]] = {}
 
 
@@ -60,10 +59,11 @@ def _by_memory(function: Callable[..., Any], otherwise: F, count: int) -> F:
         result, records = recorded(function, arrays, options)
         if len(records) == 1 and records[0][0] is arrays[0] and records[0][2] is result:
             made = numbers, records[0][1]
+            if _bytes(made) > MOST:
+                return result
             if len(_ROTATIONS) >= KEPT or _bytes(made, *_ROTATIONS.copy().values()) > MOST:
                 _ROTATIONS.clear()
-            if _bytes(made) <= MOST:
-                _ROTATIONS[key] = made
+            _ROTATIONS[key] = made
         return result
 
     return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
@@ -89,11 +89,11 @@ def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> tup
     The numbers of the other arrays are apart. Some of them are in the key too: to hash all would take longer than to compare.
     """
     x, *others = arrays
-    kind, most, key, numbers = type(x), FEW if len(others) == 1 else COSINES, [function], []
+    kind, key, numbers = type(x), [function], []
     if not (blocks.ON and blocks.is_large(x, 1)):
         return None
     for array in others:
-        if type(array) is not kind or not 0 < prod(array.shape) <= most:
+        if type(array) is not kind or not 0 < prod(array.shape) <= FEW:
             return None
     if not blocks.are_plain(arrays):
         return None
