@@ -28,8 +28,8 @@ WHOLE = (
     "many calls of NumPy and some of PyTorch."
 )
 LINES = (
-    Line("attention 4 x 1024 x 64 float32", SDPA, 1.8, lambda s: of_heads(s, torch.float32)),
-    Line("attention 4 x 1024 x 64 bfloat16", SDPA, 1.5, lambda s: of_heads(s, torch.bfloat16)),
+    Line("attention 4 x 1024 x 64 float32", SDPA, 1.8, lambda s: of_heads(s, torch.float32), cost=WHOLE),
+    Line("attention 4 x 1024 x 64 bfloat16", SDPA, 1.5, lambda s: of_heads(s, torch.bfloat16), cost=WHOLE),
     Line(
         "attention with bias, 4 x 1024 x 64 float32", SDPA, 1.5, lambda s: of_heads(s, torch.float32, biased=True), cost=WHOLE
     ),

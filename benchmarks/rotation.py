@@ -200,6 +200,20 @@ def neighbours_of_layer(small: bool) -> Work:
     return Work(lambda: apply_rope(x, cos, sin, layout="interleaved"), x.clone)
 
 
+SINGLY = (
+    "Pairs that are read and written as words of 32 bits. Inductor emits one loop that reads and writes the bfloat16 of a pair "
+    "one by one, without vectors."
+)
+ANEW = (
+    "A table that is made before the loop over heads. {} computes its cosines and sines inside, for each of the 32 heads anew."
+)
+FUSED = (
+    "One operation of PyTorch for the four, or six in bfloat16, that are left: a kernel of its own. Most of the other time "
+    "compares the table with the one that is remembered."
+)
+ROUNDED = (
+    "A product of complex numbers. NumPy's rounds otherwise, so its bits are not those of the definition as it is written."
+)
 LAYER, STEP = (1, 32, 4096, 128), (8, 32, 1, 128)
 DTYPES, SIZES = (
     {"float32": F32, "bfloat16": BF16},
@@ -213,13 +227,19 @@ LINES = (
     Line("torch.compile half float32", "a copy", 1.2, lambda s: compiled(s, "half", F32)),
     Line("torch.compile half bfloat16", "a copy", 1.2, lambda s: compiled(s, "half", BF16)),
     Line("torch.compile half float16", "a copy", 1.2, lambda s: compiled(s, "half", F16)),
-    Line("torch.compile interleaved bfloat16", "a copy", 1.5, lambda s: compiled(s, "interleaved", BF16)),
-    Line("torch.compile rope half float32, its table inside", "a copy", 2.0, compiled_rope),
+    Line("torch.compile interleaved bfloat16", "a copy", 1.5, lambda s: compiled(s, "interleaved", BF16), cost=SINGLY),
+    Line("torch.compile rope half float32, its table inside", "a copy", 2.0, compiled_rope, cost=ANEW.format("Inductor")),
     Line("jax.jit half float32", "x + 1, jitted", 1.3, jitted),
     Line("jax.jit interleaved bfloat16", "x + 1, jitted", 1.5, lambda s: jitted(s, "interleaved", jnp.bfloat16)),
-    Line("jax.jit rope half float32, its table inside", "x + 1, jitted", 2.0, lambda s: jitted(s, table=False)),
+    Line(
+        "jax.jit rope half float32, its table inside",
+        "x + 1, jitted",
+        2.0,
+        lambda s: jitted(s, table=False),
+        cost=ANEW.format("XLA"),
+    ),
     Line("NumPy half float32", "a copy", 4.0, lambda s: by_numpy(s, "half")),
-    Line("NumPy interleaved float32", "a copy", 2.5, lambda s: by_numpy(s, "interleaved")),
+    Line("NumPy interleaved float32", "a copy", 2.5, lambda s: by_numpy(s, "interleaved"), cost=ROUNDED),
     Line("rope float32, 2048 tokens", TRANSFORMERS, 0.5, lambda s: with_table(s, 2048, F32)),
     Line("rope bfloat16, 2048 tokens", TRANSFORMERS, 0.6, lambda s: with_table(s, 2048, BF16)),
     *(
@@ -236,8 +256,8 @@ LINES = (
         Line(f"rope {name}, half of the channels, one token", "transformers (GPT-NeoX)", 1.0, lambda s, d=d: partially(s, d))
         for name, d in DTYPES.items()
     ),
-    Line("apply_rope float32, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, F32)),
-    Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, BF16)),
+    Line("apply_rope float32, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, F32), cost=FUSED),
+    Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, BF16), cost=FUSED),
     *(
         Line(
             f"rope {name}, {b} x {h} x {t} tokens",
