@@ -193,10 +193,13 @@ class Limit:
 
     @property
     def line(self) -> str:
-        """The limit with what it stands on: the cases that it explains, or else fresh calls, and where these came otherwise."""
+        """The limit with what it stands on: the cases that it explains, or else new calls, and where these came otherwise."""
         true, asked = self.fresh
-        fresh = f"{true} of {asked} fresh calls" if asked else ""
-        stands = [str(self.cases)] * bool(self.cases) + [fresh] * bool(fresh)
+        stands = [f"{self.cases} case{'s' * (self.cases > 1)}"] if self.cases else []
+        if true < asked:
+            stands.append(f"{true} of {asked} new calls agree")
+        elif asked and not self.cases:
+            stands.append(f"{asked} new call{'s' * (asked > 1)}")
         return f"{self.text} [{', '.join(stands)}]" if stands else self.text
 
 

@@ -68,8 +68,9 @@ QUALITY = """\
 5. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report
    lists its cases. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
    begins with "unexplained (n of m failing cases)", and has no name and no hint.
-6. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
-   cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
+6. Otherwise no known mistake gives the values, and the text says so at its end. Before, it says what failing cases share and
+   passing cases lack ("exactly the cases with an input that is not contiguous fail"), and where values are wrong ("only the
+   last token is wrong"). If it can say neither, the failure is **unexplained**.
 
 If exactly the failing cases share a trait, and one known mistake gives their values, the text says both first: "exactly the
 cases with one token fail. In these your output matches ...". If no mistake explains all answers of a target that runs in a

@@ -122,7 +122,7 @@ def test_noise_is_not_read() -> None:
         return right + np.abs(x).sum(axis=-1, keepdims=True) / 7
 
     found = check_call(apply_rope, op="apply_rope", experiments=0).operations[0].diagnosis
-    assert found["text"].startswith("unexplained")
+    assert "o known mistake gives these values." in found["text"]
 
 
 @pytest.mark.thorough

@@ -302,7 +302,7 @@ def test_one_number_that_is_refused_is_told() -> None:
 def test_empty_arrays_are_a_property() -> None:
     report = check(refusing(lambda c: not c.x.size and c.layout == "half"), op="rope", dtype="float32")
     assert report.verdict == "conformant in its scope", report.operations[0].reason
-    assert "no empty batch, heads, tokens [6]" in report.scopes[0].line
+    assert "no empty batch, heads, tokens [6 cases]" in report.scopes[0].line
 
 
 def test_an_option_and_a_list_with_a_1_are_two_properties() -> None:

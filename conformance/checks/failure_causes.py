@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..diagnosis.explanation import UNEXPLAINED
+from ..diagnosis.explanation import NOT_KNOWN, UNEXPLAINED
 from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
@@ -26,8 +26,8 @@ from .scope_result import asked_cases
 VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeout"}
 SHOWN = 3  # causes that are told
 CONDITIONS = 3  # of a cause that is told
-SILENT = "unexplained"  # how a diagnosis begins that names nothing
-PLACED = re.compile(r"nly [^.]* (is|are) wrong\.")  # where in a result the wrong values lie
+SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # what a diagnosis says that names nothing
+PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
 SHAPE = (
     "size ",
     "start",
@@ -48,7 +48,7 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
     for operation, answers in operations:
         kinds = [verdict for verdict in VERDICTS if any(c.verdict == verdict and c.kind != "reject" for c in operation.cases)]
         found = operation.diagnosis or {}
-        if found and not (found.get("trait") or str(found["text"]).startswith(SILENT)):
+        if found and not (found.get("trait") or SILENT.search(str(found["text"]))):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
         if (operation.worst_ratio or NEAR) < NEAR or NARROW_VALUES in str(found.get("text")):
             kinds = [verdict for verdict in kinds if verdict != "fail"]
@@ -67,9 +67,7 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
         before = before.replace("In these your output", "In the failing cases your output", 1)
     if text == UNSTEADY:
         return {"text": text, "hint": STATE_HINT}
-    if before.startswith(UNEXPLAINED):
-        return {"text": f"{UNEXPLAINED} {text}{before.removeprefix(UNEXPLAINED)}"}
-    return {"text": f"{text} {before}".strip()}
+    return {"text": f"{text} {before.replace(UNEXPLAINED, NOT_KNOWN)}".strip()}
 
 
 def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str], trials: Trials) -> str:
@@ -127,6 +125,7 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
     """
     found: dict[tuple[str, ...], list[Cause]] = {}
     plain = [essential(cause) for cause in causes if not says_nothing(cause) and not is_vague(cause)]
+    plain = [one for one in plain if not any(_is_within(one, other) for other in plain)]
     long = [cause for cause in plain if len(cause.rules) + len(cause.shows) > CONDITIONS]
     for cause in plain:
         names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules))
@@ -148,6 +147,13 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
             f"some calls are wrong, all of them with {words(op, name, long[0])}" for name in shows if long[0].lacks.get(name)
         ]
     return told
+
+
+def _is_within(cause: Cause, other: Cause) -> bool:
+    """Return whether calls with one cause have another too, which says it with less."""
+    less = len(other.rules) + len(other.shows) < len(cause.rules) + len(cause.shows)
+    shows = all(name in cause.shows and repr(cause.shows[name]) == repr(values) for name, values in other.shows.items())
+    return less and cause.kind == other.kind and shows and all(rule in cause.rules for rule in other.rules)
 
 
 def _learn(trial: Experiment, every: Sequence[Asked], verdict: str) -> None:

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from ..model import Answer, LoadedCase
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
-UNEXPLAINED = "unexplained: no known mistake gives these values."
+NOT_KNOWN = "No known mistake gives these values."
+UNEXPLAINED = f"unexplained: {NOT_KNOWN[0].lower()}{NOT_KNOWN[1:]}"
 UNDECIDED = "unexplained: several mistakes give these values, and no further call tells them apart."
 SAME_BITS = (
     "Look for a buffer that is not written whole or is kept from call to call, for random numbers, and for sums whose order "
@@ -68,13 +69,14 @@ WRAPPED = (
     "has a backward pass, it returns its input."
 )
 AFTER_PAIRS = 8_000_000  # values, the work that is kept for groups of cases
-OUT_OF_TIME = " Not every mistake was tried, for want of time."
+OUT_OF_TIME = ("known mistake gives", "known mistake that was tried gives")
 LEAST_READ = 2  # wrong values that a formula must explain
 READERS = (frequencies, extensions, waves, slopes, partners)  # of formulas, the plainest reading first
 WAYS = 8  # combinations of the groups' ties that the record has
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
+OF_A_PLACE = "Elsewhere the code is right. Look at what differs there: a loop's remainder, the edge of a block, a limit."
 DIGITS = 5  # in which two numbers that were fitted are told apart
 NEAREST = 3  # known mistakes beside which a number is solved for
 SHOWN = 4  # ties that the text spells out; the record has them all
@@ -96,6 +98,8 @@ class Explanation:
     next_best: float | None = None  # how much worse the best of the other mistakes is
     whole: bool = False  # whether one explanation holds for all that was judged
     trait: str = ""  # the sentence of the text that says what stored cases have that fail
+    end: str = ""  # what is said after all else
+    hint: str = ""  # where to look, in place of the hints of the mistakes
 
 
 @dataclass(frozen=True)
@@ -225,8 +229,9 @@ def _explained(
     if found.whole:
         known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
     position = "" if found.explanations else _first_position(known.first, questions)
-    position += OUT_OF_TIME if known.budget.short and not found.explanations else ""
-    text = found.text + position
+    text = f"{found.text}{position}{found.end}".strip()
+    if known.budget.short and not found.explanations:
+        text = text.replace(*OUT_OF_TIME)
     if silent and len(answers) - len(complete) > sum(failed for _, failed in complete):  # most failures have no values
         text = f"{silent} Of the others: {text}"
     elif silent:
@@ -234,7 +239,7 @@ def _explained(
     record = _record(text, found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
-    record |= {"whole": found.whole, "trait": found.trait}
+    record |= {"whole": found.whole, "trait": found.trait, "hint": found.hint or record["hint"]}
     stored = {a.case.id for a, _ in answers}
     groups = [
         {"cases": [name for name in g.cases if name in stored], "names": sorted(g.names - {""}), "where": g.where}
@@ -476,7 +481,7 @@ def _of_a_part(questions: Sequence[Question], found: Sequence[Sequence[Deviation
         return None
     wrong, judged = extent.counts_of_wrong(questions)
     where = (places.place(questions) + places.common(questions)).strip() or f"{wrong} of {judged} values are wrong."
-    return Explanation(_matches(ties, f"{where} There your output matches"), ties)
+    return _placed(where, ties)
 
 
 def _are_one_number(questions: Sequence[Question]) -> bool:
@@ -492,7 +497,13 @@ def _in_one_place(questions: Sequence[Question], deviations: Sequence[Deviation]
         return None
     where, ties = placed_mistakes.in_one_place(questions, deviations, known.budget)
     several = _surviving([(d,) for d in ties], questions, known, wrong_alone=True)
-    return Explanation(_matches(several, f"{where.strip()} There your output matches"), several) if several else None
+    return _placed(where.strip(), several) if several else None
+
+
+def _placed(where: str, ties: Sequence[Sequence[Deviation]]) -> Explanation:
+    """Return mistakes that act in one place; where that is an end or a block, their hints say nothing."""
+    hint = OF_A_PLACE if places.IS_PART.search(where) else ""
+    return Explanation(_matches(ties, f"{where} There your output matches"), ties, hint=hint)
 
 
 def _without_name(
@@ -528,19 +539,19 @@ def _without_name(
     half = sum(q.failed for q in questions) / 2
     if found and (not left or max(len(group.cases) for group in found) >= half):  # else they may fit by chance
         return _of_groups(questions, found)
-    lead, remark, kept = UNEXPLAINED, "", list[Group]()
+    kept = list[Group]()
     common = places.common(questions)
     place = "" if places.NARROW_VALUES in common else places.place(questions)
     if not (place or common):
         kept = [group for group in found if not group.where]
+    trait = features.shared(*_cases(questions), sure=bool(place))
+    facts = trait + place + common + (coordinates.remark(questions) or partners.remark(questions))
     if kept:
         left = sum(q.failed for q in search.remaining(questions, kept))
         lead = f"unexplained ({left} of {sum(q.failed for q in questions)} failing cases): no known mistake gives these values."
         said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
-        remark = f" A few cases alone may be explained: {'; '.join(said)}."
-    trait = features.shared(*_cases(questions), sure=bool(place))
-    read = coordinates.remark(questions) or partners.remark(questions)
-    return Explanation(lead + trait + place + common + read + remark, groups=kept, trait=trait)
+        return Explanation(f"{lead}{facts} A few cases alone may be explained: {'; '.join(said)}.", groups=kept, trait=trait)
+    return Explanation(facts, trait=trait, end=f" {NOT_KNOWN}") if facts else Explanation(UNEXPLAINED)
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:

@@ -42,6 +42,7 @@ LARGE = 2**22  # values of an output that are looked at one by one
 SMALL = 2**14  # values of an output whose coordinates are asked
 Array = npt.NDArray[Any]
 Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
+IS_PART = re.compile(r"\bblock|\bfull\b|the (first|last)\b| from \d| up to \d| \d+ to \d")  # of equal units: an end, a block
 NARROW_VALUES = "The wrong values are numbers that"  # a narrow dtype holds
 
 
@@ -550,10 +551,11 @@ def said(places: Sequence[WrongPlace]) -> str:
     """Return the fullest place, and one more that is as full, in words."""
     best = places[0]
     as_well = f" (a block of {' or '.join(best.as_well)} fits as well)" if best.as_well else ""
-    count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and not re.search("axis|axes| of every ", p.words)]
     also = f", and only {same[0].words}" if same else ""
     one = best.words.startswith("the ") or re.match(
-        r"(?!values|.* (?:up to|block of) )[a-z ]+ \d+( of axis -\d| of 2)?$", best.words
+        r"(?!values|.* (?:up to|blocks? of) )[a-z ]+ \d+( of axis -\d| of 2)?$", best.words
     )
-    return f"{best.words}{count}{as_well} {'is' if one else 'are'} wrong{also}"
+    of = "times in all calls" if one else "of them in all calls"
+    count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units} {of})"
+    return f"{best.words}{as_well} {'is' if one else 'are'} wrong{count}{also}"

@@ -78,9 +78,12 @@ def _formulas() -> Iterator[tuple[str, Slopes]]:
             return np.asarray(n ** (-size(heads, b) * (np.arange(1, heads + 1) + c) / (heads + e)))
 
         power = f"{base}^(-{bias.format(b='max_bias')} {h}/{below})".replace("(-1 ", "(-").replace("H h/H", "h")
-        yield f"slope h of H heads is {power} for every H", of
+        yield f"slope h of H heads (h from 1) is {power} for every H", of
         for extra in EXTRAS:
-            yield f"slope h of H heads is {power} for powers of two{extra and f', and {extra}'}", _with_extras(of, extra)
+            yield (
+                f"slope h of H heads (h from 1) is {power} for powers of two{extra and f', and {extra}'}",
+                _with_extras(of, extra),
+            )
 
 
 def _with_extras(of: Slopes, extra: str) -> Slopes:
@@ -104,11 +107,11 @@ def _others() -> Iterator[tuple[str, Slopes]]:
         "slopes are 2^-linspace(0, max_bias, H)": lambda n, b: 2.0 ** -np.linspace(0, b, n),
         "all heads have the mean of the slopes": lambda n, b: np.full(n, float(np.mean(right(n, b)))),
         "all heads have the first slope": lambda n, b: np.full(n, right(n, b)[0]),
-        "slope h is 2^((-max_bias/H)^h), a power of a power": lambda n, b: 2.0 ** ((-b / n) ** np.arange(1, n + 1)),
-        "slope h of H heads is h/H": lambda n, b: np.arange(1, n + 1) / n,
-        "slope h of H heads is 1/h": lambda n, b: 1.0 / np.arange(1.0, n + 1),
-        "slope h of H heads is 1 - (h - 1)/H": lambda n, b: 1 - np.arange(n) / n,
-        "slopes are 1/2^h": lambda n, b: 2.0 ** -np.arange(1, n + 1),
+        "slope h (from 1) is 2^((-max_bias/H)^h), a power of a power": lambda n, b: 2.0 ** ((-b / n) ** np.arange(1, n + 1)),
+        "slope h of H heads (h from 1) is h/H": lambda n, b: np.arange(1, n + 1) / n,
+        "slope h (from 1) is 1/h": lambda n, b: 1.0 / np.arange(1.0, n + 1),
+        "slope h of H heads (h from 1) is 1 - (h - 1)/H": lambda n, b: 1 - np.arange(n) / n,
+        "slope h (from 1) is 1/2^h": lambda n, b: 2.0 ** -np.arange(1, n + 1),
         "slopes are their own logarithms: the exponents": lambda n, b: np.log2(right(n, b)),
         "slopes are linspace(1, 0) in H steps": lambda n, b: np.linspace(1, 0, n),
         "slopes are already negative": lambda n, b: -right(n, b),

@@ -141,7 +141,7 @@ def _unsigned(function: Function, relative: Any, /, *, bidirectional: bool, **op
 
 DEVIATIONS = (
     _deviation("t5-sign", "the relative position is query minus key", argument(0, lambda r: -r), hint=SIGN,
-               seen_in="aprender#2143 class"),
+               seen_in="like aprender#2143"),
     _deviation("t5-causal", "buckets are always causal", option(bidirectional=always(False)), hint=BRANCH),
     _deviation("t5-bidirectional", "buckets are always bidirectional", option(bidirectional=always(True)), hint=BRANCH),
     _deviation("t5-max-distance-128", "max_distance is always 128",

@@ -10,6 +10,7 @@ was made has the features of its record, and numbers of its own.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
@@ -50,7 +51,10 @@ def word_of(op: str, letter: str) -> str:
     shapes = " ".join(axes.shape for axes in REGISTRY[op].arrays.values())
     if "H W" in shapes and letter in "HW":
         return WORDS["I"] if letter == "H" else WORDS["J"]
-    return WORDS["tail"] if letter == "E" and "+E" in shapes else WORDS.get(letter, letter)
+    if letter == "E" and "+E" in shapes:
+        return WORDS["tail"]
+    names = (name for name, axes in REGISTRY[op].arrays.items() if re.search(rf"\b{re.escape(letter)}\b", axes.shape))
+    return WORDS.get(letter) or next((f"axis {letter} of {name}" for name in names), letter)
 
 
 def is_number(value: Any) -> bool:

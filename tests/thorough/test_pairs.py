@@ -28,7 +28,7 @@ def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     if not caught(pair, op) or not finite(pair, op):
         return  # the two undo each other, the operation cannot express them, or both together leave the range of numbers
     found = diagnosed(pair, op)
-    if found["text"].startswith("unexplained"):
+    if "o known mistake gives these values." in found["text"] or found["text"].startswith("unexplained"):
         return
     if not found["names"]:  # one value of an option says it all, as `inverse` that is True for a transpose and no inverse
         assert found["text"].startswith("Matches the reference"), f"{pair.name} in {op}: {found['text']}"

@@ -220,7 +220,7 @@ DEVIATIONS = (
               _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([0 * t[:1], t[1:]]), *r), o)), hint="padding_idx is 0."),
     Deviation("shaw-term-dropped", "the relative term is missing", _shaw(lambda a, b, t, *r, **o: ((a, b, 0 * t, *r), o)),
               hint="Add the product of the query with the relative vector, or the weighted relative vectors.",
-              seen_in="transformers#11725 class"),
+              seen_in="like transformers#11725"),
     Deviation("shaw-table-bfloat16", "the table is held in bfloat16",
               _shaw(lambda a, b, t, *r, **o: ((a, b, narrowed("bfloat16")(t), *r), o)), hint=KEEP_FLOAT32),
     Deviation("shaw-input-bfloat16", "the input is held in bfloat16",
