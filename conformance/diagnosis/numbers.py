@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from operator import not_
 from typing import Any
 
@@ -27,7 +27,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf, Real
 
 from ..calls import TABLES, parameters_of, positions_of
-from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option, together
+from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option, together, where_allowed
 from ..vocabulary.axes import signed_places
 from ..vocabulary.traits import defaults, has_coordinates
 from . import arguments, siblings
@@ -71,8 +71,15 @@ RELATED: dict[str, Callable[[Any], Any]] = {
     "the square of what is asked": lambda v: v * v if isinstance(v, float) or v * v <= LONGEST_LIST else v,
     "the root of what is asked": lambda v: v**0.5,
     "one over what is asked": lambda v: 1 / v,
+    "the negative of what is asked": lambda v: -v,
 }
 
+CONSTANTS = {
+    "1/ln 2": 1 / np.log(2), "ln 2": np.log(2), "pi": np.pi, "2 pi": 2 * np.pi, "pi/2": np.pi / 2, "1/pi": 1 / np.pi,
+    "1/(2 pi)": 1 / (2 * np.pi), "pi/180": np.pi / 180, "180/pi": 180 / np.pi, "the root of 2": 2**0.5,
+    "the root of 1/2": 0.5**0.5, "ln 10": np.log(10), "1/ln 10": 1 / np.log(10),
+}  # fmt: skip
+SURE = 1e-4  # relative error of a number, below which it is no constant by chance
 Values = npt.NDArray[np.float64]
 
 
@@ -170,7 +177,9 @@ def _list(values: Sequence[Any]) -> str:
     return f"asked: {', '.join(shown[:3])}{', ...' * (len(shown) > 3)}"
 
 
-def _changed(op: str, word: str, change: Callable[..., Any], *, none: bool = False) -> dict[str, Wrap]:
+def _changed(
+    op: str, word: str, change: Callable[..., Any], *, none: bool = False, wrap: Callable[..., Wrap] = before
+) -> dict[str, Wrap]:
     """Return a wrap that changes an option, even at its default; with `none` also if it is None."""
     default = defaults(op).get(word)
 
@@ -182,7 +191,7 @@ def _changed(op: str, word: str, change: Callable[..., Any], *, none: bool = Fal
         large = isinstance(other, int) and other > max(value or 0, LARGEST)  # some definitions make a list of so many
         return args, options | {word: value if large else other}
 
-    return {op: before(changed)}
+    return {op: wrap(changed)}
 
 
 def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
@@ -200,7 +209,7 @@ def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation
         yield _fixed(op, word, value, values)
     if any(isinstance(v, bool) for v in values):
         yield from (_fixed(op, word, value, values) for value in (True, False))
-        yield Deviation("", f"{word} is {OPPOSITE}", _changed(op, word, not_))
+        yield Deviation("", f"{word} is {OPPOSITE}", _changed(op, word, not_, wrap=where_allowed))
         return
     for words, change in RELATED.items():
         yield Deviation("", f"{word} is {words} ({_list(values)})", _changed(op, word, change))
@@ -387,7 +396,7 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
     failing = [q for q in questions if q.failed and q.size >= VALUES]
     found: dict[str, Deviation] = {}
     for question in budget.within(_easiest(failing)[: 1 if beside else None]):  # there are several mistakes to be beside
-        for family in budget.within(_families(question, questions)):
+        for family in budget.within(chain(_families(question, questions), () if found else _of_reals(question))):
             value, error = _solved(family, question, beside)
             if value is None or (value == family.asked and not family.others):
                 continue
@@ -410,7 +419,14 @@ def _easiest(failing: Sequence[Question]) -> list[Question]:
 
 
 def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
-    """Return cases at farther positions. They give more digits of a number; none is too far for the known digits."""
+    """
+    Return cases at farther positions. They give more digits of a number; none is too far for the known digits.
+
+    Without positions they are the largest case and one of a middle size.
+    """
+    if not positions_of(question.op):
+        sizes = sorted(failing, key=lambda q: q.size)
+        return [q for q in (sizes[len(sizes) // 2], sizes[-1]) if q is not question]
     found = [question]
     for other in sorted(failing, key=farthest):
         if FARTHER <= farthest(other) / max(farthest(found[-1]), 1.0) <= FARTHER**3:
@@ -464,13 +480,21 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
         yield Family(scaled)
 
 
+def _of_reals(question: Question) -> Iterator[Family]:
+    """Yield that another array, such as decays, is a multiple of itself."""
+    for which, (name, axes) in enumerate(REGISTRY[question.op].arrays.items()):
+        if axes.kind == "real" and name not in TABLES and name in question.calls[0].inputs:
+            yield Family(_argument_times(question.op, which, name))
+
+
 def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviation]:
     def times(k: float) -> Deviation:
         parts = round(1 / k) if 0 < abs(k) < 1 and abs(round(1 / k) * k - 1) < 2.0**-20 else 0  # as fitted
         changed = f"divided by {parts}" if parts > 1 else f"multiplied by {_short(k)}"
         short = float(f"{k * np.pi:.5g}")
+        constant = next((f", which is {word}" for word, value in CONSTANTS.items() if k == value), "")
         near_pi = 0 < abs(k - 1) < 0.01 and abs(short / np.pi / k - 1) < 2.0**-23
-        text = f"the argument {name} is {changed}{f', as where pi is {short:.5g}' if near_pi else ''}"
+        text = f"the argument {name} is {changed}{constant}{f', as where pi is {short:.5g}' if near_pi else ''}"
         return Deviation("", text, {op: argument(which, lambda x: k * x)})
 
     return times
@@ -536,8 +560,9 @@ def _solved(
         return float(f"{min(error / 8, LIKELY * abs(family.asked)):.0e}"), error
     if not LIKELY <= abs(found[0]) <= 1 / LIKELY:
         return None, 0.0
+    known = CONSTANTS.values() if error < SURE * abs(value) else ()
     shorter = (float(f"{value:.{digits}e}") for digits in range(12))
-    return next((v for v in (family.asked, *shorter) if abs(v - value) <= error), None), error
+    return next((v for v in (family.asked, *known, *shorter) if abs(v - value) <= error), None), error
 
 
 def _best(off: Callable[[float], Values | None]) -> float:

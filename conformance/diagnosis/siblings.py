@@ -19,7 +19,7 @@ import numpy as np
 from posref.spec import REGISTRY, Flag, OneOf
 
 from ..calls import parameters_of, takes_dtype
-from ..evidence.tools.deviation import Deviation, after, argument, before
+from ..evidence.tools.deviation import Deviation, after, argument, before, where_allowed
 from ..vocabulary.axes import alternatives, result_axes
 from ..vocabulary.traits import has_coordinates
 
@@ -104,7 +104,7 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
                 given = options.get(word, own[word].default)
                 return args, options | {word: taken.get(given, given)}
 
-            yield Deviation("", text, {op: before(other)})
+            yield Deviation("", text, {op: where_allowed(other)})
 
 
 def exchanged_outputs(op: str) -> Iterator[Deviation]:

@@ -182,6 +182,22 @@ def before(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> Wra
     return around(deviating)
 
 
+def where_allowed(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> Wrap:
+    """Return a wrap that changes the arguments of the calls that the operation does not refuse then."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(*args: Any, **options: Any) -> Any:
+            changed, others = change(*args, **options)
+            try:
+                return function(*changed, **others)
+            except ValueError:
+                return function(*args, **options)
+
+        return deviating
+
+    return wrap
+
+
 def after(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that changes the result: `change` takes it and the call's arguments."""
     return lambda function: lambda *args, **options: change(function(*args, **options), *args, **options)
