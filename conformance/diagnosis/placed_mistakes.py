@@ -25,23 +25,29 @@ Array = npt.NDArray[np.bool_]
 def in_one_place(
     questions: Sequence[Question], deviations: Iterable[Deviation], budget: Budget
 ) -> tuple[str, list[Deviation]]:  # fmt: skip
-    """Return the place of mistakes in a sentence, and the mistakes (ties) that act there and nowhere else; none without one."""
+    """
+    Return the place of mistakes in a sentence, and the mistakes (ties) that act there and nowhere else; none without one.
+
+    Of those in one place they are the ones that change most values: others have a place of their own, as "after the first".
+    """
     failing = [q for q in questions if q.failed]
-    found: dict[str, list[Deviation]] = {}
+    found: dict[str, list[tuple[int, Deviation]]] = {}
     for deviation in budget.within(deviations):
         if deviation.stateful or not plausible(failing[0], Hypothesis(deviation, failing[:1]).predicted(0)):
             continue  # few rows of a large call say so soon
         if not extent.of_wrong_values([(deviation,)], failing):
             continue
-        place = _place(deviation, questions)
+        place, changed = _place(deviation, questions)
         if place:
-            found.setdefault(place, []).append(deviation)
-    place, ties = max(found.items(), key=lambda item: len(item[1]), default=("", []))
+            found.setdefault(place, []).append((changed, deviation))
+    place, counted = max(found.items(), key=lambda item: len(item[1]), default=("", []))
+    most = max((changed for changed, _ in counted), default=0)
+    ties = [deviation for changed, deviation in counted if changed == most]
     return (place, ties) if len(ties) <= TIES else ("", [])
 
 
-def _place(deviation: Deviation, questions: Sequence[Question]) -> str:
-    """Return the place where a mistake acts that gives every wrong value, in a sentence."""
+def _place(deviation: Deviation, questions: Sequence[Question]) -> tuple[str, int]:
+    """Return the place where a mistake acts that gives every wrong value, in a sentence, and how many values it changes."""
     moved = {id(o): _moved(deviation, q, o) for q in questions for o in q.whole.observations}
 
     def wrong(question: Question, observation: Observation) -> tuple[Array, Array]:
@@ -56,7 +62,7 @@ def _place(deviation: Deviation, questions: Sequence[Question]) -> str:
     both = {kind: zip(own, others[kind], strict=True) for kind, own in lines.items()}
     whole = {kind: lines[kind] for kind, pairs in both.items() if not any(np.any(a.wrong & b.wrong) for a, b in pairs)}
     best = places.best(whole, questions, sure=True)
-    return f" Only {places.said(best)}." if best else ""
+    return f" Only {places.said(best)}." if best else "", sum(int(np.sum(changed)) for changed in moved.values())
 
 
 def _moved(deviation: Deviation, question: Question, observation: Observation) -> Array:
