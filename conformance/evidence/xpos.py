@@ -11,7 +11,7 @@ from ..model import Case, Step
 from .shared.rotary import BASE, BESIDE, BEYOND, FROM_AFAR, HALFWAY, NEAR, OFFSETS, ROLE, ROLES, ROTARY, UNSORTED, rotations
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, around, deviations_of
+from .tools.deviation import Function, Real, Wrap, around, deviations_of
 from .tools.hints import SCALES
 from .tools.numbers import floats, reals, seed_of
 
@@ -89,6 +89,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
+REPEATED = "The scale of a pair is for both of its channels: repeat scales as the rotation's layout does."
+
+
 @around
 def _on_cosine(
     function: Function, x: Real, p: Any, /, *, role: Any, layout: Any, base: float, rotary_dim: Any = None, **decay: Any
@@ -100,6 +103,29 @@ def _on_cosine(
     return np.asarray(posref.apply_rope(np.asarray(x, dtype=np.float64), cos * scales, sin, layout=layout))
 
 
+def _scaled_apart(order: str) -> Wrap:
+    """The scales multiply the result: their own list of channels has another layout than the rotation."""
+
+    @around
+    def deviating(
+        function: Function, x: Real, p: Any, /, *, role: Any, layout: Any, base: float, rotary_dim: Any = None, **decay: Any
+    ) -> Real:
+        dim = rotary_dim or x.shape[-1]
+        scales = np.asarray(posref.xpos_scales(p, dim, role=role, dtype=np.float64, **decay))
+        lists = np.concatenate([scales, scales], axis=-1) if order == "half" else np.repeat(scales, 2, axis=-1)
+        out = np.array(posref.rope(np.asarray(x, dtype=np.float64), p, layout=layout, base=base, rotary_dim=rotary_dim))
+        out[..., :dim] *= lists
+        return out
+
+    return deviating
+
+
 _deviation = deviations_of("xpos")
 
-DEVIATIONS = (_deviation("xpos-scale-on-cos", "the cosine is scaled and the sine is not", _on_cosine, hint=SCALES),)
+DEVIATIONS = (
+    _deviation("xpos-scale-on-cos", "the cosine is scaled and the sine is not", _on_cosine, hint=SCALES),
+    _deviation("xpos-scales-in-halves", "scales are repeated in halves, whatever the layout", _scaled_apart("half"),
+               hint=REPEATED),
+    _deviation("xpos-scales-in-pairs", "scales are repeated for neighbours, whatever the layout",
+               _scaled_apart("interleaved"), hint=REPEATED),
+)  # fmt: skip
