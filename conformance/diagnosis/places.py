@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -385,8 +386,24 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
             elif judged and (fullest is None or key > fullest[0]):
                 fullest = key, judged
         if fullest:
-            found.append((-fullest[1].share, order, fullest[1]))
+            found.append((-fullest[1].share, order, _with_its_word(fullest[1], kind, questions)))
     return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
+
+
+def _with_its_word(place: WrongPlace, kind: str, questions: Sequence[Question]) -> WrongPlace:
+    """Return a place in rows of an axis with the word for the axis, or all words that it has in failing cases."""
+    number = kind.partition("row of axis ")[2]
+    if not number:
+        return place
+    failing = [(q, o) for q in questions if q.failed for o in q.observations if o.expected.ndim >= -int(number)]
+    every = Counter(axes_of(q.op, q.calls[o.call], o.name)[int(number)] for q, o in failing)
+    word, *others = (word for word, _ in every.most_common())
+    if others:
+        many = " or ".join(map(_plural, (word, *others)))
+        return replace(place, words=place.words.replace(f"axis {number}", f"axis {number} ({many})", 1))
+    words = re.sub(rf"\brow (\d+) of axis {number}", rf"{word} \1 (axis {number})", place.words)
+    words = re.sub(rf"\brows of axis {number}", f"{_plural(word)} (axis {number})", words)
+    return replace(place, words=re.sub(rf"\brow of axis {number}", f"{word} (axis {number})", words))
 
 
 def _wrong(question: Question) -> int:
@@ -554,8 +571,9 @@ def said(places: Sequence[WrongPlace]) -> str:
     same = [p for p in places[1:] if p.share == best.share == 1 and not re.search("axis|axes| of every ", p.words)]
     also = f", and only {same[0].words}" if same else ""
     one = best.words.startswith("the ") or re.match(
-        r"(?!values|.* (?:up to|blocks? of) )[a-z ]+ \d+( of axis -\d| of 2)?$", best.words
+        r"(?!values|.* (?:up to|blocks? of) )[a-z ]+ \d+( of axis -\d( \([a-z ]+\))?| \(axis -\d\)| of 2)?$", best.words
     )
-    of = "times in all calls" if one else "of them in all calls"
+    noun = re.search(r"\b(batch rows|queries|positions|values|[a-z]+s)\b", best.words.partition(" of axis ")[0])
+    of = "times" if one else f"such {noun[1] if noun else 'places'}"
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units} {of})"
     return f"{best.words}{as_well} {'is' if one else 'are'} wrong{count}{also}"
