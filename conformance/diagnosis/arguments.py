@@ -44,6 +44,10 @@ VECTORS = ("x", "q", "k", "v")  # a factor of these is one of the scale, or of t
 OF_REALS: Mapping[str, Callable[[Array, int], Array]] = {
     "divided by {}": lambda out, n: out / n, "multiplied by {}": lambda out, n: out * n,
     "divided by the root of {}": lambda out, n: out / n**0.5, "multiplied by the root of {}": lambda out, n: out * n**0.5,
+    "multiplied by {}, and divided by one more": lambda out, n: out * n / (n + 1),
+    "multiplied by {}, and divided by one less": lambda out, n: out * n / (n - 1) if n > 1 else out,
+    "divided by {}, and multiplied by one more": lambda out, n: out * (n + 1) / n,
+    "divided by {}, and multiplied by one less": lambda out, n: out * (n - 1) / n,
     "divided by half of {}": lambda out, n: out / (n / 2), "multiplied by half of {}": lambda out, n: out * (n / 2),
 }  # fmt: skip
 OF_INTEGERS: Mapping[str, Callable[[Array, int], Array]] = {

@@ -460,7 +460,7 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 
         def times(k: float) -> Deviation:
             wrap = after(lambda out, *args, **options: k * np.asarray(out))
-            return Deviation("", f"every value is {_short(k)} times what it should be", {op: wrap})
+            return Deviation("", f"every value is {_named(k)} times what it should be", {op: wrap})
 
         yield Family(times)
     rotations = [name for name in (op, *reaches(op)) if name in REGISTRY and tuple(REGISTRY[name].arrays) == ("x", *TABLES)]
@@ -468,16 +468,21 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 
         def turned(k: float) -> Deviation:
             wrap = before(lambda x, cos, sin, **options: ((x, k * cos, k * sin), options))
-            return Deviation("", f"the gain is {_short(k)} times what it should be", {rotations[0]: wrap})
+            return Deviation("", f"the gain is {_named(k)} times what it should be", {rotations[0]: wrap})
 
         yield Family(turned)
     if "scale" in record.domains and "bias" in record.arrays:
 
         def scaled(k: float) -> Deviation:
             wrap = after(lambda out, *args, bias=None, **options: k * out if bias is None else k * (out - bias) + bias)
-            return Deviation("", f"the scale is {_short(k)} times what it should be", {op: wrap})
+            return Deviation("", f"the scale is {_named(k)} times what it should be", {op: wrap})
 
         yield Family(scaled)
+
+
+def _named(k: float) -> str:
+    """Return a number in words, with the name of the constant that it is."""
+    return _short(k) + next((f" ({word})" for word, value in CONSTANTS.items() if k == value), "")
 
 
 def _of_reals(question: Question) -> Iterator[Family]:
@@ -490,11 +495,10 @@ def _of_reals(question: Question) -> Iterator[Family]:
 def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviation]:
     def times(k: float) -> Deviation:
         parts = round(1 / k) if 0 < abs(k) < 1 and abs(round(1 / k) * k - 1) < 2.0**-20 else 0  # as fitted
-        changed = f"divided by {parts}" if parts > 1 else f"multiplied by {_short(k)}"
+        changed = f"divided by {parts}" if parts > 1 else f"multiplied by {_named(k)}"
         short = float(f"{k * np.pi:.5g}")
-        constant = next((f", which is {word}" for word, value in CONSTANTS.items() if k == value), "")
         near_pi = 0 < abs(k - 1) < 0.01 and abs(short / np.pi / k - 1) < 2.0**-23
-        text = f"the argument {name} is {changed}{constant}{f', as where pi is {short:.5g}' if near_pi else ''}"
+        text = f"the argument {name} is {changed}{f', as where pi is {short:.5g}' if near_pi else ''}"
         return Deviation("", text, {op: argument(which, lambda x: k * x)})
 
     return times
