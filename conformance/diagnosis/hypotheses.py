@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 FAR = 2.0**8  # tolerances that the samples of a prediction are apart, from which it is of other angles than what is expected
+ANYWHERE = 0.5  # of the largest value of an output: samples of a prediction so far apart are of an angle that says nothing
 LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
@@ -315,14 +316,14 @@ def _distance(question: Question, observations: list[Observation], predicted: li
 
 
 def _is_anywhere(observations: list[Observation], predicted: list[Outputs]) -> bool:
-    """Return whether some value of a prediction may be anything: its samples are as far apart as the values are large."""
+    """Return whether some value of a prediction may be anything: its samples are as far apart as the values of the output."""
     for observation in observations:
         given = (p[observation.call].get(observation.name) for p in predicted)
         values = [v for v in given if v is not None and v.shape == observation.expected.shape]
         if observation.expected.dtype.kind != "f" or len(values) < len(predicted):
             continue
         apart = np.max(values, axis=0) - np.min(values, axis=0)
-        if np.any(apart > np.abs(observation.observed) + FAR * observation.width):
+        if np.any(apart > ANYWHERE * np.max(np.abs(observation.expected), initial=0.0)):
             return True
     return False
 
@@ -356,12 +357,13 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     shift = np.abs(value - observation.expected)
     # Elsewhere the prediction is what was expected, with the case's own tolerance.
     touched = (shift > UNITS["float64"] * size) | (shift > observation.width)
-    touched |= high - low > FAR * (observation.width + UNITS["float64"] * size)
+    elsewhere = high - low > FAR * (observation.width + UNITS["float64"] * size)
+    touched |= elsewhere
     allowed = np.where(touched, observation.width + UNITS[question.dtype] * size + LEAST[question.dtype], observation.width)
     distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
     if observation.failed and value.size:  # the worst value must be one that the mistake moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))
-        if shift.flat[worst] <= observation.width.flat[worst] and not touched.flat[worst]:
+        if shift.flat[worst] <= observation.width.flat[worst] and not elsewhere.flat[worst]:
             distance, allowed = np.array(distance), np.array(allowed)
             distance.flat[worst] = np.abs(value - observation.observed).flat[worst]
             allowed.flat[worst] = observation.width.flat[worst]

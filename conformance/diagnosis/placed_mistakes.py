@@ -43,7 +43,7 @@ def in_one_place(
     place, counted = max(found.items(), key=lambda item: len(item[1]), default=("", []))
     most = max((changed for changed, _ in counted), default=0)
     ties = [deviation for changed, deviation in counted if changed == most]
-    return (place, ties) if len(ties) <= TIES else ("", [])
+    return (place, ties) if len(counted) <= TIES else ("", [])
 
 
 def _place(deviation: Deviation, questions: Sequence[Question]) -> tuple[str, int]:
