@@ -63,7 +63,8 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
     """Return what a diagnosis says with causes: of a crash first, of wrong values after what is not known of them."""
     before = str(diagnosis["text"])
     if WRONG in text.lower():
-        before = before.replace(diagnosis.get("trait") or "\0", "").lstrip()  # a cause says more than what cases share
+        trait = str(diagnosis.get("trait") or "\0").strip()
+        before = before.replace(trait, "").strip()  # a cause says more than what cases share
         before = before.replace("In these your output", "In the failing cases your output", 1)
     if text == UNSTEADY:
         return {"text": text, "hint": STATE_HINT}
