@@ -193,13 +193,10 @@ class Limit:
 
     @property
     def line(self) -> str:
-        """The limit with what it stands on: the cases that it explains, or else new calls, and where these came otherwise."""
+        """The limit with what it stands on: the cases that it explains, and how many fresh calls agree."""
         true, asked = self.fresh
         stands = [f"{self.cases} case{'s' * (self.cases > 1)}"] if self.cases else []
-        if true < asked:
-            stands.append(f"{true} of {asked} new calls agree")
-        elif asked and not self.cases:
-            stands.append(f"{asked} new call{'s' * (asked > 1)}")
+        stands += [f"{true} of {asked} fresh calls agree"] if asked else []
         return f"{self.text} [{', '.join(stands)}]" if stands else self.text
 
 

@@ -35,8 +35,8 @@ SHOWN = 4  # values that are told
 
 
 def sentence(op: str, cause: Cause) -> str:
-    """Return a cause in one sentence; if some new calls came out otherwise than it predicts, it says how many did not."""
-    fresh = f" ({cause.true} of {cause.asked} new calls confirm this)" if cause.true < cause.asked else ""
+    """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
+    fresh = f" [{cause.true} of {cause.asked} fresh calls agree]" if cause.asked else ""
     return f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}{fresh}"
 
 
