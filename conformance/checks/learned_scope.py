@@ -171,7 +171,7 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     for _ in range(ROUNDS):
         trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
         trial.complete(REFUSED, PLACES)
-        trial.alone(REFUSED, ("option ", "array "))
+        trial.alone(REFUSED, ("",))
         trial.hold_to([*(call for one in passed for call in cases[one.id]), *trial.answers()], REFUSED)
         trial.predict((REFUSED,))
     whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])

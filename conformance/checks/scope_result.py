@@ -294,6 +294,7 @@ def _reason(
     if not unseen and op not in trials.of:
         return NONE
     trial = trials.begin(op, every[0].dtype, every)
+    trial.asker.budget = max(trial.asker.budget, trial.asker.calls + JUDGED)
 
     def is_within(record: Features) -> bool:
         call = trial.asker.call(record)

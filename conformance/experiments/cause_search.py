@@ -18,23 +18,30 @@ from typing import Any
 import numpy as np
 
 from posref.scaling import Scaling
+from posref.spec import REGISTRY, Integers
 
 from ..model import Call, LoadedCase
 from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
-from .number_rules import Numbers, Rule, fitting, independent, parted
+from .number_rules import Numbers, Rule, independent, is_relation
 from .records import FARTHER, Features, count_of_results, domains, is_number, make, quantities, word_of
+from .rule_search import Guess, fitting, parted
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
+AGAIN = 3  # times that a call is made with other numbers, where it was right and a cause says that it is wrong
+TIED = 4  # one in so many calls that are predicted has numbers that have to do with each other
+ORDERED = 3  # times as many of one that says how two numbers lie to each other: few calls are near where they are equal
 FEWEST = 2  # calls that must have come as predicted, for a cause to be told
 DRAWS = 60  # records that are drawn for them at most
 MASKED = 0.1  # of right calls may meet the rule of wrong ones: their values are weak
 NUMBERS = ("size ", "option ", "start")  # how the names of features begin that may be numbers
 PARTING = 24  # calls that are asked to tell rules apart
+NEAR = 400  # calls of which they are chosen
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
+ALONE = (1, 2, 3, 4, 5, 8, 16, 33, 64, 96, 129, 257, 1030)  # sizes that are changed alone
 SQUARES = (4, 9)  # of which two sizes may be at once
 BESIDE = 1.5  # times a number is another, near it
 Key = tuple[Any, ...]  # of a call: equal for the same call
@@ -192,8 +199,20 @@ class Experiment:
         """Learn what comes of every value of some features, each of them alone."""
         good = self.anchor(right=kind == WRONG)
         names = [name for name in self.domains if name.startswith(starts)] if good is not None else []
-        trials = [{**(good or {}), name: value} for name in names for value in self.domains[name]]
-        self.learn(kind, [(trial, self.numbers(trial)) for trial in trials if self._ask(kind)(trial) == kind])
+        trials = [{**(good or {}), name: value} for name in names for value in self.domains[name] if self._is_few(name, value)]
+        enough = (self.asker.budget + self.asker.calls) // 2  # leave calls to learn and to predict
+        asked = [t for t in trials if self.has_values(t) and self.asker.calls < enough and self._ask(kind)(t) == kind]
+        self.learn(kind, [(trial, self.numbers(trial)) for trial in asked])
+
+    def has_values(self, record: Features) -> bool:
+        """Return whether a call has elements."""
+        call = self.asker.call(record)
+        return call is not None and not call.is_degenerate
+
+    @staticmethod
+    def _is_few(name: str, value: Any) -> bool:
+        """Return whether a value is asked alone: of sizes some, on both sides of what kernels are built for."""
+        return not name.startswith("size ") or value in ALONE
 
     def answers(self) -> list[tuple[Features, Numbers]]:
         """Return the features and the numbers of the answered calls with elements."""
@@ -228,6 +247,9 @@ class Experiment:
     def cause(self, bad: Features, good: Features, kind: str) -> Cause:
         """Return the cause of an outcome: the smallest change from the good call to the bad one that gives it."""
         bad = self._fewest(bad, good, kind) if kind in ENDED else self._nearer(self._nearer(bad, good, kind), good, kind)
+        other = {**bad, "memory": "non-contiguous"}
+        if bad.get("memory") == "broadcast-view" and self._ask(kind)(other) == kind and not self.explained(other, (kind,)):
+            bad = other  # a broadcast view is not contiguous
         found = Cause(kind, bad, good, tuple(differing(bad, good)))
         numbers = [name for name in found.features if self._is_numeric(name, bad, good)]
         for name in found.features:
@@ -322,11 +344,13 @@ class Experiment:
 
     def _context(self, found: Cause) -> list[str]:
         """Add words that both calls have and that must stay for the outcome; return the numbers that must."""
-        if self._holds_around(found):
-            return []
-        numbers = []
+        varied, numbers = self._varied(found), []
         for name, values in self.domains.items():
-            if name in found.features or (found.kind in ENDED and self.asker.processes > 1 and name not in ("leading axes",)):
+            if (
+                name in varied
+                or name in found.features
+                or (found.kind in ENDED and self.asker.processes > 1 and name not in ("leading axes",))
+            ):
                 continue
             others = [value for value in values if repr(value) != repr(found.bad[name])]
             numeric = [value for value in others if is_number(value)]
@@ -342,21 +366,31 @@ class Experiment:
                 numbers.append(name)
         return numbers
 
-    def _holds_around(self, found: Cause) -> bool:
-        """Return whether the outcome comes in several calls that were answered, once they have the features of the cause."""
+    def _varied(self, found: Cause) -> set[str]:
+        """
+        Return the features that several calls differ in, once they were answered and have the outcome with those of the cause.
+
+        Sizes and numbers do where some calls have the smallest.
+        """
         changed = {name: found.bad[name] for name in found.features}
-        ask, count = self._ask(found.kind), 0
+        ask, having = self._ask(found.kind), list[Features]()
         for record in self.rng.sample(self.answered, len(self.answered)) if found.kind not in ENDED else ():
             trial = {**record, **changed}
             if self.asker.is_known(trial) or not self._is_good(found.kind, ask(record)):
                 continue
             outcome = ask(trial)
             if self._is_good(found.kind, outcome):
-                return False
-            count += outcome == found.kind
-            if count == AROUND:
-                return True
-        return False
+                return set()
+            having += [trial] if outcome == found.kind else []
+            if len(having) == AROUND:
+                break
+        few = having if len(having) == AROUND else []
+        values = {name: [one[name] for one in few] for name in self.domains if not isinstance(found.bad[name], tuple)}
+        least = {name: [n for n in self.domains[name] if is_number(n) and n > 0] for name in values}
+        return {
+            name for name, own in values.items()
+            if len(set(map(repr, own))) > 1 and (not is_number(own[0]) or not least[name] or min(least[name]) in own)
+        }  # fmt: skip
 
     # ---- numbers ----------------------------------------------------------------------------------------------------------
     def _number(self, found: Cause, numbers: list[str]) -> None:
@@ -365,18 +399,18 @@ class Experiment:
             if is_number(found.bad[name]):
                 self._bisect(found, name)
         values = {name: found.shows.pop(name) for name in numbers if name in found.shows}
-        rule = self._rule(found, numbers, {}, exact=len(numbers) > 1)
-        if rule is not None:
-            found.rules.append(rule)
+        rules = self._rules(found, numbers, {}, exact=len(numbers) > 1)
+        if rules:
+            found.rules += rules
             given = [name for name in values if found.good[name] is None]
-            found.shows |= {name: values[name] for name in given if rule.quantity not in self._moving(found, [name])}
+            moving = {name: self._moving(found, [name]) for name in given}
+            found.shows |= {name: values[name] for name in given if not any(one.quantity in moving[name] for one in rules)}
             return
         for name in numbers:
             fixed = {other: [found.bad[other]] for other in numbers if other != name}
-            rule = self._rule(found, [name], fixed) or self._rule(found, [name], fixed, side=name)
-            if rule is not None:
-                found.rules.append(rule)
-            else:
+            rules = self._rules(found, [name], fixed) or self._rules(found, [name], fixed, side=name)
+            found.rules += rules
+            if not rules:
                 found.rough = found.rough or is_number(found.bad[name])
                 self._sweep(found, name, self.domains[name])
 
@@ -396,20 +430,25 @@ class Experiment:
                     break
                 ends[outcomes.index(outcome)] = middle
 
-    def _rule(
+    def _rules(
         self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]], *, exact: bool = False, side: str = ""
-    ) -> Rule | None:  # fmt: skip
+    ) -> tuple[Rule, ...]:  # fmt: skip
         """
-        Return the rule of one quantity that separates the calls; while several do, make a call on which they differ.
+        Return the rule that separates the calls, or two that both hold; while several do, make a call on which they differ.
+
+        Of two of which either gives the outcome, it is the one that the bad call has: the other is of another cause.
 
         Where numbers at both ends have the outcome, each `side` of the good call's has a rule of its own.
         """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
         names, direct = self._moving(found, numbers), {word_of(self.op, name.split(" ", 1)[-1]) for name in numbers}
+        lists = [name.removeprefix("option ") for name in numbers if isinstance(found.bad[name], tuple)]
+        direct |= {name for name in names for one in lists if name.endswith(f" of {one}") or name.startswith(f"{one}[")}
+        back = {name: found.good[name] for name in numbers}
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
         seen = set[str]()  # the numbers of the calls with the outcome
 
-        def rules() -> list[Rule]:
+        def guesses() -> list[Guess]:
             samples = []
             for record, outcome in self.asker.known.values():
                 bad = outcome == found.kind
@@ -417,16 +456,16 @@ class Experiment:
                     continue
                 if any(kind_of(record[name]) != kind_of(value) for name, value in found.bad.items()):
                     continue  # other words may have causes of their own
-                if bad and all(repr(record[name]) == repr(found.good[name]) for name in numbers):
+                if bad and self._known({**record, **back}) == found.kind:
                     continue  # something else is the cause
                 if side and is_beyond(record[side], found.good[side], found.bad[side]):
                     continue
                 if not (bad and self.explained(record, (found.kind,))):
                     samples.append((self.numbers(record), bad))
                     seen.update([repr([record[name] for name in numbers])] if bad else ())
-            return fitting(samples, names, direct, exceptions)
+            return fitting(samples, names, direct, exceptions, self.numbers(found.bad))
 
-        left, trials = rules(), self._near(found, numbers, fixed)
+        left, trials = guesses(), self._near(found, numbers, fixed)
         asked = 0
         for record in trials:
             if len(left) < 2 or asked >= PARTING:
@@ -434,10 +473,27 @@ class Experiment:
             if self.asker.is_known(record) or not parted(left, self.numbers(record)) or self.explained(record, (found.kind,)):
                 continue
             asked += 1
-            if self._ask(found.kind)(record) not in (NO_CALL, SPENT):
-                left = rules()
-        left = [rule for rule in left if len(seen) > 1 or not exact or rule.kind != "equal" or rule.quantity in direct]
-        return left[0] if left else None  # what follows from numbers that were seen once is no rule of them
+            outcome = self._ask(found.kind)(record)
+            if outcome == found.kind and repr({**found.good, **record}) != repr(record | back):
+                self._ask(found.kind)({**record, **back})
+            if outcome not in (NO_CALL, SPENT):
+                left = guesses()
+        alone = [guess for guess in left if guess.rules[0].kind == "equal" and guess.rules[0].quantity not in direct]
+        left = [guess for guess in left if len(seen) > 1 or not exact or guess not in alone]
+        return (
+            tuple(map(self._plainer, left[0].rules)) if left else ()
+        )  # what follows from numbers that were seen once is no rule of them
+
+    def _plainer(self, rule: Rule) -> Rule:
+        """Return a rule of a list whose entries differ at all, where what they differ by is the least that they can."""
+        name = rule.quantity.removeprefix("spread of ")
+        domain = REGISTRY[self.op].domains.get(name)
+        is_least = rule.kind == "least" and isinstance(domain, Integers) and name != rule.quantity
+        return replace(rule, numbers=(1.0,)) if is_least and rule.numbers[0] <= getattr(domain, "step", 0) else rule
+
+    def _known(self, record: Features) -> str:
+        """Return the outcome of a call, if it was asked."""
+        return self.asker.known.get(key_of(record), (record, ""))[1]
 
     def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
         """Return the quantities that change with some numbers, those of fewest parts first."""
@@ -445,25 +501,32 @@ class Experiment:
         changed = [self.numbers(self.changed(found.bad, name, value)) for name in numbers for value in self.domains[name]]
         return [name for name in here if any(other and other.get(name) != here[name] for other in changed)]
 
-    def _near(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> list[Features]:
-        """Return records near a cause whose numbers differ, in a random order."""
+    def _near(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> Iterator[Features]:
+        """Yield records near a cause whose numbers differ, those in which two numbers have to do with each other first."""
+        yield from self._tied(found, numbers)
         base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
         related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
+        related += [name for name in self.domains if name.startswith("option ") and self._is_whole(name, found)]
         trials = [{**one, name: value} for one in base for name in related for value in self.domains[name][:8]]
-        self.rng.shuffle(trials)
-        return [
-            *self._tied(found, numbers),
-            *({**trial, **{n: values[0] for n, values in fixed.items()}} for trial in trials[:400]),
-        ]
+        for trial in self.rng.sample(trials, min(len(trials), NEAR)):
+            yield {**trial, **{n: values[0] for n, values in fixed.items()}}
 
-    def _tied(self, found: Cause, numbers: Sequence[str]) -> list[Features]:
-        """Return records in which a number and another one move together from where the good call has them, or to a square."""
-        whole = [name for name in self.domains if name.startswith(NUMBERS[:2]) and type(found.good[name]) is int]
-        moves = [(a, b, by) for a in numbers if a in whole for b in whole if a != b for by in (1, 5)]
-        moved = [{**found.good, a: found.good[a] + by, b: found.good[b] + by} for a, b, by in moves]
-        pairs = sorted({(a, b) for a, b, _ in moves})
-        ends = [(end, a, b) for end in (found.good, found.bad) for a, b in pairs if end[a] == end[b]]
-        return [{**end, a: n, b: n} for end, a, b in ends for n in SQUARES] + moved
+    def _is_whole(self, name: str, found: Cause) -> bool:
+        """Return whether a size or an option is a whole number in both calls of a cause."""
+        return name.startswith(NUMBERS[:2]) and type(found.good[name]) is int and type(found.bad[name]) is int
+
+    def _tied(self, found: Cause, numbers: Sequence[str]) -> Iterator[Features]:
+        """Yield records in which a number has to do with another: equal, beside it, twice it, or moved as far."""
+        pairs = [(a, b) for a in numbers for b in self.domains if a != b and all(self._is_whole(n, found) for n in (a, b))]
+        for end in (found.bad, found.good):
+            for a in dict.fromkeys(a for a, _ in pairs):  # all other numbers are multiples of it
+                yield {**end, **{b: 2 * end[a] for one, b in pairs if one == a and b.startswith("option ")}}
+            for a, b in pairs:
+                x, y = end[a], end[b]
+                both = [(n, n) for n in SQUARES] if x == y else []
+                both += [(x + 1, y + 1), (2 * x, 2 * y), (x + 5, y + 5), (3 * x, 3 * y), (y, y), (y + 1, y), (y - 1, y)]
+                both += [(2 * y, y), (y // 2, y), (3 * y, y), (x, x), (x, x + 1), (x, x - 1), (x, 2 * x), (x // 2, y // 2)]
+                yield from ({**end, a: n, b: m} for n, m in dict.fromkeys(both))
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:
@@ -488,17 +551,20 @@ class Experiment:
         """Ask fresh calls of one cause; return one that has it and came out otherwise, if there is one."""
         inside, outside, missed = 0, 0, None
         decks: dict[bool, list[str]] = {True: [], False: []}
-        for _ in range(DRAWS):
-            if inside + outside >= FRESH:
+        times = ORDERED if any(is_relation(rule.quantity) for rule in cause.rules) else 1
+        tied = self._tied(cause, [name for name in cause.features if self._is_whole(name, cause)])
+        for draw in range(times * DRAWS):
+            if inside + outside >= times * FRESH:
                 break
             base = cause.bad if inside <= outside else self.rng.choice((cause.bad, cause.good))
             record = self._drawn(base, cause, decks[inside <= outside], keep=inside <= outside)
+            record = next(tied, record) if draw % (2 if times > 1 else TIED) == 1 else record
             if self.asker.is_known(record) or not self.numbers(record):
                 continue
             has = cause.holds(record, self.numbers(record))
             if self.explained(record, self.kinds, besides=cause):
                 continue
-            if (inside if has else outside) >= FRESH // 2:
+            if (inside if has else outside) >= times * FRESH // 2:
                 continue
             outcome = self._ask(cause.kind)(record)
             if outcome == cause.kind and not has:
@@ -513,7 +579,16 @@ class Experiment:
             cause.true += (outcome == cause.kind) is has
             if has and outcome != cause.kind:
                 missed = missed or record
+                if cause.kind == WRONG and self._is_right_again(record):
+                    return record
         return None if cause.stands else missed
+
+    def _is_right_again(self, record: Features) -> bool:
+        """Return whether calls of a record are answered rightly with other numbers too: not by chance."""
+        calls = [make(self.op, record, number) for number in range(1, AGAIN + 1)]
+        filled = [self.asker.filled(call) for call in calls if call is not None]
+        self.asker.calls += len(filled)
+        return all(call is not None and self.asker.asked(call, record.get("memory", "")) == RIGHT for call in filled)
 
     def _drawn(self, record: Features, cause: Cause, deck: list[str], *, keep: bool) -> Features:
         """
@@ -539,11 +614,20 @@ class Experiment:
         if not found.features:
             return None
         kept = {name: values for name, values in cause.shows.items() if name not in found.features}  # a rule says more of these
-        return replace(
+        return self._without_needless(replace(
             found, good=cause.good, features=tuple(dict.fromkeys((*cause.features, *found.features))),
             shows={**kept, **found.shows}, lacks={**cause.lacks, **found.lacks},
             rules=independent([*cause.rules, *found.rules]), rough=cause.rough or found.rough,
-        )  # fmt: skip
+        ))  # fmt: skip
+
+    def _without_needless(self, cause: Cause) -> Cause:
+        """Return a cause without the rules that no answered call needs, because the others exclude it too."""
+        good = [record for record, outcome in self.asker.known.values() if self._is_good(cause.kind, outcome)]
+        for rule in cause.rules[:-1]:
+            trial = replace(cause, rules=[one for one in cause.rules if one is not rule])
+            if not any(trial.holds(record, self.numbers(record)) for record in good):
+                cause = trial
+        return cause
 
     # ---- inside of the scope ----------------------------------------------------------------------------------------------
     def begin_at(self, record: Features, domains: Features) -> None:

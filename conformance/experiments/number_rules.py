@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-STEPS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128)  # of which a number may be a multiple
 RANGE = range(-64, 4097)  # numbers on which rules are compared
-SHOWN = 3  # remainders of a rule, at most
 Numbers = Mapping[str, float]
-Sample = tuple[Numbers, bool]  # the quantities of a call, and whether it had the outcome that a rule is of
 
 
 @dataclass(frozen=True)
@@ -63,6 +60,9 @@ class Rule:
         one, other = name.partition(" over ")[::2]
         if other and (self.kind, self.numbers[0]) in COMPARED:
             return COMPARED[self.kind, self.numbers[0]].format(one, other)
+        one, other = name.partition(" per ")[::2]
+        if other:
+            return COMPARED[self.kind, 0.0].format(one, f"{numbers[0]} times {other}")
         match self.kind:
             case "multiple":
                 return f"{name} a multiple of {numbers[0]}"
@@ -82,7 +82,7 @@ class Rule:
     @property
     def opposite(self) -> str:
         """What calls without the condition have, in words."""
-        name, is_count = self.quantity, not any(word in self.quantity for word in (" mod ", " minus ", " over "))
+        name, is_count = self.quantity, not is_relation(self.quantity)
         match self.kind:
             case "least" if is_count and self.numbers == (1,):
                 return f"no {name}"
@@ -94,7 +94,7 @@ class Rule:
                 return replace(self, kind="multiple").text
             case "no power of two":
                 return f"{name} a power of two"
-            case "least" | "most" if " mod " not in name and " minus " not in name and " over " not in name:
+            case "least" | "most" if is_count:
                 limit = f"{self.numbers[0]:.12g}"
                 if name in COUNTED:
                     return f"{'fewer' if self.kind == 'least' else 'more'} than {limit} {name}"
@@ -117,6 +117,13 @@ COMPARED = {
     ("most", -1.0): "{} below {}", ("most", 0.0): "{} not above {}", ("least", 0.0): "{} not below {}",
 }  # fmt: skip
 
+RELATIONS = (" mod ", " minus ", " over ", " per ")  # of two numbers
+
+
+def is_relation(quantity: str) -> bool:
+    """Return whether a quantity follows from two numbers."""
+    return any(word in quantity for word in RELATIONS)
+
 
 def _ends(kind: str, number: str) -> str:
     """Return a limit or a number in words."""
@@ -126,60 +133,6 @@ def _ends(kind: str, number: str) -> str:
 def is_power_of_two(n: float) -> bool:
     """Return whether a number is a power of two."""
     return n >= 1 and float(n).is_integer() and int(n) & (int(n) - 1) == 0
-
-
-def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[Rule]:
-    """Yield the rules of one quantity that all calls of an outcome meet, the plainest first."""
-    low, high = min(having), max(having)
-    yield Rule(name, "least", (low,))
-    if low == high:
-        yield Rule(name, "equal", (low,))
-    yield Rule(name, "most", (high,))
-    if len(lacking) == 1 and not lacking & having:
-        yield Rule(name, "other", (*lacking,))
-    if not all(float(n).is_integer() for n in having):
-        return
-    for step in STEPS:
-        rests = {n % step for n in having}
-        if rests == {0}:
-            yield Rule(name, "multiple", (step,))
-        if 0 not in rests:
-            yield Rule(name, "no multiple", (step,))
-            yield Rule(name, "no multiple", (step, low))
-        several = len(rests) > 1 and not is_power_of_two(step)  # which no code has: chance
-        if step > 2 and not several and len(rests) < min(step - 1, SHOWN + 1) and len(having) > len(rests):
-            yield Rule(name, "remainders", (step, *sorted(rests)))
-    if not any(map(is_power_of_two, having)):
-        yield Rule(name, "no power of two")
-
-
-def fitting(samples: Sequence[Sample], names: Iterable[str], direct: Iterable[str], exceptions: float = 0.0) -> list[Rule]:
-    """
-    Return the rules that part samples, the plainest first: of a number that was changed itself, then by the order of kinds.
-
-    A wrong call may be right by chance, where its values are weak: `exceptions` says which share of right ones may meet a rule.
-    """
-    having, lacking = ([numbers for numbers, has in samples if has == wanted] for wanted in (True, False))
-    if not having or not lacking:
-        return []
-    found: list[tuple[tuple[float, ...], Rule]] = []
-    direct = {*direct}
-    for name in names:
-        if not all(name in numbers for numbers, _ in samples):
-            continue
-        values = {numbers[name] for numbers in having}, {numbers[name] for numbers in lacking}
-        for place, rule in enumerate(candidates(name, *values)):
-            if " over " in name and (rule.kind, *rule.numbers) not in COMPARED:
-                continue  # one option is above, below or equal to another, or nothing is to be said of both
-            against = sum(rule.holds(numbers) for numbers in lacking)
-            if against <= exceptions * len(having) and against < len(lacking):
-                found.append(((against, name not in direct, place, len(rule.numbers)), rule))
-    return [rule for _, rule in sorted(found, key=lambda one: one[0])]
-
-
-def parted(rules: Sequence[Rule], numbers: Numbers) -> bool:
-    """Return whether rules differ about a call."""
-    return len({rule.holds(numbers) for rule in rules}) == 2
 
 
 def independent(rules: Iterable[Rule]) -> list[Rule]:

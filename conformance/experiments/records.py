@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY, Flag, Integer, OneOf, Real, Record
+from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import positions_of
 from ..evidence.every.facts import facts_of
@@ -104,7 +104,21 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     for one in records:
         for name in found.keys() & one.keys():
             found[name] = _with(found[name][0], [*found[name][1:], one[name]])
-    return found
+    lists = [name for name, domain in record.domains.items() if isinstance(domain, Integers)]
+    return found | {(name := f"option {n}"): _with(found[name][0], [*found[name][1:], *_lists(found[name][0])]) for n in lists}
+
+
+def _lists(usual: Any) -> list[tuple[int, ...]]:
+    """Return lists like another: in the other order, with equal entries, larger ones, one more, or one less."""
+    if not isinstance(usual, tuple) or not usual:
+        return []
+    first, *rest = usual
+    more = tuple(2 * n for n in usual)
+    return [
+        usual[::-1], (first,) * len(usual), (usual[-1],) * len(usual), more, (2 * first, *rest), (*usual[:-1], 2 * usual[-1]),
+        (*more[:1], *usual[1:-1], *more[-1:]), (*usual, first), (*usual, usual[-1]), (first,) * 2, (first, 2 * first),
+        (2 * first, first), (first, *more[1:]), (3 * first,) * len(usual), (4 * first, *rest),
+    ]  # fmt: skip
 
 
 def _options(domain: Any, usual: Any) -> list[Any]:
@@ -415,11 +429,13 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     for name, value in part(record, "option ").items():
         if isinstance(value, tuple) and value:
             found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
-            found[f"spread of {name}"] = max(value) - min(value)
+            found |= {f"spread of {name}": max(value) - min(value), **_entries(name, value)}
     places = [call.inputs[n] for n in positions_of(op) if n in call.inputs and call.inputs[n].size]
     if record.get("form") == GRID and places:
-        rows = rows_of_grid(places[0].shape[-1])
-        found["rows of the grid minus columns of the grid"] = rows - places[0].shape[-1] // rows
+        for word, p in zip(("",) if len(places) == 1 else ("query ", "key "), places, strict=True):
+            rows = rows_of_grid(p.shape[-1])
+            ends = ("rows of the grid", "columns of the grid") if not word else (f"{word}rows", f"{word}columns")
+            found[" minus ".join(ends)] = rows - p.shape[-1] // rows
     if places:
         found["largest position"] = float(max(np.abs(p).max() for p in places))
         found["smallest position"] = float(min(p.min() for p in places))
@@ -427,16 +443,39 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         found["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
     apart = [name for name in ("largest position", "largest distance") if name in found]
     found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
-    return found | _related({**{word_of(op, n): size for n, size in sizes.items()}, **options}, options)
+    lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
+    heads: dict[str, float] = {name: found[name] for name in ("head size", "query heads") if name in found}
+    words: dict[str, float] = {word_of(op, n): size for n, size in sizes.items()}
+    return found | _related(words | heads | lists | options, options)
+
+
+def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
+    """Return the first, the second and the last entry of a list, what they differ by, and the sum and divisor of all."""
+    places = {0: values[0], -1: values[-1]} | ({1: values[1]} if len(values) > 2 else {})
+    found: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
+    found |= {f"{name}[{a}] over {name}[{b}]": places[a] - places[b] for a, b in combinations(sorted(places, key=abs), 2)}
+    return found | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
+
+
+MINUS = (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e"), ("queries", "N"))  # counts
+ALIKE = {"head size", "rotary_dim", "pairs"}  # a share of the head has a name
 
 
 def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict[str, float]:
-    """Return remainders of whole numbers by options, and differences of options, queries and keys, rows and columns."""
+    """Return remainders of whole numbers by options, and what two numbers differ by, or how many times one is the other."""
     whole = {name: int(n) for name, n in numbers.items() if float(n).is_integer()}
     steps = {name: n for name, n in whole.items() if name in options and n > 1}
-    found = {f"{a} mod {b}": whole[a] % n for a in whole for b, n in steps.items() if a != b}
-    found |= {f"{a} over {b}": whole[a] - whole[b] for a, b in combinations([name for name in whole if name in options], 2)}
-    for a, b in (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e"), ("queries", "N")):
-        if a in whole and b in whole:
-            found[f"{a} minus {b}"] = whole[a] - whole[b]
-    return {name: float(n) for name, n in found.items()}
+    found = {f"{a} mod {b}": float(whole[a] % n) for a in whole for b, n in steps.items() if a != b}
+    for a, b in combinations(whole, 2):
+        if {a, b} <= ALIKE:
+            continue
+        ends = [pair for pair in MINUS if {*pair} == {a, b}]
+        found[f"{ends[0][0]} minus {ends[0][1]}" if ends else f"{a} over {b}"] = (
+            float(whole[ends[0][0]] - whole[ends[0][1]]) if ends else float(whole[a] - whole[b])
+        )
+        for one, other in ((a, b), (b, a)):
+            if whole[other] > 0:
+                found[f"{one} per {other}"] = whole[one] / whole[other]
+            if {a, b} <= options.keys():
+                found[f"{one} over half of {other}"] = float(whole[one] - whole[other] // 2)
+    return found
