@@ -304,13 +304,16 @@ def _is_yes(words: frozenset[Any]) -> bool:
     return any(word is True for word in words) and len(words) == 1
 
 
+UNEQUAL = "unequal_"  # how the trait of a list begins whose entries differ
+
+
 def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
     if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
         return f"{axis} at its default" if allowed else f"no {axis}"
     if _is_yes(allowed):
         return f"{axis} alone"
     if not allowed:
-        return f"no {axis}"
+        return f"equal {axis.removeprefix(UNEQUAL)}" if axis.startswith(UNEQUAL) else f"no {axis}"
     words = sorted(allowed, key=lambda w: (isinstance(w, str), w))
     return f"{NAMES.get(axis, axis)} {', '.join(map(_plain, words))}"
 

@@ -42,6 +42,7 @@ OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, 
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
 ALONE = (1, 2, 3, 4, 5, 8, 16, 33, 64, 96, 129, 257, 1030)  # sizes that are changed alone
+BESIDES = ((3, 2), (2, 3), (9, 8), (8, 9))  # what two numbers may be that are beside each other
 SQUARES = (4, 9)  # of which two sizes may be at once
 BESIDE = 1.5  # times a number is another, near it
 Key = tuple[Any, ...]  # of a call: equal for the same call
@@ -296,7 +297,10 @@ class Experiment:
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
             if repr(value) in map(repr, (*shows, *lacks)) or (found.kind == WRONG and self._is_nothing(found, name, value)):
                 continue
-            outcome = self._ask(found.kind)(self.changed(found.bad, name, value))
+            trial = self.changed(found.bad, name, value)
+            if self.has_values(found.bad) and not self.has_values(trial):
+                continue
+            outcome = self._ask(found.kind)(trial)
             if outcome == found.kind and (value == found.bad[name] or not self._has_other(found, name, value)):
                 shows.append(value)
             elif self._is_good(found.kind, outcome):
@@ -444,7 +448,10 @@ class Experiment:
         names, direct = self._moving(found, numbers), {word_of(self.op, name.split(" ", 1)[-1]) for name in numbers}
         lists = [name.removeprefix("option ") for name in numbers if isinstance(found.bad[name], tuple)]
         direct |= {name for name in names for one in lists if name.endswith(f" of {one}") or name.startswith(f"{one}[")}
-        back = {name: found.good[name] for name in numbers}
+        back: Features = {
+            name: found.good[name] if repr(found.good[name]) != repr(found.bad[name]) else next(iter(found.lacks[name]), None)
+            for name in numbers
+        }
         exceptions = MASKED if found.kind == WRONG and not exact else 0.0
         seen = set[str]()  # the numbers of the calls with the outcome
 
@@ -456,8 +463,8 @@ class Experiment:
                     continue
                 if any(kind_of(record[name]) != kind_of(value) for name, value in found.bad.items()):
                     continue  # other words may have causes of their own
-                if bad and self._known({**record, **back}) == found.kind:
-                    continue  # something else is the cause
+                if bad and not self._is_due(found, record, back):
+                    continue  # something else may be the cause
                 if side and is_beyond(record[side], found.good[side], found.bad[side]):
                     continue
                 if not (bad and self.explained(record, (found.kind,))):
@@ -474,7 +481,7 @@ class Experiment:
                 continue
             asked += 1
             outcome = self._ask(found.kind)(record)
-            if outcome == found.kind and repr({**found.good, **record}) != repr(record | back):
+            if outcome == found.kind:
                 self._ask(found.kind)({**record, **back})
             if outcome not in (NO_CALL, SPENT):
                 left = guesses()
@@ -491,9 +498,11 @@ class Experiment:
         is_least = rule.kind == "least" and isinstance(domain, Integers) and name != rule.quantity
         return replace(rule, numbers=(1.0,)) if is_least and rule.numbers[0] <= getattr(domain, "step", 0) else rule
 
-    def _known(self, record: Features) -> str:
-        """Return the outcome of a call, if it was asked."""
-        return self.asker.known.get(key_of(record), (record, ""))[1]
+    def _is_due(self, found: Cause, record: Features, back: Features) -> bool:
+        """Return whether the outcome of a call with elements goes away with numbers that go `back`, as far as was asked."""
+        outcome = self.asker.known.get(key_of(record | back), (record, ""))[1]
+        alike = all(name in back for name in differing(record, found.bad))
+        return self.has_values(record) and (self._is_good(found.kind, outcome) or (alike and outcome != found.kind))
 
     def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
         """Return the quantities that change with some numbers, those of fewest parts first."""
@@ -526,7 +535,7 @@ class Experiment:
                 both = [(n, n) for n in SQUARES] if x == y else []
                 both += [(x + 1, y + 1), (2 * x, 2 * y), (x + 5, y + 5), (3 * x, 3 * y), (y, y), (y + 1, y), (y - 1, y)]
                 both += [(2 * y, y), (y // 2, y), (3 * y, y), (x, x), (x, x + 1), (x, x - 1), (x, 2 * x), (x // 2, y // 2)]
-                yield from ({**end, a: n, b: m} for n, m in dict.fromkeys(both))
+                yield from ({**end, a: n, b: m} for n, m in dict.fromkeys((*both, *BESIDES)))
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:
@@ -559,7 +568,7 @@ class Experiment:
             base = cause.bad if inside <= outside else self.rng.choice((cause.bad, cause.good))
             record = self._drawn(base, cause, decks[inside <= outside], keep=inside <= outside)
             record = next(tied, record) if draw % (2 if times > 1 else TIED) == 1 else record
-            if self.asker.is_known(record) or not self.numbers(record):
+            if self.asker.is_known(record) or not self.has_values(record):
                 continue
             has = cause.holds(record, self.numbers(record))
             if self.explained(record, self.kinds, besides=cause):

@@ -47,6 +47,7 @@ NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on 
 }
 
 
+ROWS = frozenset(name for name, _ in NEEDS["memory"])
 FAR = frozenset({"largest position", "smallest position", "largest distance"})
 UNSEEN = 2.0**16  # beyond, what is allowed at a position may be more than a mistake does
 
@@ -72,7 +73,9 @@ def essential(cause: Cause) -> Cause:
     rules = [rule for rule in rules if not _is_of_bounds(cause.kind, rule)]
     has_tokens = any(value is None for value in cause.lacks.get("leading axes", ())) and "form" in cause.shows
     no_view = "rows" in cause.shows and cause.lacks.get("memory") == ["broadcast-view"]  # whose rows are alike
-    left_out = {"leading axes": has_tokens, "memory": no_view}
+    of_view = cause.shows.get("memory") == ["broadcast-view"]  # which only several rows have
+    rules = [rule for rule in rules if not (of_view and rule.kind == "least" and rule.quantity in ROWS)]
+    left_out = {"leading axes": has_tokens or of_view, "memory": no_view, "way": of_view}
     shows = {name: values for name, values in cause.shows.items() if not left_out.get(name)}
     left = tuple(name for name in cause.features if name in shows or (rules and name not in cause.shows))
     return replace(cause, rules=rules, shows=shows, features=left) if left else cause

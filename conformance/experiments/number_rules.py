@@ -115,6 +115,7 @@ ALIKE = {
 COMPARED = {
     ("equal", 0.0): "{} equal to {}", ("other", 0.0): "{} not equal to {}", ("least", 1.0): "{} above {}",
     ("most", -1.0): "{} below {}", ("most", 0.0): "{} not above {}", ("least", 0.0): "{} not below {}",
+    ("equal", -1.0): "{} one less than {}", ("equal", 1.0): "{} one more than {}",
 }  # fmt: skip
 
 RELATIONS = (" mod ", " minus ", " over ", " per ")  # of two numbers

@@ -117,7 +117,8 @@ def _lists(usual: Any) -> list[tuple[int, ...]]:
     return [
         usual[::-1], (first,) * len(usual), (usual[-1],) * len(usual), more, (2 * first, *rest), (*usual[:-1], 2 * usual[-1]),
         (*more[:1], *usual[1:-1], *more[-1:]), (*usual, first), (*usual, usual[-1]), (first,) * 2, (first, 2 * first),
-        (2 * first, first), (first, *more[1:]), (3 * first,) * len(usual), (4 * first, *rest),
+        (2 * first, first), (first, *more[1:]), (3 * first,) * len(usual), (4 * first, *rest), (first + 2, *rest),
+        (first + 4, *rest), (first + 2,) * len(usual), (first,), (2 * first,),
     ]  # fmt: skip
 
 
@@ -433,9 +434,9 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     places = [call.inputs[n] for n in positions_of(op) if n in call.inputs and call.inputs[n].size]
     if record.get("form") == GRID and places:
         for word, p in zip(("",) if len(places) == 1 else ("query ", "key "), places, strict=True):
-            rows = rows_of_grid(p.shape[-1])
+            rows, columns = (np.unique(axis.reshape(-1, p.shape[-1])[0]).size for axis in p[-2:])
             ends = ("rows of the grid", "columns of the grid") if not word else (f"{word}rows", f"{word}columns")
-            found[" minus ".join(ends)] = rows - p.shape[-1] // rows
+            found[" minus ".join(ends)] = rows - columns
     if places:
         found["largest position"] = float(max(np.abs(p).max() for p in places))
         found["smallest position"] = float(min(p.min() for p in places))
@@ -444,14 +445,16 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     apart = [name for name in ("largest position", "largest distance") if name in found]
     found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
-    heads: dict[str, float] = {name: found[name] for name in ("head size", "query heads") if name in found}
+    last = {axes[-1] for axes in _tokens(op, record["way"]) if axes}  # "head size" is a name of none of them, but D
+    names = ("head size", "query heads") if not any(axis.isidentifier() for axis in last) else ("query heads",)
+    heads: dict[str, float] = {name: found[name] for name in names if name in found}
     words: dict[str, float] = {word_of(op, n): size for n, size in sizes.items()}
     return found | _related(words | heads | lists | options, options)
 
 
 def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     """Return the first, the second and the last entry of a list, what they differ by, and the sum and divisor of all."""
-    places = {0: values[0], -1: values[-1]} | ({1: values[1]} if len(values) > 2 else {})
+    places = {0: values[0], -1: values[-1]} | ({1: values[1]} if len(values) > 1 else {})
     found: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
     found |= {f"{name}[{a}] over {name}[{b}]": places[a] - places[b] for a, b in combinations(sorted(places, key=abs), 2)}
     return found | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}

@@ -13,6 +13,7 @@ SHOWN = 3  # remainders of a rule, at most
 TIMES = range(2, 17)  # how many times a number another may have to be
 FEW = 8  # samples, of which no two rules are put together
 PLAIN = 24  # rules, the plainest first, of which two are put together
+WIDEST = (" over ", " minus ", " mod ", " per ")  # first what excludes most: a right call refutes it
 DIVIDED = (("least", 1.0), ("other", 0.0), ("equal", 0.0), ("most", 0.0))  # rules of a remainder by another number
 Sample = tuple[Numbers, bool]  # the quantities of a call, and whether it had the outcome that a rule is of
 Rank = tuple[float, ...]  # the lower, the plainer
@@ -68,6 +69,7 @@ def _compared(name: str, having: set[float], lacking: set[float]) -> Iterator[Ru
                 yield Rule(name, kind, (*values,))
         return
     kinds = {" mod ": DIVIDED, " minus ": (*ALIKE,), " over ": (*COMPARED,)}[word]
+    kinds = sorted(kinds, key=lambda one: one[0] != "other")
     for kind, number in kinds:
         rule = Rule(name, kind, (number,))
         if all(rule.holds({name: n}) for n in having):
@@ -151,8 +153,8 @@ def _all_of(
         for place, rule in enumerate(kind(name, having, lacking)):
             holding = {n for n in having | lacking if rule.holds({name: n})}
             met = sum(1 << k for k, (n, _) in enumerate(column) if n in holding)
-            plain = (" per " in name) + is_relation(name)
-            found.append(((name not in direct, plain, place, len(rule.numbers)), rule, met))
+            related = next((k + 1 for k, word in enumerate(WIDEST) if word in name), 0)
+            found.append(((name not in direct, related, place, len(rule.numbers)), rule, met))
     return sorted(found, key=lambda entry: entry[0])
 
 
