@@ -1,5 +1,6 @@
 """Causes found by experiment, against what drawn implementations refuse or get wrong: every cause that is told is true."""
 
+import inspect
 import random
 import re
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from posref.conformance.experiments.cause_search import Cause, Experiment
 from posref.conformance.experiments.cause_wording import conditions, says_nothing
 from posref.conformance.experiments.number_rules import Rule, independent
 from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, quantities, read
+from posref.conformance.experiments.rule_search import fitting
 from posref.conformance.model import Call
 from posref.conformance.targets.python import load_python
 from posref.scaling import RECORDS, YaRN
@@ -259,3 +261,75 @@ def test_a_whole_number_and_a_fraction_are_of_one_kind() -> None:
         if any("base" in text for text in said):
             return
     pytest.fail(f"no scope speaks of the base: {said}")
+
+
+# ---- conditions of two numbers, of entries of a list, and two of one number -------------------------------------------------
+def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) -> SimpleNamespace:
+    """Return the reference, which refuses the calls that meet a condition on their arguments, or adds one to their result."""
+    reference, parameters = REGISTRY[op].function, inspect.signature(REGISTRY[op].function).parameters
+
+    def function(*args: Any, **options: Any) -> Any:
+        defaults = {name: one.default for name, one in parameters.items()}
+        met = holds(SimpleNamespace(**{**defaults, **dict(zip(parameters, args, strict=False)), **options}))
+        if met and kind == "refused":
+            raise Unsupported
+        found = reference(*args, **options)
+        return found + met if kind == "wrong" else found
+
+    return SimpleNamespace(**{op: function}, scalings=(), __name__="drawn")
+
+
+@few(
+    3,
+    ("op", "holds", "words"),
+    [
+        ("levit_bias", lambda c: c.height != c.width, "square grids"),
+        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "d equal to groups alone"),
+        ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "E equal to head size alone"),
+        ("self_extend_distances", lambda c: c.group > c.window, "no group above window"),
+        ("dual_chunk_distances", lambda c: c.window < 1 or c.chunk_size % c.window, "chunk_size a multiple of window alone"),
+        ("axial_table", lambda c: c.sections[0] < c.sections[-1], "no sections[0] below sections[-1]"),
+        ("axial_frequencies", lambda c: c.dims[0] % 4, "dims[0] a multiple of 4"),
+        ("sinusoidal_nd", lambda c: len({*c.dims}) > 1, "equal dims"),
+        ("sinusoidal", lambda c: c.dim % 2 or c.dim > 256, "dim up to 256 (refused: 384 and more)"),
+        ("rms_norm", lambda c: not c.x.flags.c_contiguous, "contiguous arrays"),
+        ("t5_bias", lambda c: c.bidirectional or c.q_positions.ndim > 1, "positions without axes for rows"),
+    ],
+    ids=["equal", "sizes", "twice", "order", "multiple", "entries", "first", "list", "both", "memory", "rows"],
+)  # fmt: skip
+def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[SimpleNamespace], Any], words: str) -> None:
+    report = check(as_posref(op, holds, kind="refused"), op=op, dtype="float32", seed=1)
+    assert report.conformant, report.operations[0].reason
+    assert f"{words} [" in report.scopes[0].line
+
+
+@few(
+    3,
+    ("op", "holds", "words"),
+    [
+        ("decomposed_bias", lambda c: c.q.shape[-3] != c.k_rows, "rows of the grid not equal to k_rows"),
+        ("self_extend_distances", lambda c: c.window % c.group != 0, "window not a multiple of group"),
+        ("shaw_values", lambda c: c.v.shape[-1] > c.weights.shape[-1], "head size above keys"),
+        ("striped_shard", lambda c: c.rank == c.ranks - 1 > 0, "rank one less than ranks, with rank of 1 or more"),
+        ("alibi", lambda c: c.heads & (c.heads - 1) and c.heads > 8, "9 heads or more, with heads not a power of two"),
+        ("conv_positions", lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1, "groups of 2 or more, with taps a mult"),
+        ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "N below last axis of q_rope"),
+    ],
+    ids=["equal", "multiple", "order", "last", "power", "words", "sizes"],
+)
+def test_conditions_of_several_numbers_are_a_cause(op: str, holds: Callable[[SimpleNamespace], Any], words: str) -> None:
+    diagnosis = (
+        check(as_posref(op, lambda c: bool(holds(c)), kind="wrong"), op=op, dtype="float32", seed=1).operations[0].diagnosis
+    )
+    assert f"Wrong at {words}" in str(diagnosis)
+
+
+def test_of_two_rules_either_may_give_the_outcome() -> None:
+    """Odd widths are refused, and those beyond 64: the cause of an odd one is the remainder alone."""
+    samples = [({"dim": float(n)}, n % 2 != 0 or n > 64) for n in (*range(1, 20), 32, 63, 64, 65, 66, 80, 96, 128)]
+    first, *_ = fitting(samples, ["dim"], ["dim"], at={"dim": 3.0})
+    assert first.rules == (Rule("dim", "no multiple", (2,)),)
+    assert first.other == Rule("dim", "least", (65.0,))
+    samples = [(numbers, numbers["dim"] % 2 != 0 and numbers["dim"] > 8) for numbers, _ in samples]
+    both, *_ = fitting(samples, ["dim"], ["dim"])
+    assert {rule.kind for rule in both.rules} == {"least", "no multiple"} or both.rules[0].numbers == (2, 9.0)

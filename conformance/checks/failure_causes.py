@@ -38,6 +38,7 @@ SHAPE = (
 )  # features of sizes and of places
 NEAR = 8.0  # bounds that an error must come to somewhere: of smaller ones a cause says where they can be seen
 IDENTICAL = 4  # failing calls, the smallest, that are asked again in a new process before any cause is looked for
+WIDE = ("least", "most")  # kinds of rules of which one may say what another does
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
@@ -84,6 +85,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
+    causes = _widest(causes)
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
         of_shape = [one for one in causes if one.kind == WRONG and all(name.startswith(SHAPE) for name in one.shows)]
         causes = [one for one in causes if len(of_shape) < 2 or one not in of_shape]  # calls that have the place
@@ -93,6 +95,19 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         return UNSTEADY
     said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def _widest(causes: Sequence[Cause]) -> list[Cause]:
+    """Return causes without limits of one number that lie beyond another limit of it."""
+    limits: dict[tuple[str, ...], Cause] = {}
+    for cause in causes:
+        if len(cause.rules) == 1 and not cause.shows and cause.rules[0].kind in WIDE:
+            [rule] = cause.rules
+            before = limits.setdefault((cause.kind, rule.quantity, rule.kind), cause)
+            if before.rules[0].holds({rule.quantity: rule.numbers[0]}) is False:
+                limits[cause.kind, rule.quantity, rule.kind] = cause
+    kept = {id(one) for one in limits.values()}
+    return [one for one in causes if id(one) in kept or one.shows or len(one.rules) != 1 or one.rules[0].kind not in WIDE]
 
 
 def _most(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> bool:

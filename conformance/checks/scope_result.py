@@ -287,9 +287,10 @@ def _reason(
     A function that cannot answer a case has failed it. What experiments were answered must be right.
     """
     passed = [one for one in every if one.verdict == "pass"]
-    for returned, given in (("zeros", _zeros), ("its input", _given)):
-        if not any(_differs(one.case, one.dtype, one.claim, given) for one in passed):
-            return Objection(NARROW, f"its scope is too narrow: a function that returns {returned} passes")
+    pretended = {"zeros": _zeros, "its input": _given}
+    passing = [name for name, f in pretended.items() if not any(_differs(one.case, one.dtype, one.claim, f) for one in passed)]
+    if passing and (not trials.can_ask() or op not in trials.of):
+        return Objection(NARROW, f"its scope is too narrow: a function that returns {passing[0]} passes")
     unseen = list(_unseen(every, restrictions, every[0].dtype)) if trials.can_ask() else []
     if not unseen and op not in trials.of:
         return NONE
@@ -317,6 +318,9 @@ def _reason(
     right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
     stored = {call_key(op, call) for one in every for call in one.case.calls}
     trials.right[op] = [call for key, call in {call_key(op, call): call for call in right}.items() if key not in stored]
+    for returned in passing:
+        if not any(_fails(trial, call, pretended[returned]) for call in right):
+            return Objection(NARROW, f"its scope is too narrow: a function that returns {returned} passes")
     for name in unseen:
         objection = _acting(name, every, trial, right, is_within)
         if objection:
@@ -378,6 +382,13 @@ def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
         output is None or judge.compare(case.op, call, output, claim, dtype) is not None
         for call, output in zip(case.calls, outputs, strict=True)
     )
+
+
+def _fails(trial: Experiment, call: Call, given: Any) -> bool:
+    """Return whether outputs that nobody computed are no right results of a fresh call."""
+    whole = trial.asker.filled(call)
+    output = None if whole is None else given(trial.op, whole)
+    return output is None or (whole is not None and trial.asker.judged(whole, output) == WRONG)
 
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------------

@@ -308,12 +308,14 @@ UNEQUAL = "unequal_"  # how the trait of a list begins whose entries differ
 
 
 def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
+    if axis.startswith(UNEQUAL) and not allowed:
+        return f"equal {axis.removeprefix(UNEQUAL)}"
     if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
         return f"{axis} at its default" if allowed else f"no {axis}"
     if _is_yes(allowed):
         return f"{axis} alone"
     if not allowed:
-        return f"equal {axis.removeprefix(UNEQUAL)}" if axis.startswith(UNEQUAL) else f"no {axis}"
+        return f"no {axis}"
     words = sorted(allowed, key=lambda w: (isinstance(w, str), w))
     return f"{NAMES.get(axis, axis)} {', '.join(map(_plain, words))}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from posref.scaling import Scaling
 
@@ -148,6 +149,10 @@ class Asker:
             return NO_VALUES
         if not judged:
             return ANSWERED
+        return self.judged(call, outputs)
+
+    def judged(self, call: Call, outputs: Any) -> str:
+        """Return whether results of a call are right."""
         claim = class_of_claim(self.op, self.target.claims[self.dtype])
         bare = replace(call, expected={})
         judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS)

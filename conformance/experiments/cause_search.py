@@ -24,7 +24,7 @@ from ..model import Call, LoadedCase
 from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .number_rules import Numbers, Rule, independent, is_relation
-from .records import FARTHER, Features, count_of_results, domains, is_number, make, quantities, word_of
+from .records import FARTHER, Features, count_of_results, domains, is_number, make, part, quantities, word_of
 from .rule_search import Guess, fitting, parted
 
 CAUSES = 20  # of an outcome of one operation
@@ -37,10 +37,12 @@ DRAWS = 60  # records that are drawn for them at most
 MASKED = 0.1  # of right calls may meet the rule of wrong ones: their values are weak
 NUMBERS = ("size ", "option ", "start")  # how the names of features begin that may be numbers
 PARTING = 24  # calls that are asked to tell rules apart
+STRIDE = 5  # one in so many values of another feature is tried beside them
 NEAR = 400  # calls of which they are chosen
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
+ROWS = (2,)  # leading axes without which no rows differ
 ALONE = (1, 2, 3, 4, 5, 8, 16, 33, 64, 96, 129, 257, 1030)  # sizes that are changed alone
 BESIDES = ((3, 2), (2, 3), (9, 8), (8, 9))  # what two numbers may be that are beside each other
 SQUARES = (4, 9)  # of which two sizes may be at once
@@ -200,10 +202,22 @@ class Experiment:
         """Learn what comes of every value of some features, each of them alone."""
         good = self.anchor(right=kind == WRONG)
         names = [name for name in self.domains if name.startswith(starts)] if good is not None else []
-        trials = [{**(good or {}), name: value} for name in names for value in self.domains[name] if self._is_few(name, value)]
+        trials = [
+            self._shown(good or {}, name, value) for name in names for value in self.domains[name] if self._is_few(name, value)
+        ]
         enough = (self.asker.budget + self.asker.calls) // 2  # leave calls to learn and to predict
         asked = [t for t in trials if self.has_values(t) and self.asker.calls < enough and self._ask(kind)(t) == kind]
         self.learn(kind, [(trial, self.numbers(trial)) for trial in asked])
+
+    def _shown(self, good: Features, name: str, value: Any) -> Features:
+        """Return a record with another value of a feature, and with an axis for rows where that shows without it in no call."""
+        trial = {**good, name: value}
+        other = {**trial, "leading axes": ROWS}
+        if name not in ("rows", "memory") or "leading axes" not in good:
+            return trial
+        calls = [self.asker.call(one) for one in (good, trial)]
+        keys = [None if call is None else call_key(self.op, call) for call in calls]
+        return other if keys[1] is None or (keys[0] == keys[1] and name == "rows") else trial
 
     def has_values(self, record: Features) -> bool:
         """Return whether a call has elements."""
@@ -280,7 +294,12 @@ class Experiment:
             return values[:6] if kind in ENDED else values
         first = {kind_of(value): value for value in reversed(values)}
         last = {kind_of(value): value for value in values}
-        return [*first.values(), *last.values()]
+        return [*first.values(), *last.values(), *self._default(name)]
+
+    def _default(self, name: str) -> list[Any]:
+        """Return the default of an option that is a number."""
+        default = defaults(self.op).get(name.removeprefix("option "))
+        return [default] if is_number(default) and name.startswith("option ") else []
 
     def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
         """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
@@ -362,13 +381,22 @@ class Experiment:
             is_word = not is_list and not (is_number(found.bad[name]) and len(numeric) > 2)
             few = list({kind_of(value): value for value in reversed(others)}.values())[:VALUES]
             few = few if is_word else others[:VALUES] if is_list else numeric[:1] + numeric[len(numeric) // 2 :][:1]
-            outcomes = [self._ask(found.kind)(self.changed(found.bad, name, value)) for value in few]
-            if not any(self._is_good(found.kind, outcome) for outcome in outcomes):
+            few += [value for value in self._default(name) if value in others and value not in few]
+            trials = [self.changed(found.bad, name, value) for value in few]
+            good = [trial for trial in trials if self._is_good(found.kind, self._ask(found.kind)(trial))]
+            if not any(self._is_visible(found, trial) for trial in good):
                 continue
             self._sweep(found, name, self._values(name, () if is_word else (name,), found.kind))
             if not is_word:
                 numbers.append(name)
         return numbers
+
+    def _is_visible(self, found: Cause, record: Features) -> bool:
+        """Return whether the features of a cause make a difference to a call: else it says nothing of them."""
+        other = {**record, **{name: found.good[name] for name in found.features}}
+        calls = [self.asker.call(one) for one in (record, other)]
+        keys = [None if call is None else call_key(self.op, call) for call in calls]
+        return None in keys or keys[0] != keys[1] or record.get("memory") != other.get("memory")
 
     def _varied(self, found: Cause) -> set[str]:
         """
@@ -383,7 +411,7 @@ class Experiment:
             if self.asker.is_known(trial) or not self._is_good(found.kind, ask(record)):
                 continue
             outcome = ask(trial)
-            if self._is_good(found.kind, outcome):
+            if self._is_good(found.kind, outcome) and self._is_visible(found, trial):
                 return set()
             having += [trial] if outcome == found.kind else []
             if len(having) == AROUND:
@@ -488,11 +516,14 @@ class Experiment:
         alone = [guess for guess in left if guess.rules[0].kind == "equal" and guess.rules[0].quantity not in direct]
         left = [guess for guess in left if len(seen) > 1 or not exact or guess not in alone]
         return (
-            tuple(map(self._plainer, left[0].rules)) if left else ()
+            tuple(self._plainer(rule, found.kind) for rule in left[0].rules) if left else ()
         )  # what follows from numbers that were seen once is no rule of them
 
-    def _plainer(self, rule: Rule) -> Rule:
-        """Return a rule of a list whose entries differ at all, where what they differ by is the least that they can."""
+    def _plainer(self, rule: Rule, kind: str) -> Rule:
+        """Return a rule in plainer words: of what is refused from 2 on, 1 is left; of a list the entries differ at all."""
+        sizes = {word_of(self.op, one) for one in part(self.domains, "size ") if one not in ("tail", "E")}
+        if kind == REFUSED and (rule.kind, rule.numbers) == ("least", (2.0,)) and rule.quantity in sizes:
+            return replace(rule, kind="other", numbers=(1.0,))
         name = rule.quantity.removeprefix("spread of ")
         domain = REGISTRY[self.op].domains.get(name)
         is_least = rule.kind == "least" and isinstance(domain, Integers) and name != rule.quantity
@@ -516,7 +547,8 @@ class Experiment:
         base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
         related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
         related += [name for name in self.domains if name.startswith("option ") and self._is_whole(name, found)]
-        trials = [{**one, name: value} for one in base for name in related for value in self.domains[name][:8]]
+        values = {name: [*self.domains[name][:4], *self.domains[name][4::STRIDE]] for name in related}
+        trials = [{**one, name: value} for one in base for name in related for value in values[name]]
         for trial in self.rng.sample(trials, min(len(trials), NEAR)):
             yield {**trial, **{n: values[0] for n, values in fixed.items()}}
 

@@ -88,6 +88,8 @@ class Rule:
                 return f"no {name}"
             case "most" | "equal" if is_count and self.numbers == (0,):
                 return f"{name} of 1 or more"
+            case "least" if " mod " in name and self.numbers == (1,):
+                return f"{replace(self, kind='equal', numbers=(0.0,)).text} alone"
             case "other":
                 return f"{replace(self, kind='equal').text} alone"
             case "no multiple" if len(self.numbers) == 1:

@@ -51,10 +51,14 @@ def word_of(op: str, letter: str) -> str:
     shapes = " ".join(axes.shape for axes in REGISTRY[op].arrays.values())
     if "H W" in shapes and letter in "HW":
         return WORDS["I"] if letter == "H" else WORDS["J"]
+    if letter == "K" and "bands" in REGISTRY[op].arrays:
+        return "bands"
     if letter == "E" and "+E" in shapes:
         return WORDS["tail"]
+    of_matrix = letter == "n" and ("n n" in shapes or "n*" in shapes)  # the sides of a matrix, and blocks, are no pairs
     names = (name for name, axes in REGISTRY[op].arrays.items() if re.search(rf"\b{re.escape(letter)}\b", axes.shape))
-    return WORDS.get(letter) or next((f"axis {letter} of {name}" for name in names), letter)
+    known = "" if of_matrix else WORDS.get(letter)
+    return known or next((f"axis {letter} of {name}" for name in names), letter)
 
 
 def is_number(value: Any) -> bool:
@@ -69,7 +73,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     usual = {n: tuple(v) if isinstance(v, list) else v for n, v in {**defaults(op), **facts.options}.items()}
     found: dict[str, list[Any]] = {"way": [usual_way(op)]}
     for name, domain in record.domains.items():
-        found[f"option {name}"] = _with(usual.get(name), _options(domain, usual.get(name)))
+        default = [defaults(op)[name]] if is_number(defaults(op).get(name)) else []
+        found[f"option {name}"] = _with(usual.get(name), [*_options(domain, usual.get(name)), *default])
     tokens = [axis.lstrip("~") for axes in record.arrays.values() for way in alternatives(axes.shape) for axis in way]
     named = {n for axis in tokens if not axis.startswith(("*", "=")) for n in names_in(axis)} - {*record.domains}
     named |= {"T"} if "*P" in tokens else set()
@@ -445,18 +450,34 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     apart = [name for name in ("largest position", "largest distance") if name in found]
     found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
-    last = {axes[-1] for axes in _tokens(op, record["way"]) if axes}  # "head size" is a name of none of them, but D
-    names = ("head size", "query heads") if not any(axis.isidentifier() for axis in last) else ("query heads",)
-    heads: dict[str, float] = {name: found[name] for name in names if name in found}
+    heads = _last_axes(op, record["way"], call) | ({"query heads": found["query heads"]} if "query heads" in found else {})
     words: dict[str, float] = {word_of(op, n): size for n, size in sizes.items()}
     return found | _related(words | heads | lists | options, options)
+
+
+def _last_axes(op: str, way: int, call: Call) -> dict[str, float]:
+    """Return the size of the last axis of the first array of which it is no letter, "head size" of the first array."""
+    reals = [name for name, axes in REGISTRY[op].arrays.items() if axes.kind == "real" and name in call.inputs]
+    axes = {name: _last_axis(op, name, way) for name in reals}
+    name = next((name for name, axis in axes.items() if axis and not axis.isidentifier()), None)
+    if name is None or not call.inputs[name].ndim:
+        return {}
+    return {"head size" if name == next(iter(axes)) else f"last axis of {name}": call.inputs[name].shape[-1]}
+
+
+def _last_axis(op: str, name: str, way: int) -> str:
+    """Return the last axis of an array in one alternative, if it has a size of its own."""
+    axis = (alternative(op, REGISTRY[op].arrays[name].shape, way) or [""])[-1]
+    return "" if axis.startswith(("*", "=", "~", "[")) else axis
 
 
 def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     """Return the first, the second and the last entry of a list, what they differ by, and the sum and divisor of all."""
     places = {0: values[0], -1: values[-1]} | ({1: values[1]} if len(values) > 1 else {})
     found: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
-    found |= {f"{name}[{a}] over {name}[{b}]": places[a] - places[b] for a, b in combinations(sorted(places, key=abs), 2)}
+    for a, b in combinations(sorted(places, key=abs), 2):
+        found[f"{name}[{a}] over {name}[{b}]"] = places[a] - places[b]
+        found |= {f"{name}[{x}] per {name}[{y}]": places[x] / places[y] for x, y in ((a, b), (b, a)) if places[y] > 0}
     return found | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
 
 
@@ -465,9 +486,9 @@ ALIKE = {"head size", "rotary_dim", "pairs"}  # a share of the head has a name
 
 
 def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict[str, float]:
-    """Return remainders of whole numbers by options, and what two numbers differ by, or how many times one is the other."""
+    """Return remainders of whole numbers by others, and what two numbers differ by, or how many times one is the other."""
     whole = {name: int(n) for name, n in numbers.items() if float(n).is_integer()}
-    steps = {name: n for name, n in whole.items() if name in options and n > 1}
+    steps = {name: n for name, n in whole.items() if n > 1}
     found = {f"{a} mod {b}": float(whole[a] % n) for a in whole for b, n in steps.items() if a != b}
     for a, b in combinations(whole, 2):
         if {a, b} <= ALIKE:

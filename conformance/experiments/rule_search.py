@@ -69,7 +69,7 @@ def _compared(name: str, having: set[float], lacking: set[float]) -> Iterator[Ru
                 yield Rule(name, kind, (*values,))
         return
     kinds = {" mod ": DIVIDED, " minus ": (*ALIKE,), " over ": (*COMPARED,)}[word]
-    kinds = sorted(kinds, key=lambda one: one[0] != "other")
+    kinds = (*sorted(kinds, key=lambda one: one[0] != "other"),)
     for kind, number in kinds:
         rule = Rule(name, kind, (number,))
         if all(rule.holds({name: n}) for n in having):
