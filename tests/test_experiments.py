@@ -21,7 +21,8 @@ from posref.conformance.experiments.asker import Asker
 from posref.conformance.experiments.cause_search import Cause, Experiment
 from posref.conformance.experiments.cause_wording import conditions, says_nothing
 from posref.conformance.experiments.number_rules import Rule, independent
-from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, quantities, read
+from posref.conformance.experiments.quantities import quantities
+from posref.conformance.experiments.records import Features, count_of_results, domains, is_number, make, read
 from posref.conformance.experiments.rule_search import fitting
 from posref.conformance.model import Call
 from posref.conformance.targets.python import load_python

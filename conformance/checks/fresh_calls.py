@@ -33,7 +33,8 @@ from posref.spec import REGISTRY, Axes, Flag, Integer, OneOf, Real
 from ..calls import EXACT, HALF, given_dtype, positions_of, returns_reals
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
-from ..experiments.records import is_number, make, quantities, read, word_of
+from ..experiments.quantities import quantities
+from ..experiments.records import is_number, make, read, word_of
 from ..model import TABLE_FORMS, Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..vocabulary.axes import arranged, holds, limits, names_in, result_axes, value_of, within

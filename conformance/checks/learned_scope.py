@@ -19,7 +19,8 @@ from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import Cause, Experiment, call_key, is_scaling
 from ..experiments.cause_wording import essential, is_vague, what_is_left
 from ..experiments.number_rules import Numbers, Rule
-from ..experiments.records import GRID, Features, is_number, quantities, read
+from ..experiments.quantities import quantities
+from ..experiments.records import GRID, Features, is_number, read
 from ..model import Call
 from ..targets.base import Target
 from ..vocabulary.traits import (

@@ -23,8 +23,10 @@ from posref.spec import REGISTRY, Integers
 from ..model import Call, LoadedCase
 from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
+from .neighbours import is_whole, near, tied
 from .number_rules import Numbers, Rule, independent, is_relation
-from .records import FARTHER, Features, count_of_results, domains, is_number, make, part, quantities, word_of
+from .quantities import quantities
+from .records import FARTHER, Features, count_of_results, domains, is_number, make, part, word_of
 from .rule_search import Guess, fitting, parted
 
 CAUSES = 20  # of an outcome of one operation
@@ -37,15 +39,11 @@ DRAWS = 60  # records that are drawn for them at most
 MASKED = 0.1  # of right calls may meet the rule of wrong ones: their values are weak
 NUMBERS = ("size ", "option ", "start")  # how the names of features begin that may be numbers
 PARTING = 24  # calls that are asked to tell rules apart
-STRIDE = 5  # one in so many values of another feature is tried beside them
-NEAR = 400  # calls of which they are chosen
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
 ROWS = (2,)  # leading axes without which no rows differ
 ALONE = (1, 2, 3, 4, 5, 8, 16, 33, 64, 96, 129, 257, 1030)  # sizes that are changed alone
-BESIDES = ((3, 2), (2, 3), (9, 8), (8, 9))  # what two numbers may be that are beside each other
-SQUARES = (4, 9)  # of which two sizes may be at once
 BESIDE = 1.5  # times a number is another, near it
 Key = tuple[Any, ...]  # of a call: equal for the same call
 VALUES = 12  # of a feature that is asked about as a word
@@ -500,9 +498,12 @@ class Experiment:
                     seen.update([repr([record[name] for name in numbers])] if bad else ())
             return fitting(samples, names, direct, exceptions, self.numbers(found.bad))
 
-        left, trials = guesses(), self._near(found, numbers, fixed)
+        ends = found.bad, found.good
+        base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
+        left, trials = guesses(), near(self.domains, ends, numbers, base, {*found.shows}, self.rng)
         asked = 0
-        for record in trials:
+        for trial in trials:
+            record = {**trial, **{n: values[0] for n, values in fixed.items()}}
             if len(left) < 2 or asked >= PARTING:
                 break
             if self.asker.is_known(record) or not parted(left, self.numbers(record)) or self.explained(record, (found.kind,)):
@@ -541,34 +542,6 @@ class Experiment:
         changed = [self.numbers(self.changed(found.bad, name, value)) for name in numbers for value in self.domains[name]]
         return [name for name in here if any(other and other.get(name) != here[name] for other in changed)]
 
-    def _near(self, found: Cause, numbers: Sequence[str], fixed: dict[str, list[Any]]) -> Iterator[Features]:
-        """Yield records near a cause whose numbers differ, those in which two numbers have to do with each other first."""
-        yield from self._tied(found, numbers)
-        base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
-        related = [name for name in self.domains if name.startswith(("size ", "start", "leading")) and name not in found.shows]
-        related += [name for name in self.domains if name.startswith("option ") and self._is_whole(name, found)]
-        values = {name: [*self.domains[name][:4], *self.domains[name][4::STRIDE]] for name in related}
-        trials = [{**one, name: value} for one in base for name in related for value in values[name]]
-        for trial in self.rng.sample(trials, min(len(trials), NEAR)):
-            yield {**trial, **{n: values[0] for n, values in fixed.items()}}
-
-    def _is_whole(self, name: str, found: Cause) -> bool:
-        """Return whether a size or an option is a whole number in both calls of a cause."""
-        return name.startswith(NUMBERS[:2]) and type(found.good[name]) is int and type(found.bad[name]) is int
-
-    def _tied(self, found: Cause, numbers: Sequence[str]) -> Iterator[Features]:
-        """Yield records in which a number has to do with another: equal, beside it, twice it, or moved as far."""
-        pairs = [(a, b) for a in numbers for b in self.domains if a != b and all(self._is_whole(n, found) for n in (a, b))]
-        for end in (found.bad, found.good):
-            for a in dict.fromkeys(a for a, _ in pairs):  # all other numbers are multiples of it
-                yield {**end, **{b: 2 * end[a] for one, b in pairs if one == a and b.startswith("option ")}}
-            for a, b in pairs:
-                x, y = end[a], end[b]
-                both = [(n, n) for n in SQUARES] if x == y else []
-                both += [(x + 1, y + 1), (2 * x, 2 * y), (x + 5, y + 5), (3 * x, 3 * y), (y, y), (y + 1, y), (y - 1, y)]
-                both += [(2 * y, y), (y // 2, y), (3 * y, y), (x, x), (x, x + 1), (x, x - 1), (x, 2 * x), (x // 2, y // 2)]
-                yield from ({**end, a: n, b: m} for n, m in dict.fromkeys((*both, *BESIDES)))
-
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:
         """Ask fresh calls inside and outside of every cause, and count what comes as predicted; mend or drop a cause else."""
@@ -593,13 +566,14 @@ class Experiment:
         inside, outside, missed = 0, 0, None
         decks: dict[bool, list[str]] = {True: [], False: []}
         times = ORDERED if any(is_relation(rule.quantity) for rule in cause.rules) else 1
-        tied = self._tied(cause, [name for name in cause.features if self._is_whole(name, cause)])
+        ends = cause.bad, cause.good
+        trials = tied(self.domains, ends, [name for name in cause.features if is_whole(name, ends)])
         for draw in range(times * DRAWS):
             if inside + outside >= times * FRESH:
                 break
             base = cause.bad if inside <= outside else self.rng.choice((cause.bad, cause.good))
             record = self._drawn(base, cause, decks[inside <= outside], keep=inside <= outside)
-            record = next(tied, record) if draw % (2 if times > 1 else TIED) == 1 else record
+            record = next(trials, record) if draw % (2 if times > 1 else TIED) == 1 else record
             if self.asker.is_known(record) or not self.has_values(record):
                 continue
             has = cause.holds(record, self.numbers(record))
