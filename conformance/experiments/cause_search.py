@@ -236,7 +236,7 @@ class Experiment:
     def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
         """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
         for cause in [one for one in self.causes if one.kind == kind]:
-            against = [record for record, numbers in known if cause.holds(record, numbers)]
+            against = [record for record, numbers in known if cause.holds(record, numbers) and self._is_visible(cause, record)]
             if not against:
                 continue
             self.causes.remove(cause)
@@ -382,7 +382,7 @@ class Experiment:
             few += [value for value in self._default(name) if value in others and value not in few]
             trials = [self.changed(found.bad, name, value) for value in few]
             good = [trial for trial in trials if self._is_good(found.kind, self._ask(found.kind)(trial))]
-            if not any(self._is_visible(found, trial) for trial in good):
+            if not any(name != "way" or self._is_visible(found, trial) for trial in good):
                 continue
             self._sweep(found, name, self._values(name, () if is_word else (name,), found.kind))
             if not is_word:
@@ -517,13 +517,15 @@ class Experiment:
         alone = [guess for guess in left if guess.rules[0].kind == "equal" and guess.rules[0].quantity not in direct]
         left = [guess for guess in left if len(seen) > 1 or not exact or guess not in alone]
         return (
-            tuple(self._plainer(rule, found.kind) for rule in left[0].rules) if left else ()
+            tuple(self._plainer(rule, found.kind, beside=bool({*found.shows} - {*numbers})) for rule in left[0].rules)
+            if left
+            else ()
         )  # what follows from numbers that were seen once is no rule of them
 
-    def _plainer(self, rule: Rule, kind: str) -> Rule:
+    def _plainer(self, rule: Rule, kind: str, *, beside: bool) -> Rule:
         """Return a rule in plainer words: of what is refused from 2 on, 1 is left; of a list the entries differ at all."""
         sizes = {word_of(self.op, one) for one in part(self.domains, "size ") if one not in ("tail", "E")}
-        if kind == REFUSED and (rule.kind, rule.numbers) == ("least", (2.0,)) and rule.quantity in sizes:
+        if kind == REFUSED and not beside and (rule.kind, rule.numbers) == ("least", (2.0,)) and rule.quantity in sizes:
             return replace(rule, kind="other", numbers=(1.0,))
         name = rule.quantity.removeprefix("spread of ")
         domain = REGISTRY[self.op].domains.get(name)
@@ -577,7 +579,7 @@ class Experiment:
             if self.asker.is_known(record) or not self.has_values(record):
                 continue
             has = cause.holds(record, self.numbers(record))
-            if self.explained(record, self.kinds, besides=cause):
+            if self.explained(record, self.kinds, besides=cause) or (has and not self._is_visible(cause, record)):
                 continue
             if (inside if has else outside) >= times * FRESH // 2:
                 continue

@@ -31,7 +31,8 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
             found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}
             if record["option rotary_dim"] is not None:
                 found["rotated share of the head"] = rotated / max(first.shape[-1], 1)
-    leading = record.get("leading axes", ()) or ()
+    has_rows = any(axis.startswith("*") for axes in tokens_of(op, record["way"]) for axis in axes)
+    leading = (record.get("leading axes", ()) or ()) if has_rows else ()
     found |= {"leading axes": len(leading), "batch rows": math.prod(leading), "size of the first axis": (*leading, 1)[0]}
     for name, value in part(record, "option ").items():
         if isinstance(value, tuple) and value:
