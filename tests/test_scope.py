@@ -947,7 +947,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
     assert report.conformant, report.operations[0].reason
     [line] = [scope.line for scope in report.scopes]
     assert "positions 0, 1, 2, ... to the last that the sizes allow" in line
-    assert ";" not in line
+    assert ";" not in line.replace("; positions without axes for rows", "")
 
 
 @pytest.mark.thorough
