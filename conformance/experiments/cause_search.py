@@ -200,6 +200,7 @@ class Experiment:
         """Learn what comes of every value of some features, each of them alone."""
         good = self.anchor(right=kind == WRONG)
         names = [name for name in self.domains if name.startswith(starts)] if good is not None else []
+        names.sort(key=lambda name: name.startswith(("size ", "start")))  # the many values last
         trials = [
             self._shown(good or {}, name, value) for name in names for value in self.domains[name] if self._is_few(name, value)
         ]
