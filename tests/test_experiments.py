@@ -285,8 +285,8 @@ def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) ->
     ("op", "holds", "words"),
     [
         ("levit_bias", lambda c: c.height != c.width, "square grids"),
-        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "d equal to groups alone"),
-        ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "E equal to head size alone"),
+        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "axis d of x equal to groups alone"),
+        ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "axis E of v equal to head size alone"),
         ("self_extend_distances", lambda c: c.group > c.window, "no group above window"),
         ("dual_chunk_distances", lambda c: c.window < 1 or c.chunk_size % c.window, "chunk_size a multiple of window alone"),
         ("axial_table", lambda c: c.sections[0] < c.sections[-1], "no sections[0] below sections[-1]"),
@@ -313,8 +313,8 @@ def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[Sim
         ("shaw_values", lambda c: c.v.shape[-1] > c.weights.shape[-1], "head size above keys"),
         ("striped_shard", lambda c: c.rank == c.ranks - 1 > 0, "rank one less than ranks, with rank of 1 or more"),
         ("alibi", lambda c: c.heads & (c.heads - 1) and c.heads > 8, "9 heads or more, with heads not a power of two"),
-        ("conv_positions", lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1, "groups of 2 or more, with taps a mult"),
-        ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "N below last axis of q_rope"),
+        ("conv_positions", lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1, "taps a multiple of 2, with groups of 2 or more"),
+        ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "axis N of q_nope below last axis of q_rope"),
     ],
     ids=["equal", "multiple", "order", "last", "power", "words", "sizes"],
 )

@@ -306,8 +306,8 @@ def count_of_values(op: str, record: Features, axes: Sequence[Sequence[str]]) ->
     def size(axis: str) -> int:
         is_known = not axis.startswith(("*", "=")) and names_in(axis) <= known.keys()
         try:
-            return int(value_of(axis, known)) if is_known and all(known[name] is not None for name in names_in(axis)) else 1
-        except ZeroDivisionError:  # the definition refuses it
+            return int(value_of(axis, known)) if is_known else 1
+        except (TypeError, ZeroDivisionError):  # of an option that is None, or the definition refuses it
             return 1
 
     return sum(math.prod(size(axis.lstrip("~")) for axis in one) for one in axes)
