@@ -313,7 +313,11 @@ def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[Sim
         ("shaw_values", lambda c: c.v.shape[-1] > c.weights.shape[-1], "head size above keys"),
         ("striped_shard", lambda c: c.rank == c.ranks - 1 > 0, "rank one less than ranks, with rank of 1 or more"),
         ("alibi", lambda c: c.heads & (c.heads - 1) and c.heads > 8, "9 heads or more, with heads not a power of two"),
-        ("conv_positions", lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1, "taps a multiple of 2, with groups of 2 or more"),
+        (
+            "conv_positions",
+            lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1,
+            "taps a multiple of 2, with groups of 2 or more",
+        ),
         ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "axis N of q_nope below last axis of q_rope"),
     ],
     ids=["equal", "multiple", "order", "last", "power", "words", "sizes"],

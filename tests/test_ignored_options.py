@@ -13,11 +13,11 @@ from posref.spec import REGISTRY, Flag, OneOf
 
 USUAL = {  # what code of one form computes, whatever it is asked
     "rope": {"layout": "half", "rotary_dim": None, "scaling": None, "inverse": False},
-    "apply_rope": {"layout": "interleaved", "inverse": False},
+    "apply_rope": {"layout": "interleaved", "inverse": False, "lanes": "leading"},
     "mrope": {"arrangement": "chunked", "layout": "half", "inverse": False},
     "norm_rope": {"layout": "half", "weight_offset": 0.0, "precedence": "norm_first"},
     "axial_rope": {"layout": "half", "arrangement": "chunked", "inverse": False},
-    "sinusoidal": {"layout": "interleaved", "base": 10000.0},
+    "sinusoidal": {"layout": "interleaved", "endpoint": False, "scale": 1.0},
 }
 
 
@@ -39,6 +39,13 @@ def test_ignored_options_are_told_with_what_is_computed(op: str) -> None:
     assert told <= usual.keys()
     assert {name for name in usual if isinstance(REGISTRY[op].domains[name], OneOf | Flag)} <= told
     assert "NotImplementedError" in found["hint"]
+
+
+def test_two_ignored_options_have_the_names_of_the_registry() -> None:
+    def apply_rope(*arrays: Any, **options: Any) -> Any:
+        return posref.apply_rope(*arrays, **{**options, "layout": "interleaved", "inverse": False})
+
+    assert diagnosis(apply_rope, "apply_rope")["names"] == ["layout-interleaved", "inverse-ignored"]
 
 
 def test_another_mistake_stands_beside_them() -> None:

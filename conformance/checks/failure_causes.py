@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..diagnosis.explanation import NOT_KNOWN, UNEXPLAINED
 from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
@@ -27,6 +26,7 @@ VERDICTS = {"fail": WRONG, "error": "error", "crash": "crash", "timeout": "timeo
 SHOWN = 3  # causes that are told
 CONDITIONS = 3  # of a cause that is told
 SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # what a diagnosis says that names nothing
+UNKNOWN = re.compile(r"unexplained: no known\b(?= mistake)")
 PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
 SHAPE = (
     "size ",
@@ -69,7 +69,7 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
         before = before.replace("In these your output", "In the failing cases your output", 1)
     if text == UNSTEADY:
         return {"text": text, "hint": STATE_HINT}
-    return {"text": f"{text} {before.replace(UNEXPLAINED, NOT_KNOWN)}".strip()}
+    return {"text": f"{text} {UNKNOWN.sub('No known', before)}".strip()}
 
 
 def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str], trials: Trials) -> str:

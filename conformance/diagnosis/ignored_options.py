@@ -17,14 +17,16 @@ from typing import Any
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
-from ..evidence.tools.deviation import Deviation, before, together
+from ..evidence.index import deviations_touching
+from ..evidence.tools.deviation import Deviation, before, contradict, together
 from ..vocabulary.traits import defaults
 from .hypotheses import Budget, Hypothesis, Question
-from .search import ordered, single
+from .search import fitting_all
 
 WAYS = 4  # values for which options are taken, where no case tells
-WORK = 5_000_000  # values, the work of looking for the other mistake
-FEWEST = 2  # options: of one there are registered mistakes
+WORK = 2_500_000  # values, the work of looking for the other mistake
+PROBES = 4  # failing cases, the smallest, that a registered mistake must give
+AT_ONCE = 2  # mistakes that are named one by one
 HINT = "Refuse what the code does not have: raise NotImplementedError where one of these options has another value."
 
 
@@ -35,12 +37,24 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
         every = _ignored(questions, usual)
         some = {name: value for name, value in every.items() if not _is_needed_number(op, name)}
         whole = {name: value for name, value in some.items() if name in REGISTRY[op].domains}
-        tried: list[dict[str, Any]] = []
-        for ignored in (whole, some, every):  # first no field of a record
-            if len(ignored) >= FEWEST and ignored not in tried and (found := _explaining(questions, ignored, budget)):
-                return found
-            tried.append(ignored)
+        ways = [ignored for ignored in (whole, some, every) if ignored]  # first no field of a record
+        for ignored in ways:
+            if Hypothesis(_as_usual(op, ignored), questions).fits():
+                return _named(questions, _needed(questions, ignored), budget)
+        if found := _beside_another(questions, ways[0], budget) if ways else []:
+            return found
     return []
+
+
+def _beside_another(questions: Sequence[Question], ignored: Mapping[str, Any], budget: Budget) -> list[tuple[Deviation, ...]]:
+    """Return that options are ignored, and a mistake that is in the cases with their usual values too."""
+    plain = [q for q in questions if q.failed and q.size and not _others(q, ignored)]
+    if not plain or len(plain) == sum(q.failed for q in questions):
+        return []
+    found = _giving(plain[:PROBES], budget)
+    whole = _as_usual(questions[0].op, ignored)
+    known = [d for d in found if Hypothesis(together(d, whole), questions).fits()][:WAYS]
+    return [way for d in known for way in _named(questions, _needed(questions, ignored, beside=d), budget, beside=d)][:WAYS]
 
 
 def _is_needed_number(op: str, name: str) -> bool:
@@ -48,17 +62,25 @@ def _is_needed_number(op: str, name: str) -> bool:
     return "." not in name and name not in defaults(op) and not isinstance(REGISTRY[op].domains[name], OneOf)
 
 
-def _explaining(questions: Sequence[Question], ignored: Mapping[str, Any], budget: Budget) -> list[tuple[Deviation, ...]]:
-    """Return that options are ignored, with other mistakes where there are some, if that gives the values of all cases."""
-    whole = _as_usual(questions[0].op, ignored)
-    if Hypothesis(whole, questions).fits():
-        return [(_needed(questions, ignored),)]
-    plain = ordered([q for q in questions if not _others(q, ignored)])
-    if not any(q.failed for q in plain) or len(plain) == len(questions):
-        return []
-    found = single(plain, budget.limited(WORK))[0]
-    known = [d for _, d in found if not d.stateful and Hypothesis(together(d, whole), questions).fits()]
-    return [(d, _needed(questions, ignored, beside=d)) for d in known[:WAYS]]
+def _named(
+    questions: Sequence[Question], ignored: Mapping[str, Any], budget: Budget, *, beside: Deviation | None = None
+) -> list[tuple[Deviation, ...]]:  # fmt: skip
+    """Return ignored options by the registered mistakes that they are, ties; three and more in a list, which is short."""
+    op, others = questions[0].op, [[beside]] if beside else []
+    found: list[list[Deviation]] = []
+    for name, value in ignored.items() if len(ignored) + len(others) <= AT_ONCE else ():
+        own = (q for q in questions if q.failed and q.size and _others(q, ignored) == {name})
+        own = (q for q in own if beside is None or not Hypothesis(beside, [q]).shows(0))
+        found.append(_giving([*islice(own, PROBES)], budget) or [_as_usual(op, {name: value})])
+    pairs = [pair for pair in product(*others, *found) if found and not contradict(pair)][: WAYS**2]
+    held = [pair for pair in pairs if Hypothesis(together(*pair), questions).fits()][:WAYS]
+    return held or [(*([beside] if beside else []), _as_usual(op, ignored))]
+
+
+def _giving(failing: Sequence[Question], budget: Budget) -> list[Deviation]:
+    """Return the registered mistakes that give the values of some failing cases."""
+    mistakes = [d for d in deviations_touching(failing[0].op) if not d.stateful] if failing else []
+    return fitting_all(failing, mistakes, budget.limited(WORK))
 
 
 def _usual_values(questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
@@ -116,14 +138,16 @@ def _ignored(questions: Sequence[Question], usual: Mapping[str, Any]) -> dict[st
     return kept
 
 
-def _needed(questions: Sequence[Question], ignored: Mapping[str, Any], *, beside: Deviation | None = None) -> Deviation:
-    """Return the mistake of ignoring those options without which it does not explain all cases, `beside` another mistake."""
-    op, needed = questions[0].op, dict(ignored)
+def _needed(
+    questions: Sequence[Question], ignored: Mapping[str, Any], *, beside: Deviation | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Return those of ignored options without which they do not explain all cases, `beside` another mistake."""
+    needed = dict(ignored)
     for name in ignored:
-        fewer = _as_usual(op, {other: value for other, value in needed.items() if other != name})
-        if len(needed) > FEWEST and Hypothesis(fewer if beside is None else together(beside, fewer), questions).fits():
+        fewer = _as_usual(questions[0].op, {other: value for other, value in needed.items() if other != name})
+        if len(needed) > 1 and Hypothesis(fewer if beside is None else together(beside, fewer), questions).fits():
             del needed[name]
-    return _as_usual(op, needed)
+    return needed
 
 
 def _as_usual(op: str, values: Mapping[str, Any]) -> Deviation:

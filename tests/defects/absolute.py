@@ -204,7 +204,7 @@ def timestep_ln_9_21(timesteps, dim, /, *, flip, freq_shift, scale, base=10000.0
     return np.concatenate([*waves, np.zeros((*angle.shape[:-1], dim % 2))], axis=-1).astype(np.float32)
 
 
-@planted("angles in TensorFloat-32", op="sinusoidal", names=())
+@planted("angles in TensorFloat-32", op="sinusoidal", names=("angles-tf32",))
 def sinusoid_tf32(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype=None):
     """Positions times frequencies as a product of matrices, in TensorFloat-32."""
     if layout != "sin_cos" or endpoint:

@@ -96,7 +96,7 @@ def alibi_distance_capped(q_positions, k_positions, /, *, heads, form, dtype=Non
     return (-(2.0 ** (-8 * e)).astype(np.float32)[:, None, None] * far[..., None, :, :].astype(np.float32)).astype(np.float32)
 
 
-@planted("distances in float16", names=())
+@planted("distances in float16", names=(), said="at distances from 4095 on")
 def alibi_far_distance_float16():
     """
     Distances are held in float16 and lose their last bits from 2049 on, as positions do elsewhere.
@@ -235,7 +235,7 @@ def alibi_last_query_zero(q_positions, k_positions, /, *, heads, form, dtype=Non
     return out.astype(dtype or np.float32)
 
 
-@planted("distances in int8", op="alibi", names=(), said="at distances from 291 on")
+@planted("distances in int8", op="alibi", names=())
 def alibi_int8(q_positions, k_positions, /, *, heads, form, dtype=None):
     """Distances wrap at 128."""
     d = apart(q_positions, k_positions)
@@ -257,7 +257,7 @@ def fire_gelu(q_positions, k_positions, w1, b1, w2, b2, c, threshold, /, *, eps=
     return np.moveaxis(hidden @ wide.T + b2, -1, -3).astype(w2.dtype)
 
 
-@planted("distances to the right are clipped with the limit of the left", op="shaw_scores", names=(), said="Wrong at left of 0")
+@planted("distances to the right are clipped with the limit of the left", op="shaw_scores", names=())
 def shaw_clip_symmetric(q, k, key_table, q_positions, k_positions, /, *, left, right, order):
     """clip(d, -left, left) on both sides."""
     only(order, "key_minus_query")

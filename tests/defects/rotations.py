@@ -111,7 +111,7 @@ def input_mutated(x, cos, sin, /, *, layout):
     return np.asarray(x)
 
 
-@planted("last of an odd number of rows is not rotated", op="apply_rope", names=())
+@planted("last of an odd number of rows is not rotated", op="apply_rope", names=("not-rotated",))
 def last_odd_row_unrotated(x, cos, sin, /, *, layout):
     """Rows are taken two at a time and an odd last row is left. Imagined: a vectorised kernel without its tail loop."""
     only(layout, "half")
@@ -441,7 +441,7 @@ def xpos_distance_from_centre(positions, dim, /, *, role, centre, scale_base=512
     return (zeta ** (apart if role == "query" else -apart)).astype(dtype or np.float32)
 
 
-@planted("scales repeated in halves with an interleaved rotation", op="xpos", names=())
+@planted("scales repeated in halves with an interleaved rotation", op="xpos", names=("xpos-scales-in-halves",))
 def xpos_scales_in_halves(x, positions, /, *, role, layout, base, centre, scale_base=512.0, gamma=0.4):
     """
     The scales lie in halves, one for each channel, while the rotation is interleaved. Imagined, after how-to-train-your-gpt #6.
@@ -574,7 +574,7 @@ def tiles_without_a_tail(x, positions, /, *, layout, base):
     return found
 
 
-@planted("the exponent counts padded channels", op="rope", names=(), said="a number of channels that is not a power of two")
+@planted("the exponent counts padded channels", op="rope", names=(), said="Wrong at head size not a power of two")
 def exponent_of_padded_channels(x, positions, /, *, layout, base):
     """Triton's blocks have a power of two of channels, and the kernel divides by that in place of the head size."""
     pairs = x.shape[-1] // 2
