@@ -27,6 +27,7 @@ from posref.backends.rounding import round_to
 from posref.spec import REGISTRY
 
 from .. import judge
+from ..accuracy import UNIT
 from ..calls import bind, takes_dtype
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, Call
@@ -223,7 +224,7 @@ class Hypothesis:
 
     def score(self, n: int) -> float:
         """Return the distance, in tolerances, from what was found in one case."""
-        if self.deviation.exact and self.questions[n].failed:
+        if self.deviation.exact and self.questions[n].failed and self.questions[n].dtype in UNIT:
             return 0.0 if _equal(self.questions[n], self.predicted(n)(0.0)) else np.inf
         return score(self.questions[n], self.questions[n].observations, self.predicted(n))
 

@@ -40,7 +40,8 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
         ways = [ignored for ignored in (whole, some, every) if ignored]  # first no field of a record
         for ignored in ways:
             if Hypothesis(_as_usual(op, ignored), questions).fits():
-                return _named(questions, _needed(questions, ignored), budget)
+                needed = _needed(questions, ignored)
+                return _named(questions, needed, budget) if len(needed) > 1 else []  # other words say it of one
         if found := _beside_another(questions, ways[0], budget) if ways else []:
             return found
     return []
