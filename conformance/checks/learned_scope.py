@@ -46,6 +46,7 @@ ASKED = frozenset({  # axes of traits that calls are made of: of these experimen
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
 })  # fmt: skip
 ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases without a cause
+KEPT = 5  # one call of so many is kept to predict from what was learned
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
         "taps": "taps", "N": "rows", "query heads": "heads"}  # fmt: skip
@@ -169,11 +170,14 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     cases = described(trial, every)
     begun = [one for one in refused if one.case.kind != "vjp" and all(map(_has_values, one.case.calls))]
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
+    kept = trial.asker.budget // KEPT
     for _ in range(ROUNDS):
+        trial.asker.budget -= kept
         trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])
         trial.complete(REFUSED, PLACES)
         trial.alone(REFUSED, ("",))
         trial.hold_to([*(call for one in passed for call in cases[one.id]), *trial.answers()], REFUSED)
+        trial.asker.budget += kept
         trial.predict((REFUSED,))
     whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     causes = [essential(cause) for cause in whole]
