@@ -537,7 +537,8 @@ class Experiment:
         """Return whether the outcome of a call with elements goes away with numbers that go `back`, as far as was asked."""
         outcome = self.asker.known.get(key_of(record | back), (record, ""))[1]
         alike = all(name in back for name in differing(record, found.bad))
-        return self.has_values(record) and (self._is_good(found.kind, outcome) or (alike and outcome != found.kind))
+        tells = self.has_values(record) or not self.has_values(found.bad)
+        return tells and (self._is_good(found.kind, outcome) or (alike and outcome != found.kind))
 
     def _moving(self, found: Cause, numbers: Sequence[str]) -> list[str]:
         """Return the quantities that change with some numbers, those of fewest parts first."""
