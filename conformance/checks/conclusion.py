@@ -14,6 +14,8 @@ from ..summary.operation_summary import summarise
 from .case_run import with_few
 from .learned_scope import Trials
 
+REMEDY = "pass --backend"  # in the message of a file that does not say which library it computes with
+
 
 def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None = None) -> None:
     """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
@@ -26,7 +28,8 @@ def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], tri
 def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Say of operations that refuse every call or raise how they are called: names or the order of arguments may differ."""
     for operation, _ in operations:
-        if operation.counts and operation.counts.keys() <= {"unsupported", "error"}:
+        has_remedy = any(REMEDY in case.message for case in operation.cases)
+        if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
             found = operation.diagnosis or {
                 "text": "",
                 "names": [],
