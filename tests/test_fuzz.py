@@ -384,4 +384,4 @@ def test_a_diagnosis_tells_draws_apart() -> None:
 
     (find,) = fuzz(SimpleNamespace(kerple=kerple, dtypes=("float32",)), examples=20, seed=0).finds
     assert find.diagnosis.startswith("Exactly the cases with form=log fail.")
-    assert "r2 is doubled or: positions are multiplied by 2" in find.diagnosis  # the same function
+    assert "the argument r2 is multiplied by 2" in find.diagnosis

@@ -30,7 +30,7 @@ from ..proof.evaluation import result_placeholders
 from ..vocabulary.axes import alternatives, arranged, holds, limits, meets, names_in, size_options, value_of, within
 from ..vocabulary.traits import defaults
 
-SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
+SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 12, 16, 24, 33, 40, 56, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
 MOST, WORK = 400, 1500  # elements of an array, and of the product of all sizes
 DISTINCT = 24  # different elements of an array
