@@ -22,6 +22,8 @@ ENDED = ("crash", "timeout", "protocol")  # of these nothing more is asked
 NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
 STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "no values", "in scope", "pass")  # of operations
 
+NO_DIAGNOSIS: Mapping[str, Any] = {"text": "", "names": [], "explanations": [], "hint": "", "seen_in": "", "groups": []}
+
 
 # ---- a case as it is written ----------------------------------------------------------------------------------------------
 VIEWS = ("non-contiguous", "broadcast-view")  # forms in which arrays lie otherwise in memory

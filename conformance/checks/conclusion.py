@@ -8,13 +8,14 @@ from typing import Any
 from posref.core.composition import stages
 
 from ..calls import called_as
-from ..model import Answer, Operation
+from ..model import NO_DIAGNOSIS, Answer, Operation
 from ..summary.batches import Places
 from ..summary.operation_summary import summarise
+from ..targets.python import UNSTATED
 from .case_run import with_few
 from .learned_scope import Trials
 
-REMEDY = "pass --backend"  # in the message of a file that does not say which library it computes with
+REMEDY = UNSTATED.partition("{")[0]  # how the message begins of a file that does not say which library it computes with
 
 
 def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None = None) -> None:
@@ -28,16 +29,9 @@ def summarise_and_diagnose(operations: list[tuple[Operation, list[Answer]]], tri
 def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Say of operations that refuse every call or raise how they are called: names or the order of arguments may differ."""
     for operation, _ in operations:
-        has_remedy = any(REMEDY in case.message for case in operation.cases)
+        has_remedy = any(case.message.startswith(REMEDY) for case in operation.cases)
         if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
-            found = operation.diagnosis or {
-                "text": "",
-                "names": [],
-                "explanations": [],
-                "hint": "",
-                "seen_in": "",
-                "groups": [],
-            }
+            found = operation.diagnosis or NO_DIAGNOSIS
             text = f"No call is answered. posref calls {called_as(operation.op)}. {found['text']}".strip()
             operation.diagnosis = {**found, "text": text}
 

@@ -15,7 +15,7 @@ from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import essential, is_vague, says_nothing, sentence, words
-from ..model import Answer, Operation
+from ..model import NO_DIAGNOSIS, Answer, Operation
 from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
 from .learned_scope import ROUNDS, Trials, described
@@ -56,7 +56,7 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
         if kinds:
             text = _causes(operation, answers, kinds, trials)
             if text:
-                before = dict(operation.diagnosis or {"text": "", "names": [], "explanations": [], "hint": "", "seen_in": ""})
+                before = dict(operation.diagnosis or NO_DIAGNOSIS)
                 operation.diagnosis = before | _with(before, text)
 
 

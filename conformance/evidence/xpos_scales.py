@@ -78,7 +78,7 @@ def _powers(change: Any) -> dict[str, Wrap]:
         centre: int,
         scale_base: float = 512.0,
         gamma: float = 0.4,
-        **rest: Any,
+        **_: Any,
     ) -> Real:
         powers = (np.asarray(p, dtype=np.float64) - centre)[..., None] / scale_base
         return np.asarray(change(2 * np.arange(dim // 2) / dim, powers, gamma) ** (1 if role == "query" else -1))
@@ -98,16 +98,7 @@ def _middle(function: Function, p: Real, dim: int, /, *, centre: int, **rest: An
 
 @around
 def _centre_divided(
-    function: Function,
-    p: Real,
-    dim: int,
-    /,
-    *,
-    role: str,
-    centre: int,
-    scale_base: float = 512.0,
-    gamma: float = 0.4,
-    **rest: Any,
+    function: Function, p: Real, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **_: Any
 ) -> Real:
     powers = np.asarray(p, dtype=np.float64)[..., None] - centre / scale_base
     return np.asarray(_zeta(2 * np.arange(dim // 2) / dim, gamma) ** (powers if role == "query" else -powers))
