@@ -47,13 +47,13 @@ def load(name: str) -> ModuleType:
     if name in BUILT_IN:
         target = f"posref.backends.{name}"
     else:
-        found = [point.value for point in _added() if point.name == name]
-        if not found:
+        modules = [point.value for point in _added() if point.name == name]
+        if not modules:
             near = [known for known in names() if known in str(name) or str(name) in known]
             meant = f" Did you mean {near[0]!r}?" if near and name else ""
             msg = f"backends.load: name must be one of {', '.join(names())}; got {name!r}.{meant}"
             raise ValueError(msg)
-        target = found[0]
+        target = modules[0]
     try:
         return import_module(target)
     except ModuleNotFoundError as error:

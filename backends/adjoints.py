@@ -45,20 +45,20 @@ class Adjoints(NumberSystem):
 
     def pull_back(self, outputs: Sequence[Array], cotangents: Sequence[Array], leaves: Sequence[Node]) -> list[Array]:
         """Return the cotangent of every leaf, in `base`, given the cotangents of the outputs."""
-        found: dict[int, list[Array]] = {}
+        pending: dict[int, list[Array]] = {}
         nodes: dict[int, Node] = {}
 
         def add(x: Array, cotangent: Array) -> None:
             if isinstance(x, Node):
                 nodes[x.serial] = x
-                found.setdefault(x.serial, []).append(self.base.astype(cotangent, x.dtype))
+                pending.setdefault(x.serial, []).append(self.base.astype(cotangent, x.dtype))
 
         for output, cotangent in zip(outputs, cotangents, strict=True):
             add(output, cotangent)
         done: dict[int, Array] = {}
         while nodes:
             node = nodes.pop(max(nodes))  # the newest node: everything computed from it is done
-            done[node.serial] = total = self._total(found.pop(node.serial))
+            done[node.serial] = total = self._total(pending.pop(node.serial))
             for parent, pull in node.parents:
                 add(parent, pull(total))
         return [done[x.serial] if x.serial in done else self.base.real(np.zeros(x.shape), x.dtype) for x in leaves]
@@ -205,8 +205,8 @@ class Adjoints(NumberSystem):
 
     def tanh(self, x: Array) -> Array:
         """Return the hyperbolic tangent."""
-        found = self.base.tanh(self._plain(x))
-        return self._node(found, (x, lambda g: g * (1.0 - found * found)))
+        result = self.base.tanh(self._plain(x))
+        return self._node(result, (x, lambda g: g * (1.0 - result * result)))
 
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x."""
@@ -250,8 +250,8 @@ class Adjoints(NumberSystem):
 
     def without(self, x: Array, w: Array, strength: Array, changed: Array) -> Array:
         """Return `changed`, x - strength (x . w) w, through which cotangents go as it is computed."""
-        found = self.base.without(self._plain(x), self._plain(w), self._plain(strength), self._plain(changed))
-        return self._node(found, (changed, lambda g: g))
+        result = self.base.without(self._plain(x), self._plain(w), self._plain(strength), self._plain(changed))
+        return self._node(result, (changed, lambda g: g))
 
     def cayley(self, x: Array, found: Array) -> Array:
         """Return the Cayley transforms `found` of skew-symmetric matrices."""
@@ -287,8 +287,8 @@ class Adjoints(NumberSystem):
         """Return 1 where an element is the largest along `axis`, else 0, or everything between if undecided."""
         last = self.base.moved(x, lambda part: np.moveaxis(part, axis, -1))
         above = self.base.surely_greater(last[..., :, None], last[..., None, :])
-        own = np.eye(last.shape[-1], dtype=bool)
-        only, beaten = np.all(above | own, axis=-1), np.any(above, axis=-2)
+        diagonal = np.eye(last.shape[-1], dtype=bool)
+        only, beaten = np.all(above | diagonal, axis=-1), np.any(above, axis=-2)
         chosen = self.base.between(only.astype(np.float64), (~beaten).astype(np.float64), x.dtype)
         return self.base.moved(chosen, lambda part: np.moveaxis(part, -1, axis))
 

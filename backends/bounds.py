@@ -57,9 +57,9 @@ class Bounds(NumberSystem):
 
     def of_first_formulas(self) -> Self:
         """Return this system without the second formulas of `either`: for a call in which these leave a decision open."""
-        found = copy(self)
-        found.formulas = False
-        return found
+        system = copy(self)
+        system.formulas = False
+        return system
 
     @property
     def pi(self) -> Array:
@@ -117,11 +117,11 @@ class Bounds(NumberSystem):
         if not free.any():
             return self.array(value, total, dtype)
         at: Any = ... if free.all() else free
-        own = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
-        if not (own.any() or waives(before)):
+        rounded = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
+        if not (rounded.any() or waives(before)):
             return self.array(value, total, dtype)
         kept = np.zeros(value.shape)
-        kept[at] = before[at] + own
+        kept[at] = before[at] + rounded
         return self.array(value, total, dtype, kept)
 
     def real(self, values: Part, dtype: Label) -> Array:
@@ -210,9 +210,9 @@ class Bounds(NumberSystem):
         log = self.elementary("log", x)
         power = self.elementary("pow", x, y)
         change = np.abs(y) * e / (x - e) + np.abs(log) * f
-        own = ROUNDOFFS["pow"].units + ROUNDOFFS["pow, times |y ln x|"].units * np.abs(y * log)
+        units = ROUNDOFFS["pow"].units + ROUNDOFFS["pow, times |y ln x|"].units * np.abs(y * log)
         unit = max(self._unit(dtype), self._unit(frequencies))
-        bound = power * (growth(change) + unit * own) + self.accuracy.floor
+        bound = power * (growth(change) + unit * units) + self.accuracy.floor
         exact = zero | ((y == 0) & (f == 0))
         return self.array(np.where(zero, 0.0, power), np.where(exact, 0.0, bound), dtype)
 
@@ -281,8 +281,8 @@ class Bounds(NumberSystem):
         The bound is 0 where all that the bound of `x` allows rounds to one number. Elsewhere it reaches to the other numbers.
         """
         value, error, _ = x.parts
-        found, *ends = (rounding.saturated(end, bits, least, largest) for end in (value, value - error, value + error))
-        return self.array(found, np.maximum(found - ends[0], ends[1] - found), dtype)
+        result, *ends = (rounding.saturated(end, bits, least, largest) for end in (value, value - error, value + error))
+        return self.array(result, np.maximum(result - ends[0], ends[1] - result), dtype)
 
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""
@@ -325,8 +325,8 @@ class Bounds(NumberSystem):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = np.where(np.isinf(value), value, self.elementary("log", np.where(np.isinf(value), 1.0, value)))
-        own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.where(np.isinf(log), 0.0, np.abs(log))
-        bound = error / least + own + self.accuracy.floor
+        rounded = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.where(np.isinf(log), 0.0, np.abs(log))
+        bound = error / least + rounded + self.accuracy.floor
         return self.array(log, np.where((value == 1) & (error == 0), 0.0, bound), x.dtype)
 
     def log1p(self, x: Array) -> Array:
@@ -336,17 +336,17 @@ class Bounds(NumberSystem):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = self.elementary("log1p", value)
-        own = ROUNDOFFS["log1p"].units * self._unit(x.dtype) * np.abs(log)
-        bound = error / (1 + value - error) + own + self.accuracy.floor
+        rounded = ROUNDOFFS["log1p"].units * self._unit(x.dtype) * np.abs(log)
+        bound = error / (1 + value - error) + rounded + self.accuracy.floor
         return self.array(log, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def tanh(self, x: Array) -> Array:
         """Return the hyperbolic tangent, exact only at 0. Its slope is largest where the errors come nearest to 0."""
         value, error, _ = x.parts
-        found, nearest = (self.elementary("tanh", part) for part in (value, np.maximum(np.abs(value) - error, 0.0)))
+        result, nearest = (self.elementary("tanh", part) for part in (value, np.maximum(np.abs(value) - error, 0.0)))
         off = np.minimum(error * (1 - nearest**2 + 2.0**-50), 2.0)
-        bound = off + ROUNDOFFS["tanh"].units * self._unit(x.dtype) * np.abs(found) + self.accuracy.floor
-        return self.array(found, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
+        bound = off + ROUNDOFFS["tanh"].units * self._unit(x.dtype) * np.abs(result) + self.accuracy.floor
+        return self.array(result, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def sin(self, x: Array) -> Array:
         """Return the sine in the class's working dtype, exact only at 0."""
@@ -393,8 +393,8 @@ class Bounds(NumberSystem):
         """Return the first of two formulas for the same numbers, with the larger of both finite bounds."""
         if not self.formulas:
             return a
-        value, *own = a.parts
-        error, waived = (np.where(np.isfinite(g), np.maximum(f, g), f) for f, g in zip(own, b().parts[1:], strict=True))
+        value, *errors = a.parts
+        error, waived = (np.where(np.isfinite(g), np.maximum(f, g), f) for f, g in zip(errors, b().parts[1:], strict=True))
         return self.array(value, error, a.dtype, waived)
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
@@ -403,8 +403,8 @@ class Bounds(NumberSystem):
         total, error, waived, size = (np.zeros(values.shape[1:]) for _ in range(4))
         for value, bound in zip(values, errors, strict=True):  # fixed order
             total, error, size = total + value, error + bound, size + np.abs(value)
-        for one in more if waives(more) else ():
-            waived = waived + one
+        for term in more if waives(more) else ():
+            waived = waived + term
         terms = np.count_nonzero((values != 0) | (errors != 0), axis=0)
         units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
         error = np.where(terms > 1, error + units * (size + error) + self.accuracy.floor, error)
@@ -450,16 +450,16 @@ class Bounds(NumberSystem):
 
     def cayley_adjoint(self, u: Array, x: Array, g: Array) -> Array:
         """Return the cotangents `g` of the Cayley transforms `u`, carried back to `x`. Their norm is at most 2 |g|."""
-        found, error, _ = pulled_through_cayley(u, g).parts
-        own = 3 * self._solved(x) * (norm(g.parts[0]) + norm(g.parts[1]))
-        return self.array(found, np.maximum(error, own), g.dtype)
+        gradient, error, _ = pulled_through_cayley(u, g).parts
+        solved = 3 * self._solved(x) * (norm(g.parts[0]) + norm(g.parts[1]))
+        return self.array(gradient, np.maximum(error, solved), g.dtype)
 
     def _solved(self, x: Array) -> Part:
         """Return how far (I - S)(I + S)^-1 may be off if computed by elimination. |S| is at most |S|_F / sqrt(2)."""
         size = norm(x.parts[0]) + norm(x.parts[1])
         grown = x.shape[-1] ** 2 * (1 + size**2 / 2) ** 1.5
-        own = ROUNDOFFS["Cayley transform, times n^2 (1 + |S|^2)^(3/2)"].units * self._unit(x.dtype) * grown
-        return np.where(size == 0, 0.0, np.minimum(own, 2.0) + self.accuracy.floor)
+        rounded = ROUNDOFFS["Cayley transform, times n^2 (1 + |S|^2)^(3/2)"].units * self._unit(x.dtype) * grown
+        return np.where(size == 0, 0.0, np.minimum(rounded, 2.0) + self.accuracy.floor)
 
     def without(self, x: Array, w: Array, strength: Array, changed: Array) -> Array:
         """
@@ -474,8 +474,8 @@ class Bounds(NumberSystem):
         off = np.max(error, axis=-1, keepdims=True, initial=0.0)
         size = np.sqrt(np.sum(value**2, axis=-1, keepdims=True)) + off
         grown = np.maximum(1.0, np.abs(1 - stretch))
-        own = self._unit(changed.dtype) * ((n + 2) * np.abs(stretch) + grown) * size + self.accuracy.floor
-        bound = np.where(stretch == 0, off, grown * off + own)
+        rounded = self._unit(changed.dtype) * ((n + 2) * np.abs(stretch) + grown) * size + self.accuracy.floor
+        bound = np.where(stretch == 0, off, grown * off + rounded)
         return self.array(changed.parts[0], np.broadcast_to(bound, changed.shape), changed.dtype)
 
     def skew_exponential(self, x: Array) -> Array:
@@ -487,19 +487,19 @@ class Bounds(NumberSystem):
         value, error, _ = x.parts
         size, off, n = norm(value), norm(error), x.shape[-1]
         products = n * (n + 16) if self._unit(x.dtype) == 2.0**-53 else n**2
-        own = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, products, size)
-        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + growth(own) + self.accuracy.floor)
-        found = self.of_matrices("exponential", value)
-        return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
+        rounded = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, products, size)
+        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + growth(rounded) + self.accuracy.floor)
+        exponential = self.of_matrices("exponential", value)
+        return self.astype(self.array(exponential, np.broadcast_to(bound, exponential.shape), x.dtype), float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
         """Return the cotangents `g` of the exponentials, carried back to skew-symmetric `x`. Their norm is at most |g|."""
         (value, error, _), (along, across, _) = x.parts, g.parts
-        own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
-        moved = np.minimum(norm(error), 2.0) + growth(own * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
+        units = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
+        moved = np.minimum(norm(error), 2.0) + growth(units * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
         bound = norm(across) + (norm(along) + norm(across)) * moved + self.accuracy.floor
-        found = self.of_matrices("derivative_of_exponential", -value, along)
-        return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
+        gradient = self.of_matrices("derivative_of_exponential", -value, along)
+        return self.astype(self.array(gradient, np.broadcast_to(bound, gradient.shape), x.dtype), float32)
 
     def _growing(self, dtype: Label, products: int, size: Part) -> Part:
         """Return how the rounding error of an exponential grows with a matrix's width (`products`) and its norm `size`."""
@@ -528,13 +528,13 @@ class Sensitivity(Bounds):
 
     def skew_exponential(self, x: Array) -> Array:
         """Return the exponentials of skew-symmetric matrices. Their entries get the same error as sines and cosines."""
-        found, bound, _ = super().skew_exponential(x).parts
-        return self.array(found, bound + self.SMALL, float32)
+        exponential, bound, _ = super().skew_exponential(x).parts
+        return self.array(exponential, bound + self.SMALL, float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
         """Return the cotangents of the exponentials, carried back, with the error of both exponentials."""
-        found, bound, _ = super().skew_exponential_adjoint(x, g).parts
-        return self.array(found, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0]), float32)
+        gradient, bound, _ = super().skew_exponential_adjoint(x, g).parts
+        return self.array(gradient, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0]), float32)
 
 
 def bounds(name: str) -> Bounds:

@@ -231,10 +231,10 @@ exact = Exact()
 
 def by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
     """Apply a function of matrices of balls to every matrix in the last two axes."""
-    found = np.empty(parts[0].shape, dtype=object)
-    for index in np.ndindex(found.shape[:-2]):
-        found[index] = function(*(arb_mat(part[index].tolist()) for part in parts)).table()
-    return found
+    results = np.empty(parts[0].shape, dtype=object)
+    for index in np.ndindex(results.shape[:-2]):
+        results[index] = function(*(arb_mat(part[index].tolist()) for part in parts)).table()
+    return results
 
 
 def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
@@ -274,8 +274,8 @@ def of_matrices(name: str, *parts: Part) -> Part:
     """Return a function of matrices of NumPy float64: the midpoint of each ball, rounded to float64."""
     function = derivative_of_exponential if name == "derivative_of_exponential" else arb_mat.exp
     with precision(160):
-        found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
-        return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(found), dtype=np.float64)
+        balls = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
+        return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(balls), dtype=np.float64)
 
 
 @contextmanager
@@ -336,14 +336,14 @@ def enclosed(call: Callable[[], tuple[Any, ...]], enough: Sequence[Part]) -> lis
     for bits in BITS:
         with precision(bits):
             try:
-                found = [_midpoint_and_radius(value) for value in call()]
+                enclosures = [_midpoint_and_radius(value) for value in call()]
             except Undecided:
                 if bits == BITS[-1]:
                     raise
                 continue
-        if all(np.all(radius <= most) for (_, radius), most in zip(found, enough, strict=True)):
+        if all(np.all(radius <= most) for (_, radius), most in zip(enclosures, enough, strict=True)):
             break
-    return found
+    return enclosures
 
 
 def _midpoint_and_radius(value: Any) -> Enclosure:
@@ -366,8 +366,8 @@ def _enclosure(ball: arb) -> tuple[float, float]:
 
 def _float64_of(end: arb) -> float:
     """Return the float64 nearest to an exact ball: as `round_to_float64`, by the library unless it is subnormal."""
-    found = float(end)
-    return found if abs(found) >= SMALLEST_NORMAL else round_to_float64(end)
+    nearest = float(end)
+    return nearest if abs(nearest) >= SMALLEST_NORMAL else round_to_float64(end)
 
 
 def nearest_float64(ball: arb) -> float:

@@ -30,8 +30,8 @@ class Fused(Bounds):
 
     def real(self, values: Part, dtype: Label) -> Array:
         """Return reals. A scalar (0-d) may be stored in half precision."""
-        found = super().real(values, dtype)
-        return self.held(found) if dtype is float32 and not found.ndim else found
+        number = super().real(values, dtype)
+        return self.held(number) if dtype is float32 and not number.ndim else number
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         """Return a/b. The inverse of a scalar divisor (0-d) may be stored in half precision."""
@@ -56,9 +56,9 @@ class Fused(Bounds):
     ) -> Array:  # fmt: skip
         """Return a result after an operation, with the exponent range of half precision where it stores there."""
         self.accuracy = self._of_tensors if dtype is storage else self._of_arithmetic
-        found = super()._rounded(value, error, waived, exact, dtype, units)
+        result = super()._rounded(value, error, waived, exact, dtype, units)
         self.accuracy = self._of_arithmetic
-        return found
+        return result
 
 
 class Scalars(Bounds):
@@ -74,8 +74,8 @@ class Scalars(Bounds):
 
     def real(self, values: Part, dtype: Label) -> Array:
         """Return reals. A 0-d one is a scalar and gets the error."""
-        found = super().real(values, dtype)
-        return self._off(found) if dtype is float32 and not found.ndim else found
+        number = super().real(values, dtype)
+        return self._off(number) if dtype is float32 and not number.ndim else number
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         """Return a/b. A 0-d divisor is a scalar and gets the error."""

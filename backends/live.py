@@ -53,15 +53,15 @@ class FromNumPy(Bounds):
             return super().matmul(a, b)  # it handles infinities
         dtype = self.result_type(a.dtype, b.dtype)
         unit, floor = self._unit(dtype), self.accuracy.floor
-        value, size, own = _products(p, e, q, f)
+        value, size, errors = _products(p, e, q, f)
         waived = _products(p, u, q, w)[2] if waives(u) or waives(w) else np.zeros(value.shape)
         terms = _counted((p != 0) | (e != 0)) @ _counted((q != 0) | (f != 0))
         shows = bool((terms * floor > 2.0**-53 * unit * size).any())
         rounded = terms - self._free_products(a, b, dtype) if shows else terms
-        error = own + waived + unit * (size + own) + rounded * floor
+        error = errors + waived + unit * (size + errors) + rounded * floor
         summed = error + ROUNDOFFS["sum, times the terms' sum"].units * terms * unit * (size + error) + floor
         error = np.where(terms > 1, summed, error)
-        single = (terms <= 1) & (own == 0)
+        single = (terms <= 1) & (errors == 0)
         if not single.any():
             return self.array(value, error, dtype)
         free = single & (odd(p) @ odd(q) < 2.0**53) & self._fits(value, dtype)
@@ -140,11 +140,11 @@ def _products(p: Part, e: Part, q: Part, f: Part) -> tuple[Part, Part, Part]:
     p, e, q, f = _alike(p, e, q, f)
     lead = p.shape[:-2]
     shape = (*lead, p.shape[-2], q.shape[-1])
-    value, size, own = (np.zeros(shape) for _ in range(3))
+    value, size, errors = (np.zeros(shape) for _ in range(3))
     together = p.shape[-2] * q.shape[-1] < CACHED
     for i in [()] if together else np.ndindex(lead):
-        _accumulate(p[i], e[i], q[i], f[i], value[i], size[i], own[i])
-    return value, size, own
+        _accumulate(p[i], e[i], q[i], f[i], value[i], size[i], errors[i])
+    return value, size, errors
 
 
 CACHED = 1 << 12  # from this size on, products are summed one matrix at a time

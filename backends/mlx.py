@@ -50,6 +50,6 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 def vjp(function: Callable[..., Sequence[Any]], arrays: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Return the gradients of `function` with respect to `arrays`."""
     outputs = function(*arrays)
-    given = [c.astype(y.dtype) for y, c in zip(outputs, cotangents, strict=True)]
-    _, gradients = mx.vjp(lambda *moved: list(function(*moved)), list(arrays), given)
+    cast = [c.astype(y.dtype) for y, c in zip(outputs, cotangents, strict=True)]
+    _, gradients = mx.vjp(lambda *moved: list(function(*moved)), list(arrays), cast)
     return list(gradients)

@@ -146,7 +146,7 @@ class NumberSystem(ABC):
     def isdtype(self, dtype: Label, kind: str | tuple[str, ...]) -> bool:
         """Return whether `dtype` is of `kind`, or of one of several."""
         if isinstance(kind, tuple):
-            return any(self.isdtype(dtype, one) for one in kind)
+            return any(self.isdtype(dtype, part) for part in kind)
         return dtype.kind == kind or (kind == "signed integer" and dtype is int64)
 
     def result_type(self, *dtypes: Label) -> Label:

@@ -68,8 +68,8 @@ def vjp(
     tracked = [(y, c.to(y.dtype)) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
     if not tracked:
         return [None] * len(leaves)
-    given = [c for _, c in tracked]
-    return list(torch.autograd.grad([y for y, _ in tracked], leaves, given, allow_unused=True))
+    gradients_of_outputs = [c for _, c in tracked]
+    return list(torch.autograd.grad([y for y, _ in tracked], leaves, gradients_of_outputs, allow_unused=True))
 
 
 def strided(x: torch.Tensor) -> torch.Tensor:

@@ -147,13 +147,13 @@ else:
         """Import and return a public name, or a module of posref."""
         if name == "__all__":
             return __dir__()
-        found = None if name.startswith("_") else _found(name)
-        if found is None:
+        public = None if name.startswith("_") else _found(name)
+        if public is None:
             hint = f". See {_MEANT[name.lower()]}" if name.lower() in _MEANT else ""
             msg = f"module 'posref' has no attribute {name!r}{hint}"
             raise AttributeError(msg)
-        globals()[name] = found
-        return found
+        globals()[name] = public
+        return public
 
 
 __version__ = "0.1.0"
@@ -202,10 +202,10 @@ def _found(name: str) -> object:
         if callable(function):
             return function
         modules.append(module)
-    found = _module(f"posref.{name}")
-    if found is None and not any(modules) and len(_ABSENT) < _MOST_ABSENT:
+    public = _module(f"posref.{name}")
+    if public is None and not any(modules) and len(_ABSENT) < _MOST_ABSENT:
         _ABSENT.add(name)  # a search takes eight look-ups of files: a check asks for `reset` before every case
-    return found
+    return public
 
 
 def _module(name: str) -> object:

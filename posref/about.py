@@ -144,8 +144,8 @@ def _word(record: Encoding, option: str, name: str, text: str) -> Word:
 def described(record: Encoding) -> dict[str, str]:
     """Return the description of every parameter, as the docstring has it."""
     section = SECTION.search(inspect.getdoc(record.function) or "")
-    found = PARAMETER.findall(section[1]) if section else []
-    return {name: text for names, text in found for name in names.split(", ")}
+    parameters = PARAMETER.findall(section[1]) if section else []
+    return {name: text for names, text in parameters for name in names.split(", ")}
 
 
 def _where(record: Encoding) -> str:

@@ -86,17 +86,17 @@ def interrupt_on_signals(clear: Callable[[], object]) -> None:
 
     The first ends it too while posref imports a module: libraries catch everything there, and go on with less than they have.
     """
-    own = os.getpid()
+    process = os.getpid()
     _BEGUN.append(None)
 
     def handler(_: int, frame: FrameType | None) -> None:
         _SEEN.append(None)
-        if len(_SEEN) == 1 and os.getpid() == own and not _is_importing(frame):
+        if len(_SEEN) == 1 and os.getpid() == process and not _is_importing(frame):
             raise KeyboardInterrupt
         leave()
 
     def leave() -> None:
-        if os.getpid() == own:  # a copy of this process has nothing to clear
+        if os.getpid() == process:  # a copy of this process has nothing to clear
             clear()
         _leave()
 

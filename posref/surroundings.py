@@ -59,9 +59,9 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
     def arguments(arrays: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
         """Return the array arguments of a call by name."""
         described = signature(function).parameters
-        given = {**dict(zip(described, arrays, strict=False)), **options}
-        left_out = [name for name in given if given[name] is None and described[name].default is None]
-        return {name: given[name] for name in names if name in given and name not in left_out}
+        call = {**dict(zip(described, arrays, strict=False)), **options}
+        left_out = [name for name in call if call[name] is None and described[name].default is None]
+        return {name: call[name] for name in names if name in call and name not in left_out}
 
     @wraps(function)
     def computed(*arrays: Any, **options: Any) -> Any:
@@ -94,7 +94,9 @@ def check_names(function: Callable[..., Any], options: Iterable[str], error: Exc
     named = list(signature(function).parameters)
     for name in options:
         if isinstance(error, TypeError) and name not in named:
-            meant = [own for own in named if name.lower() in ALSO_CALLED.get(own, ())] or get_close_matches(name, named)
+            meant = [parameter for parameter in named if name.lower() in ALSO_CALLED.get(parameter, ())] or get_close_matches(
+                name, named
+            )
             remedy = f"Did you mean {' or '.join(meant)}?" if meant else f"It takes {', '.join(named)}."
             msg = f"{function.__name__}: {name} is not an argument of {function.__name__}. {remedy}"
             raise TypeError(msg) from error
@@ -141,7 +143,7 @@ class Record(type):
 
 def neutral(given: Sequence[Any], error: Exception) -> list[AbstractContextManager[Any]]:
     """Return contexts without the settings that may have raised an error, of the library of arrays or of a namespace."""
-    modules = (one.__name__ if isinstance(one, ModuleType) else type(one).__module__ for one in given)
+    modules = (item.__name__ if isinstance(item, ModuleType) else type(item).__module__ for item in given)
     roots = {module.partition(".")[0] for module in modules}
     if "numpy" in roots and isinstance(error, FloatingPointError | RuntimeWarning):
         import numpy as np
@@ -150,7 +152,7 @@ def neutral(given: Sequence[Any], error: Exception) -> list[AbstractContextManag
     if "torch" in roots:
         import torch
 
-        kinds = {one.device.type for one in given if issubclass(type(one), torch.Tensor)}
+        kinds = {item.device.type for item in given if issubclass(type(item), torch.Tensor)}
         known = filter(torch.amp.is_autocast_available, kinds)  # there is none of meta tensors
         return [torch.autocast(kind, enabled=False) for kind in known if torch.is_autocast_enabled(kind)]
     if roots.isdisjoint(("jax", "jaxlib")):

@@ -106,5 +106,5 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
     ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # the bias comes first, as in libraries
     offsets = xp.reshape(cast(bias, work), (groups, 1, per_group))
-    found = matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
-    return cast(xp.reshape(with_axis_moved(found, -3, -2), tuple(x.shape)), x.dtype)
+    sums = matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
+    return cast(xp.reshape(with_axis_moved(sums, -3, -2), tuple(x.shape)), x.dtype)

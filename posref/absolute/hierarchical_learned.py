@@ -85,9 +85,9 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     shifted, of_block, of_place = p - a * p[:1, ...], index // count, index - index // count * count
     u = shifted / b
     block, place = learned(of_block, u), learned(of_place, u)
-    found, system = a * block + b * place, number_system(xp)
+    rows, system = a * block + b * place, number_system(xp)
     if system is not None:  # error bounds also cover interpolation from either row to the other, and the ratio of both weights
-        found = system.either(found, lambda: place + a * (block - place))
-        found = system.either(found, lambda: block + b * (place - block))
-        found = system.either(found, lambda: a / b * learned(of_block, shifted) + learned(of_place, shifted))
-    return cast(found, table.dtype)
+        rows = system.either(rows, lambda: place + a * (block - place))
+        rows = system.either(rows, lambda: block + b * (place - block))
+        rows = system.either(rows, lambda: a / b * learned(of_block, shifted) + learned(of_place, shifted))
+    return cast(rows, table.dtype)

@@ -127,9 +127,9 @@ def _decomposed(name: str, adjacency: Array) -> tuple[Array, Array]:
         msg = f"{name}: needs linalg.eigh, which {xp.__name__} lacks; pass a NumPy array."
         raise NotImplementedError(msg)
     edges = cast(adjacency, matrix_dtype(adjacency))
-    one = identity(edges)
-    edges = edges * (1 - one)
+    unit = identity(edges)
+    edges = edges * (1 - unit)
     degrees = xp.sum(edges, axis=-1)
     roots = 1 / xp.sqrt(xp.where(degrees == 0, beside(1.0, edges, edges.dtype), degrees))
-    values, vectors = solve(one - edges * roots[..., :, None] * roots[..., None, :])
+    values, vectors = solve(unit - edges * roots[..., :, None] * roots[..., None, :])
     return values, vectors

@@ -83,7 +83,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     size = _size(tuple(x.shape), tuple(weight.shape), tuple(bias.shape))
     xp = library("peg", x=x, weight=weight, bias=bias)
     work, width = wide(x.dtype, xp), x.shape[-1]
-    own, seen = cast(x, work), cast(x, work)
+    center, seen = cast(x, work), cast(x, work)
     for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, which now come after the rows' taps
         seen = _taps(seen, axis, size)
     seen = with_axis_moved(seen, -4, -3)  # (*R, I, J, K, K, d)
@@ -91,8 +91,8 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
         xp.reshape(cast(weight, work), (width, size * size))
     )
     first = xp.broadcast_to(cast(bias, work), (*x.shape[:-1], 1, width))  # of the sum: convolutions begin with it
-    found = xp.sum(xp.concat([first, terms], axis=x.ndim - 1), axis=-2)
-    return cast(own + found if residual else found, x.dtype)
+    sums = xp.sum(xp.concat([first, terms], axis=x.ndim - 1), axis=-2)
+    return cast(center + sums if residual else sums, x.dtype)
 
 
 def _taps(x: ArrayOf[T], axis: int, size: int) -> T:

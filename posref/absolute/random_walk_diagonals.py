@@ -81,11 +81,11 @@ def random_walk_diagonals(adjacency: ArrayOf[T], /, *, steps: int) -> T:
     if 0 in adjacency.shape:
         return cast(xp.broadcast_to(xp.sum(adjacency, axis=-1)[..., None], (*adjacency.shape[:-1], steps)), adjacency.dtype)
     walk = transitions(cast(adjacency, wide(adjacency.dtype, xp)))
-    one, power = identity(walk), walk
-    columns = [xp.sum(power * one, axis=-1)]
+    unit, power = identity(walk), walk
+    columns = [xp.sum(power * unit, axis=-1)]
     for _ in range(steps - 1):
         power = matmul(power, walk)
-        columns.append(xp.sum(power * one, axis=-1))
+        columns.append(xp.sum(power * unit, axis=-1))
     return cast(xp.stack(columns, axis=-1), adjacency.dtype)
 
 
@@ -95,8 +95,8 @@ def transitions(adjacency: Array, /) -> Array:
     xp = namespace(adjacency)
     degrees = xp.sum(adjacency, axis=-1, keepdims=True)
     degrees = xp.where(degrees == 0, beside(1.0, adjacency, adjacency.dtype), degrees)
-    found = adjacency / degrees
+    shares = adjacency / degrees
     system = number_system(xp)
     if system is not None:  # error bounds also cover the product with the inverse, as XLA divides by what is broadcast
-        found = system.either(found, lambda: adjacency * (1 / degrees))
-    return found
+        shares = system.either(shares, lambda: adjacency * (1 / degrees))
+    return shares

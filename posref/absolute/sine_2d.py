@@ -109,8 +109,8 @@ def sine_2d(
     name = "sine_2d"
     xp = library(name, mask=mask)
     if not xp.isdtype(mask.dtype, "bool") or mask.ndim < 2:
-        found = f"{mask.dtype}, {tuple(mask.shape)}"
-        msg = f"{name}: mask must be boolean with rows and columns, True where a cell is valid; got {found}."
+        what = f"{mask.dtype}, {tuple(mask.shape)}"
+        msg = f"{name}: mask must be boolean with rows and columns, True where a cell is valid; got {what}."
         raise ValueError(msg)
     dim = check_integer(name, "dim", dim, 4)
     if dim % 4:
@@ -141,10 +141,10 @@ def valid_counts(mask: Array, axis: int) -> Array:
     xp = namespace(mask)
     one = beside(1, mask, index_dtype(mask))
     valid = with_axis_moved(xp.where(mask, one, one - one), axis, 0)
-    found = [valid[:1, ...]]
+    counts = [valid[:1, ...]]
     for n in range(1, valid.shape[0]):
-        found.append(found[-1] + valid[n : n + 1, ...])
-    return with_axis_moved(xp.concat(found, axis=0), 0, axis)
+        counts.append(counts[-1] + valid[n : n + 1, ...])
+    return with_axis_moved(xp.concat(counts, axis=0), 0, axis)
 
 
 @part()

@@ -107,9 +107,9 @@ def sinusoidal_shift(
     pairs = [0] * dim**2  # for every entry: its pair, and the factors of that pair's cosine and sine
     of_cos, of_sin = [0.0] * dim**2, [0.0] * dim**2
     for i, (s, c) in enumerate(_columns(layout, half)):
-        for row, column, one, other in ((s, s, 1.0, 0.0), (s, c, 0.0, 1.0), (c, s, 0.0, -1.0), (c, c, 1.0, 0.0)):
+        for row, column, cosine, sine in ((s, s, 1.0, 0.0), (s, c, 0.0, 1.0), (c, s, 0.0, -1.0), (c, c, 1.0, 0.0)):
             at = row * dim + column
-            pairs[at], of_cos[at], of_sin[at] = i, one, other
+            pairs[at], of_cos[at], of_sin[at] = i, cosine, sine
     flat = beside(pairs, offsets, None)
     waves = [(cos, beside(of_cos, offsets, cos.dtype)), (sin, beside(of_sin, offsets, sin.dtype))]
     first, second = (xp.take(wave, flat, axis=wave.ndim - 1) * factors for wave, factors in waves)

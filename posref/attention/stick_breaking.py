@@ -103,9 +103,9 @@ def _product(z: Array, mask: Array, /) -> Array:
     """Return the weights as the paper writes them: each share times what the shares of all later keys leave."""
     xp, one = namespace(z), beside(1.0, z, z.dtype)
     shares = xp.where(mask, one / (xp.exp(-z) + one), 0.0 * z)
-    left, found = 0.0 * shares[..., :1] + one, []
+    left, weights = 0.0 * shares[..., :1] + one, []
     for k in reversed(range(shares.shape[-1])):
         share = shares[..., k : k + 1]
-        found.append(share * left)
+        weights.append(share * left)
         left = left * (one - share)
-    return xp.concat(found[::-1], axis=-1) if found else shares
+    return xp.concat(weights[::-1], axis=-1) if weights else shares

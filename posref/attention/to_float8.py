@@ -130,15 +130,15 @@ def to_float8(x: ArrayOf[T], scale: ArrayOf[T], /, *, format: Format, direction:
     check_word(name, "direction", direction, DIRECTIONS)
     check_real(name, x=x, scale=scale)
     check_frequencies(name, "scale", scale, reason="up to 3 of 100 values are stored as their neighbours")
-    shape, given = tuple(x.shape), tuple(scale.shape)
-    in_parts = len(given) == len(shape) > 1 and given[:-1] == shape[:-1] and given[-1] > 0 and shape[-1] % given[-1] == 0
-    if len(shape) < 2 or not (in_parts or given in ((), (1,), shape[-2:-1], shape[:-1])):
+    shape, scales = tuple(x.shape), tuple(scale.shape)
+    in_parts = len(scales) == len(shape) > 1 and scales[:-1] == shape[:-1] and scales[-1] > 0 and shape[-1] % scales[-1] == 0
+    if len(shape) < 2 or not (in_parts or scales in ((), (1,), shape[-2:-1], shape[:-1])):
         msg = (
             f"{name}: x must be (..., heads, channels) and scale have one number for each head, or one for all, or be "
-            f"(..., heads) or (..., heads, blocks), with channels that the blocks divide; got {shape} and {given}."
+            f"(..., heads) or (..., heads, blocks), with channels that the blocks divide; got {shape} and {scales}."
         )
         raise ValueError(msg)
-    parts = xp.reshape(x, (*given, shape[-1] // given[-1])) if in_parts else x
+    parts = xp.reshape(x, (*scales, shape[-1] // scales[-1])) if in_parts else x
     return xp.reshape(_stored(parts, scale, format=format, direction=direction), shape)
 
 
@@ -159,8 +159,8 @@ def _scaled(x: Array, scale: Array, direction: str, xp: Namespace) -> Array:
     """Return x divided by, or times, the scale."""
     if direction == "multiply":
         return x * scale
-    found, system = x / scale, number_system(xp)
-    return found if system is None else system.either(found, lambda: x * (1 / scale))  # error bounds cover either formula
+    quotient, system = x / scale, number_system(xp)
+    return quotient if system is None else system.either(quotient, lambda: x * (1 / scale))  # error bounds cover either formula
 
 
 def _rounded(x: Array, grid: Grid, xp: Namespace) -> Array:

@@ -89,8 +89,8 @@ def bias_gate(x: ArrayOf[T], weight: ArrayOf[T], offset: ArrayOf[T], constant: A
         if tuple(array.shape) != shapes[argument]:
             msg = f"{name}: {argument} must have shape {shapes[argument]}, with x of {x.shape}; got {tuple(array.shape)}."
             raise ValueError(msg)
-    given, w, beta, c = (cast(array, wide(x.dtype, xp)) for array in (x, weight, offset, constant))
-    return cast(gate_of(matmul(given, xp.matrix_transpose(w)) + beta, c[:, None]), x.dtype)
+    inputs, w, beta, c = (cast(array, wide(x.dtype, xp)) for array in (x, weight, offset, constant))
+    return cast(gate_of(matmul(inputs, xp.matrix_transpose(w)) + beta, c[:, None]), x.dtype)
 
 
 @part()

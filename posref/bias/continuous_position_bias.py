@@ -111,12 +111,12 @@ def continuous_position_bias(
     """
     name = "continuous_position_bias"
     check_word(name, "form", form, FORMS)
-    given = {"w1": w1, "b1": b1, "w2": w2} | ({} if b2 is None else {"b2": b2})
-    xp = library(name, **given)
-    check_real(name, **given)
+    layers = {"w1": w1, "b1": b1, "w2": w2} | ({} if b2 is None else {"b2": b2})
+    xp = library(name, **layers)
+    check_real(name, **layers)
     heads, hidden = tuple(w2.shape) if w2.ndim == 2 else (0, 0)
     expected = {"w1": (hidden, 2), "b1": (hidden,), "w2": (heads, hidden), "b2": (heads,)}
-    for argument, x in given.items():
+    for argument, x in layers.items():
         if tuple(x.shape) != expected[argument] or w2.ndim != 2:
             msg = f"{name}: {argument} must have shape {expected[argument]}, with w2 (heads, hidden); got {tuple(x.shape)}."
             raise ValueError(msg)
@@ -131,7 +131,7 @@ def continuous_position_bias(
         log_spaced_coordinates(beside(list(range(1 - n, n)), w1, index_dtype(w1)), window=window, dtype=work)
         for n, window in zip((height, width), windows, strict=True)
     )
-    table = offset_network(y, x, *(cast(layer, work) for layer in given.values()))
+    table = offset_network(y, x, *(cast(layer, work) for layer in layers.values()))
     table = bounded_bias(table) if form == "swin" else table
     return cast(window_entries(table, window_rows(table, [1, height, width])), w1.dtype)
 

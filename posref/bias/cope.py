@@ -113,10 +113,10 @@ def _gate(x: Array, /) -> Array:
     xp = namespace(x)
     positive = x >= beside(0.0, x, x.dtype)
     power = xp.exp(xp.where(positive, -x, x))
-    found = xp.where(positive, beside(1.0, x, x.dtype), power) / (power + 1.0)
+    gate = xp.where(positive, beside(1.0, x, x.dtype), power) / (power + 1.0)
     if number_system(xp) is not None:  # error bounds also cover the formula as written
-        return xp.either(found, lambda: 1.0 / (xp.exp(-x) + 1.0))
-    return found
+        return xp.either(gate, lambda: 1.0 / (xp.exp(-x) + 1.0))
+    return gate
 
 
 @part()

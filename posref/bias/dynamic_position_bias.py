@@ -131,9 +131,9 @@ def dynamic_position_bias(
     xp = library(name, q_positions=q_positions, k_positions=k_positions, **learned)
     work = wide(w_out.dtype, xp)
     apart = cast(distances(q_positions, k_positions), work)
-    given = log_distance(apart) if distance == "log" else apart
-    found = distance_network(given, *(cast(x, work) for x in (w_in, b_in, w_hidden, b_hidden, w_out, b_out)))
-    return cast(with_axis_moved(found, -1, -3), w_out.dtype)
+    measured = log_distance(apart) if distance == "log" else apart
+    bias = distance_network(measured, *(cast(x, work) for x in (w_in, b_in, w_hidden, b_hidden, w_out, b_out)))
+    return cast(with_axis_moved(bias, -1, -3), w_out.dtype)
 
 
 @part(noun="logarithms")

@@ -102,8 +102,8 @@ def graph_bias(distances: ArrayOf[T], table: ArrayOf[T], edges: ArrayOf[T], weig
     check_broadcast(name, "distances and pairs of edges", distances.shape, edges.shape[:-2])
     d, work = whole(name, "distances", distances), wide(table.dtype, xp)
     spatial = rows(cast(table, work), spatial_rows(d, table.shape[0]))
-    found = spatial + path_mean(cast(edges, work), cast(weights, work), d)
-    return cast(with_axis_moved(found, -1, -3), table.dtype)
+    bias = spatial + path_mean(cast(edges, work), cast(weights, work), d)
+    return cast(with_axis_moved(bias, -1, -3), table.dtype)
 
 
 @part()

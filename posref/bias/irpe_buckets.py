@@ -199,7 +199,7 @@ def signed_buckets(offsets: Array, first: list[int], /) -> Array:
 def passed(x: Array, thresholds: list[int], /) -> Array:
     """Return how many of the thresholds each number reaches."""
     xp = namespace(x)
-    found = x * 0
+    reached = x * 0
     for n in thresholds:
-        found = found + xp.astype(x >= n, x.dtype)
-    return found
+        reached = reached + xp.astype(x >= n, x.dtype)
+    return reached

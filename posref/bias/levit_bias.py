@@ -82,8 +82,8 @@ def levit_bias(table: ArrayOf[T], /, *, height: int, width: int, stride: int) ->
         raise ValueError(msg)
     y, x = (absolute_offsets(table, size, stride) for size in (height, width))
     index = y[:, None, :, None] * width + x[None, :, None, :]
-    found = xp.take(table, xp.reshape(index, (-1,)), axis=1)
-    return xp.reshape(found, (table.shape[0], y.shape[0] * x.shape[0], height * width))
+    bias = xp.take(table, xp.reshape(index, (-1,)), axis=1)
+    return xp.reshape(bias, (table.shape[0], y.shape[0] * x.shape[0], height * width))
 
 
 @part()

@@ -145,12 +145,12 @@ def _records(word: str) -> list[str]:
 
     from posref.scaling import RECORDS
 
-    found = []
+    lines = []
     for kind in (kind for kind in RECORDS if word and word.lower() in kind.__name__.lower()):
-        names = ", ".join(one.name for one in fields(kind))
+        names = ", ".join(part.name for part in fields(kind))
         idea = next(filter(None, map(str.strip, str(kind.__doc__).splitlines())))
-        found.append(f"An option of rope and others, scaling={kind.__name__}({names}). {idea}")
-    return found
+        lines.append(f"An option of rope and others, scaling={kind.__name__}({names}). {idea}")
+    return lines
 
 
 def _list_cases(op: str, tier: str) -> None:
@@ -200,8 +200,8 @@ def _escape(text: str) -> str:
 def _brief(value: object) -> str:
     """Return an argument in one line: a record without default fields, a long tuple by its first and last numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        given = ((f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default)
-        return f"{type(value).__name__}({', '.join(f'{name}={_brief(inner)}' for name, inner in given)})"
+        settings = ((f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default)
+        return f"{type(value).__name__}({', '.join(f'{name}={_brief(inner)}' for name, inner in settings)})"
     if isinstance(value, tuple) and len(value) > 4:
         return f"({value[0]}, ..., {value[-1]})"
     return str(value)
@@ -265,7 +265,7 @@ def _meanings(words: Words) -> str:
 def _others(name: str) -> str:
     """Return presets and scalings with a name like `name`, as the end of an error."""
     names = {kind.__name__.lower(): kind.__name__ for kind in RECORDS} | {preset: preset for preset in posref.presets}
-    near = [names[found] for found in get_close_matches(name.lower(), names, n=3)]
+    near = [names[match] for match in get_close_matches(name.lower(), names, n=3)]
     return f" There is also {', '.join(near)}." if near else ""
 
 
@@ -292,11 +292,11 @@ def _show_config(path: str, *, as_json: bool) -> None:
 
     with _errors():
         try:
-            found = posref.from_config(path)
+            components = posref.from_config(path)
         except ValueError as error:
             raise TargetError(str(error)) from error
     if as_json:
-        told = {
+        document = {
             name: [
                 entry
                 and {
@@ -306,12 +306,12 @@ def _show_config(path: str, *, as_json: bool) -> None:
                 }
                 for entry in entries
             ]
-            for name, entries in found.items()
+            for name, entries in components.items()
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(document, indent=1))
         return
     table = _table("component", "layers", "operation", "options")
-    for name, entries in found.items():
+    for name, entries in components.items():
         for entry in {repr(entry): entry for entry in entries}.values():
             layers = (
                 "all"

@@ -86,8 +86,8 @@ def _parsed(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
         op = operation(name, hint=f" There is also {', '.join(near)}." if near else "")
         return name, op, options_of("plot", op, texts)
     op = preset.op
-    given = {n: value for n, value in preset.options.items() if n in posref.spec.REGISTRY[op].domains}
-    return name, op, given | options_of("plot", op, texts)
+    options = {n: value for n, value in preset.options.items() if n in posref.spec.REGISTRY[op].domains}
+    return name, op, options | options_of("plot", op, texts)
 
 
 def _draw(

@@ -27,7 +27,7 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
     if prod(positions.shape) == 1:  # a token of a decoder: its queries and keys have the same position, in every layer
         return _placed(_row(frequency.tobytes(), positions.item()).copy(), positions)
     rows = np.asarray(positions).astype(np.int64).ravel()
-    found = np.empty((2, rows.size, frequency.size), dtype=np.float32)
+    table = np.empty((2, rows.size, frequency.size), dtype=np.float32)
     key = frequency.tobytes()
     near = _near(key)
     if rows.size and rows[0] >= 0 and (rows.size == 1 or (rows[1:] - rows[:-1] == 1).all()):  # they follow each other
@@ -35,8 +35,8 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
         for start in (first, *range((first | STEP - 1) + 1, after, STEP)):
             low, stop = start & STEP - 1, min((start | STEP - 1) + 1, after)
             waves = np.multiply(near[low : low + stop - start], _far(key, start >> BITS), out=held[: stop - start])
-            found[0, start - first : stop - first] = waves.real
-            found[1, start - first : stop - first] = waves.imag
+            table[0, start - first : stop - first] = waves.real
+            table[1, start - first : stop - first] = waves.imag
     else:
         sizes = np.abs(rows).view(np.uint64)  # so is 2**63, which int64 has below zero alone
         steps, which = np.unique(sizes >> BITS, return_inverse=True)
@@ -44,9 +44,9 @@ def cos_sin_by_addition(positions: Array, frequencies: Array) -> tuple[Array, Ar
         for start in range(0, rows.size, STEP):
             piece = slice(start, start + STEP)
             waves = near[sizes[piece] & STEP - 1] * far[which[piece]]
-            found[0, piece], found[1, piece] = waves.real, waves.imag
-        found[1, rows < 0] *= -1
-    return _placed(found, positions)
+            table[0, piece], table[1, piece] = waves.real, waves.imag
+        table[1, rows < 0] *= -1
+    return _placed(table, positions)
 
 
 def _placed(found: Any, positions: Array) -> tuple[Array, Array]:
@@ -89,6 +89,6 @@ def _waves(positions: Any, frequencies: Any) -> Any:
     import numpy as np
 
     angles = positions[:, None] * frequencies
-    found = np.empty(angles.shape, dtype=np.complex128)
-    found.real, found.imag = np.cos(angles), np.sin(angles)
-    return found
+    waves = np.empty(angles.shape, dtype=np.complex128)
+    waves.real, waves.imag = np.cos(angles), np.sin(angles)
+    return waves

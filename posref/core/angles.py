@@ -290,12 +290,12 @@ def _sum(turns: list[Array], others: list[Array]) -> list[Array]:
 def _carried(limbs: list[Array]) -> list[Array]:
     """Return the limbs with carries passed on, so that each has 12 bits. Whole turns drop out."""
     carry: Array = 0
-    found = []
+    carried = []
     for limb in reversed(limbs):
         total = limb + carry
         carry = total >> BITS
-        found.append(total & 4095)
-    return found[::-1]
+        carried.append(total & 4095)
+    return carried[::-1]
 
 
 def _quarters(turns: list[Array]) -> tuple[Array, Array]:

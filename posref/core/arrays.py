@@ -28,8 +28,8 @@ _NAMESPACES: dict[tuple[type, ...], Namespace] = {}  # looked up once per type: 
 
 def library(function: str, /, **arrays: Array) -> Namespace:
     """Return the namespace of the arguments of `function`. Raise TypeError if they are not arrays of one library."""
-    found = _NAMESPACES.get(tuple(map(type, arrays.values())))  # the common case, twice as fast
-    return namespace(*arrays.values(), function=function, names=tuple(arrays)) if found is None else found
+    known = _NAMESPACES.get(tuple(map(type, arrays.values())))  # the common case, twice as fast
+    return namespace(*arrays.values(), function=function, names=tuple(arrays)) if known is None else known
 
 
 def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] = ("arguments",)) -> Namespace:
@@ -223,8 +223,8 @@ def once(function: F) -> F:
             key = (*map(option_key, args), *((name, option_key(value)) for name, value in options.items()))
         except TypeError:
             return function(*args, **options)
-        found = kept(key, _Call(args, options))
-        return tuple(map(_copy, found)) if isinstance(found, tuple) else _copy(found)
+        result = kept(key, _Call(args, options))
+        return tuple(map(_copy, result)) if isinstance(result, tuple) else _copy(result)
 
     remembered.forget = kept.cache_clear  # type: ignore[attr-defined]
     return remembered  # type: ignore[return-value]  # it has the signature of what it wraps
@@ -266,8 +266,8 @@ def cast(x: Array, dtype: DType) -> Array:
 
 def times(x: Array, factor: Any) -> Array:
     """Return `x` times a factor, or `x` itself if that is 1.0. Error bounds allow the product to those who compute it."""
-    one = type(factor) is float and factor == 1.0
-    return x if one and number_system(namespace(x)) is None else x * factor
+    unchanged = type(factor) is float and factor == 1.0
+    return x if unchanged and number_system(namespace(x)) is None else x * factor
 
 
 def wide(dtype: DType, xp: Namespace) -> DType:
@@ -318,8 +318,8 @@ def check_dtype(function: str, dtype: DType, xp: Namespace) -> None:
         except (TypeError, AttributeError):
             fits = False
     if not fits:
-        own = xp.__name__.removeprefix("array_api_compat.").partition(".")[0]
-        msg = f"{function}: dtype must be a real floating data type of the arrays' library, {own}; got {dtype!r}."
+        library_name = xp.__name__.removeprefix("array_api_compat.").partition(".")[0]
+        msg = f"{function}: dtype must be a real floating data type of the arrays' library, {library_name}; got {dtype!r}."
         raise ValueError(msg)
 
 
@@ -358,8 +358,8 @@ def check_signs(function: str, argument: str, positions: Array) -> None:
     """Raise for unsigned integers as wide as the indexing dtype: their upper half would wrap around below zero."""
     xp, index = namespace(positions), index_dtype(positions)
     if xp.isdtype(positions.dtype, "unsigned integer") and xp.iinfo(positions.dtype).bits >= xp.iinfo(index).bits:
-        needed, given = (str(dtype).rpartition(".")[2] for dtype in (index, positions.dtype))
-        msg = f"{function}: {argument} must be integers that {needed} can hold; got {given}. Convert them to {needed}."
+        needed, received = (str(dtype).rpartition(".")[2] for dtype in (index, positions.dtype))
+        msg = f"{function}: {argument} must be integers that {needed} can hold; got {received}. Convert them to {needed}."
         raise ValueError(msg)
 
 

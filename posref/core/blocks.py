@@ -119,8 +119,8 @@ def _rows(arrays: tuple[Any, ...], around: Mapping[int, tuple[int, int]]) -> Row
     if rank == 0:
         return None
     sizes = [{shape[-place] for shape in shapes if len(shape) >= place} for place in range(1, rank + 1)]
-    longest = [max(found) for found in sizes]
-    if not all(found <= {1, size} for found, size in zip(sizes, longest, strict=True)) or 0 in longest:
+    longest = [max(lengths) for lengths in sizes]
+    if not all(lengths <= {1, size} for lengths, size in zip(sizes, longest, strict=True)) or 0 in longest:
         return None
     count = 1
     for size in longest:
@@ -151,11 +151,11 @@ def _joined(
         first = of_block(0, SEEN)
     except (ValueError, TypeError):  # the message is to have the shapes of the call
         return function(*arrays, **options)
-    found = first if isinstance(first, tuple) else (first,)
-    size = max(SEEN, SEEN * CACHE // max(1, *(f.nbytes for f in found)))
-    if rows.size < BLOCKS * size or any(f.shape[f.ndim - 1 - rows.from_the_right] != SEEN for f in found):
+    outputs = first if isinstance(first, tuple) else (first,)
+    size = max(SEEN, SEEN * CACHE // max(1, *(f.nbytes for f in outputs)))
+    if rows.size < BLOCKS * size or any(f.shape[f.ndim - 1 - rows.from_the_right] != SEEN for f in outputs):
         return function(*arrays, **options)  # it is small, or the result is not divided as the arguments are
-    results = [over] if over is not None and _fits(over, found, rows) else [empty(_whole(f, rows), f) for f in found]
+    results = [over] if over is not None and _fits(over, outputs, rows) else [empty(_whole(f, rows), f) for f in outputs]
     starts = range(0, rows.size - 1, size)  # the last block takes a single index that is left
     for start, stop in zip(starts, (*starts[1:], rows.size), strict=True):
         block = of_block(start, stop)
@@ -245,10 +245,10 @@ def _rotation() -> Any:
         def backward(ctx: Any, cotangents: Any) -> Any:
             tables, options = ctx.saved_tensors, ctx.options | {"inverse": not ctx.options.get("inverse", False)}
             if torch._C._functorch.is_legacy_batchedtensor(cotangents):  # of is_grads_batched, which knows few functions
-                found = _as_written(ctx.function, cotangents, tables, ctx.options)
+                gradient = _as_written(ctx.function, cotangents, tables, ctx.options)
             else:
-                found = ctx.again(cotangents, *tables, **options)
-            return (None, None, None, found, *(None for _ in tables))
+                gradient = ctx.again(cotangents, *tables, **options)
+            return (None, None, None, gradient, *(None for _ in tables))
 
     return Rotation
 

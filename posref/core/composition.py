@@ -36,7 +36,9 @@ def parts_of(operation: str) -> tuple[str, ...]:
     if operation not in REGISTRY:
         return ()
     parts, known = stages(operation), {*REGISTRY[operation].domains, "dim"}
-    tables = [name for name, one in REGISTRY.items() if tuple(one.arrays) == ("positions",) and known.issuperset(one.domains)]
+    tables = [
+        name for name, record in REGISTRY.items() if tuple(record.arrays) == ("positions",) and known.issuperset(record.domains)
+    ]
     return (*parts, *(name for name in tables if stages(name) and {*parts}.issuperset(stages(name))))
 
 
@@ -63,7 +65,7 @@ def formula(name: str) -> Function:
 @cache
 def called(function: Function) -> tuple[str, ...]:
     """Return the names of the known functions that a function calls, directly or through helpers, in the order of use."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     seen: set[Function] = set()
 
     def walk(helper: Function) -> None:
@@ -72,12 +74,12 @@ def called(function: Function) -> tuple[str, ...]:
             if other in seen:
                 continue
             if is_known(other):
-                found[other.__name__] = None
+                names[other.__name__] = None
             else:
                 walk(other)
 
     walk(function)
-    return tuple(found)
+    return tuple(names)
 
 
 @cache
@@ -158,15 +160,15 @@ class Observed:
         The key of a single result is the function's noun; a result without a noun is left out. If a function returns several
         outputs, only those that the caller used are included, and the keys are their names.
         """
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for name, (result, *more) in ((name, results) for name, results in self._results.items() if results):
             if more:
                 continue
             if isinstance(result, _Outputs) and name in REGISTRY:
-                found |= {REGISTRY[name].outputs[i]: tuple.__getitem__(result, i) for i in sorted(result.taken)}
+                by_name |= {REGISTRY[name].outputs[i]: tuple.__getitem__(result, i) for i in sorted(result.taken)}
             elif noun(name):
-                found[noun(name)] = result
-        return found
+                by_name[noun(name)] = result
+        return by_name
 
 
 def noun(name: str) -> str:
@@ -193,13 +195,13 @@ class _Outputs(tuple[Any, ...]):
 @cache
 def _names(code: CodeType) -> tuple[str, ...]:
     """Return the global names in a function's code and in its nested functions, in the order of the code."""
-    found: list[str] = []
+    names: list[str] = []
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            found.append(instruction.argval)
+            names.append(instruction.argval)
         elif isinstance(instruction.argval, CodeType):
-            found += _names(instruction.argval)
-    return tuple(dict.fromkeys(found))
+            names += _names(instruction.argval)
+    return tuple(dict.fromkeys(names))
 
 
 def _functions(function: Function) -> Iterator[tuple[str, Function]]:

@@ -49,10 +49,10 @@ def _by_memory(function: Callable[..., Any], otherwise: F, count: int) -> F:
 
     @wraps(otherwise)
     def evaluated(*arrays: Any, **options: Any) -> Any:
-        found = None if len(arrays) != count or is_recording() else _key(function, arrays, options)
-        if found is None:
+        memo = None if len(arrays) != count or is_recording() else _key(function, arrays, options)
+        if memo is None:
             return otherwise(*arrays, **options)
-        key, numbers = found
+        key, numbers = memo
         held = _ROTATIONS.get(key)
         if held is not None and held[0] == numbers:
             return held[1].of(arrays[0])
@@ -99,9 +99,9 @@ def _key(function: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> tup
         return None
     try:
         for array in others:
-            found = (array if are_numpy(kind) else array.numpy()).tobytes()
-            numbers.append(found)
-            key += array.dtype, array.shape, found[:: 1 + len(found) // SEEN]
+            data = (array if are_numpy(kind) else array.numpy()).tobytes()
+            numbers.append(data)
+            key += array.dtype, array.shape, data[:: 1 + len(data) // SEEN]
         return (*key, x.dtype, x.shape, *options, *map(option_key, options.values())), tuple(numbers)
     except TypeError:  # an option that is none, or a dtype that NumPy has not
         return None

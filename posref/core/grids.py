@@ -230,22 +230,22 @@ def multimodal(
     [[0, 1, 2, 2, 4], [0, 1, 2, 2, 4], [0, 1, 2, 3, 4]]
     """
     check_word("multimodal", "after", after, AFTER)
-    found: list[tuple[int, int, int]] = []
+    triples: list[tuple[int, int, int]] = []
     start = 0
     for segment in segments:
         frames, height, width, interval = _segment(segment)
         if segment[0] == "text":
-            found += [(start + i,) * 3 for i in range(width)]
+            triples += [(start + i,) * 3 for i in range(width)]
             start += width
             continue
         times = [int(t * Fraction(interval)) for t in range(frames)]
         cells = [(start + t, start + h, start + w) for t in times for h in range(height) for w in range(width)]
-        found += cells
+        triples += cells
         if after == "spatial":
             start += max(height, width)
         else:
             start = max((max(cell) + 1 for cell in cells), default=start)
-    return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp, device)
+    return made([cell[axis] for axis in range(3) for cell in triples], (3, len(triples)), xp, device)
 
 
 def made_real(values: Array, xp: Namespace | None, device: Any) -> Array:

@@ -45,10 +45,10 @@ def skew_exponential(x: Array) -> Array:
     half = xp.ones_like(square)
     for more in large:
         half = xp.where(more, half / 2, half)
-    x, one = x * half, identity(x)
-    power = one
+    x, unit = x * half, identity(x)
+    power = unit
     for k in range(DEGREE, 0, -1):
-        power = one + matmul(x, power) / k
+        power = unit + matmul(x, power) / k
     for more in large:
         power = xp.where(more, matmul(power, power), power)
     return power
@@ -62,8 +62,8 @@ def cayley_transform(x: Array) -> Array:
     is at least 1: the symmetric part of I + S is I, and elimination never makes it smaller (Golub and Van Loan, Linear Algebra
     Appl. 28, 1979).
     """
-    xp, n, one = namespace(x), x.shape[-1], identity(x)
-    rest = xp.concat([one + x, one - x], axis=-1)
+    xp, n, unit = namespace(x), x.shape[-1], identity(x)
+    rest = xp.concat([unit + x, unit - x], axis=-1)
     for _ in range(n):  # finished rows and columns move to the end, so every step is the same
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)

@@ -254,15 +254,15 @@ def _write_product(result: Array, x: Array, table: Array, read: Pairs, write: Pa
     import torch
 
     places = x.unflatten(-1, (2, -1)).transpose(-1, -2) if read == "half" else x
-    own = read == "half" or not _is_complex(x)
-    if own:
+    fresh = read == "half" or not _is_complex(x)
+    if fresh:
         places = places.clone(memory_format=torch.contiguous_format)
     numbers = places.view(table.dtype).view(*x.shape[:-1], -1)
     if write == "interleaved" and x.dtype == result.dtype and _is_complex(result):
         torch.mul(numbers, table, out=result.view(table.dtype))
         return
-    own = own or x.dtype != result.dtype
-    rotated = torch.mul(numbers, table, out=numbers if own else numbers.new_empty(numbers.shape)).view(x.dtype)
+    fresh = fresh or x.dtype != result.dtype
+    rotated = torch.mul(numbers, table, out=numbers if fresh else numbers.new_empty(numbers.shape)).view(x.dtype)
     result.copy_(rotated.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2) if write == "half" else rotated)
 
 

@@ -70,12 +70,12 @@ def _strip(k: Array, first: int, queries: int) -> Array:
     """Return the positions of keys at all distances from the first query, in ascending order."""
     import numpy as np
 
-    found = np.arange(first - queries + 1, first + k.shape[0])
+    distances = np.arange(first - queries + 1, first + k.shape[0])
     if are_numpy(type(k)):
-        return found.astype(k.dtype)
+        return distances.astype(k.dtype)
     import torch
 
-    return torch.from_numpy(found).to(k.dtype)
+    return torch.from_numpy(distances).to(k.dtype)
 
 
 def _unrolled(strip: Array, queries: int) -> Array:

@@ -56,9 +56,9 @@ def _options(row: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any
         return None
     known = inspect.signature(REGISTRY[row["operation"]].function).parameters
     arrays = REGISTRY[row["operation"]].arrays
-    given = {name: option for name, option in row["options"].items() if name in known and name not in (*NEVER, *arrays)}
+    options = {name: option for name, option in row["options"].items() if name in known and name not in (*NEVER, *arrays)}
     try:
-        return {name: _value(name, option, config) for name, option in given.items()}
+        return {name: _value(name, option, config) for name, option in options.items()}
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, SyntaxError):
         return None
 
@@ -79,7 +79,7 @@ def _value(name: str, option: Any, config: Mapping[str, Any]) -> Any:
         msg = f"{name} is not told"
         raise ValueError(msg)
     if isinstance(option, list | tuple):
-        return tuple(_value(name, one, config) for one in option)
+        return tuple(_value(name, entry, config) for entry in option)
     if name in ("base", "scale"):
         return float(option)
     if isinstance(option, float) and option == int(option):

@@ -142,8 +142,8 @@ def positives(what: str, values: Any, count: int) -> tuple[float, ...]:
     values = values.tolist() if hasattr(values, "tolist") else values
     listed = isinstance(values, Sequence) and not isinstance(values, str)
     if not listed or len(values) != count or not all(_is_number(value) and value > 0 for value in values):
-        found = f"{len(values)} of them" if listed and len(values) != count else repr(values)
-        refuse(f"{what} must be a list of {count} numbers above 0, one for each rotated pair; got {found}.")
+        received = f"{len(values)} of them" if listed and len(values) != count else repr(values)
+        refuse(f"{what} must be a list of {count} numbers above 0, one for each rotated pair; got {received}.")
     return tuple(float(value) for value in values)
 
 

@@ -61,8 +61,8 @@ Factors = Mapping[str, Sequence[float]]
 @cache
 def layouts() -> dict[str, Layout]:
     """Return the layout of every known architecture, interleaved ones first."""
-    found = {name: row["layout"] for name, row in table("gguf").items()}
-    return dict(sorted(found.items(), key=lambda item: item[1] != "interleaved"))
+    known = {name: row["layout"] for name, row in table("gguf").items()}
+    return dict(sorted(known.items(), key=lambda item: item[1] != "interleaved"))
 
 
 @overload
@@ -186,17 +186,17 @@ def read_gguf(
 def sections_of(metadata: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """Return the channel pairs of each position axis of M-RoPE. Empty for a file with one position for each token."""
     key = f"{name}.rope.dimension_sections"
-    axes, given = table("gguf").get(name, {}).get("axes"), metadata.get(key)
-    given = () if given is None else given
-    if not isinstance(given, Sequence) or not all(type(section) is int and section >= 0 for section in given):
-        refuse(f"{key} must be a list of ints of at least 0; got {given!r}.")
-    sections = tuple(given[:3]) if len(given) == 4 and given[3] == 0 else tuple(given)
+    axes, listed = table("gguf").get(name, {}).get("axes"), metadata.get(key)
+    listed = () if listed is None else listed
+    if not isinstance(listed, Sequence) or not all(type(section) is int and section >= 0 for section in listed):
+        refuse(f"{key} must be a list of ints of at least 0; got {listed!r}.")
+    sections = tuple(listed[:3]) if len(listed) == 4 and listed[3] == 0 else tuple(listed)
     if axes is not None and len(sections) > 2 and sections[0] and sections[1]:
         return sections
-    if axes is None and any(given):
-        refuse(f"metadata must describe a model with one position for each token; got {key} {given!r} for {name!r}.")
+    if axes is None and any(listed):
+        refuse(f"metadata must describe a model with one position for each token; got {key} {listed!r} for {name!r}.")
     if axes is not None and not axes.endswith("or none"):
-        refuse(f"metadata of {name!r} must have {key}, with channel pairs for time and height; got {given!r}.")
+        refuse(f"metadata of {name!r} must have {key}, with channel pairs for time and height; got {listed!r}.")
     return ()
 
 
@@ -222,20 +222,20 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
 def window_of(metadata: Mapping[str, Any], name: str) -> Any:
     """Return the window of a file, or the number of tokens in a chunk. None or 0 without one."""
     row = table("gguf").get(name, {})
-    given = metadata.get(f"{name}.attention.sliding_window", row.get("window"))
-    return row.get("literal", given) if given else given
+    window = metadata.get(f"{name}.attention.sliding_window", row.get("window"))
+    return row.get("literal", window) if window else window
 
 
 def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
     """Return whether the sliding layers of the file differ from the full ones in what rotates."""
-    own = table("gguf").get(name, {}).get("sliding")
-    if own is None or not window_of(metadata, name):
+    rule = table("gguf").get(name, {}).get("sliding")
+    if rule is None or not window_of(metadata, name):
         return False
     rope = {key: metadata.get(f"{name}.rope.{key}") for key in ("freq_base", "dimension_count", "scaling.type", *SWA)}
-    bases = [rope["freq_base_swa"] or own.get("base"), rope["freq_base"] or 10_000.0]
+    bases = [rope["freq_base_swa"] or rule.get("base"), rope["freq_base"] or 10_000.0]
     widths = [rope["dimension_count_swa"], rope["dimension_count"]]
-    unscaled = own.get("scaled") is False and rope["scaling.type"] not in (None, "none")
-    return "base" in own or unscaled or any(own_ not in (None, full) for own_, full in (bases, widths))
+    unscaled = rule.get("scaled") is False and rope["scaling.type"] not in (None, "none")
+    return "base" in rule or unscaled or any(own_ not in (None, full) for own_, full in (bases, widths))
 
 
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
@@ -252,9 +252,9 @@ def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, lay
     sliding = table("gguf")[name]["sliding"]
     silent = sliding.get("base", first(("freq_base",), rope))
     scaling = {key: value for key, value in rope.items() if key not in (*SWA, "freq_base", "dimension_count")}
-    own = {"scaling.type": "none"} if sliding.get("scaled") is False else scaling
+    scaled = {"scaling.type": "none"} if sliding.get("scaled") is False else scaling
     base = first(("freq_base_swa",), rope, {"freq_base_swa": silent})
-    return {**own, **({"freq_base": base} if base else {}), **({"dimension_count": lanes} if lanes else {})}
+    return {**scaled, **({"freq_base": base} if base else {}), **({"dimension_count": lanes} if lanes else {})}
 
 
 def _layout(name: str, layout: Layout | None) -> Layout:
@@ -263,8 +263,8 @@ def _layout(name: str, layout: Layout | None) -> Layout:
         refuse(f"general.architecture must be a known one; got {name!r}. Pass layout, one of {WORDS}. Known: {known}.")
     if layout is not None and layout not in WORDS:
         refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
-    own: Layout = layout or table("gguf")[name]["layout"]
-    return own
+    stored: Layout = layout or table("gguf")[name]["layout"]
+    return stored
 
 
 def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
@@ -283,12 +283,12 @@ def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> i
 
 def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> tuple[int | None, bool]:
     """Return the original length, and whether it differs from the model's own."""
-    own = first((f"{name}.context_length",), metadata)
+    trained = first((f"{name}.context_length",), metadata)
     original = first(("scaling.original_context_length",), rope)
-    if own is None and original is None:
+    if trained is None and original is None:
         return None, False
     length = integer(("scaling.original_context_length",), rope) if original else integer((f"{name}.context_length",), metadata)
-    return length, own is not None and own != length
+    return length, trained is not None and trained != length
 
 
 def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[str, tuple[float, ...]]:
@@ -377,9 +377,14 @@ def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
 
 def by_layer(metadata: Mapping[str, Any], key: str) -> Sequence[int]:
     """Return a number for each layer that the file lists, or one number for all of them."""
-    given = metadata.get(key)
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes) and given and all(type(n) is int for n in given):
-        return given
+    numbers = metadata.get(key)
+    if (
+        isinstance(numbers, Sequence)
+        and not isinstance(numbers, str | bytes)
+        and numbers
+        and all(type(n) is int for n in numbers)
+    ):
+        return numbers
     return (integer((key,), metadata),)
 
 

@@ -28,13 +28,13 @@ def attention_of(metadata: Mapping[str, Any], name: str, text: Entries) -> dict[
     """Return the scale, softcap, sinks and temperature of attention, by component: those that a file has."""
     row = table("gguf").get(name, {})
     scaling = next((entry.options["scaling"] for entry in text if entry is not None and entry.options), None)
-    found = {
+    parts = {
         "text scale": _scale(metadata, name, row, scaling),
         "text softcap": _softcap(metadata, name, row),
         "text sinks": _sinks(row),
         "text temperature": _temperature(metadata, name, row),
     }
-    return {component: entries for component, entries in found.items() if any(entries)}
+    return {component: entries for component, entries in parts.items() if any(entries)}
 
 
 def _scale(metadata: Mapping[str, Any], name: str, row: Mapping[str, Any], scaling: Scaling | None) -> Entries:
@@ -48,8 +48,8 @@ def _scale(metadata: Mapping[str, Any], name: str, row: Mapping[str, Any], scali
         return [Entry("attention", {"scale": (integer((f"{name}.embedding_length",), metadata) // heads) ** -0.5})]
     if rule in ("key", "output"):
         key = f"{name}.attention.{'scale' if rule == 'key' else 'output_scale'}"
-        given = number(key, (key,), metadata, {key: 0.0 if rule == "key" else OUTPUT_SCALE}, low=0)
-        return [Entry("attention", {"scale": given})] if given else []
+        scale = number(key, (key,), metadata, {key: 0.0 if rule == "key" else OUTPUT_SCALE}, low=0)
+        return [Entry("attention", {"scale": scale})] if scale else []
     return [] if rule is None else [Entry("attention", {"scale": float(rule)})]
 
 
@@ -57,8 +57,8 @@ def _latent(metadata: Mapping[str, Any], name: str, row: Mapping[str, Any], scal
     """Return the scale of latent attention (deepseek2.cpp, 437), of linear scaling too."""
     keys = {f"{name}.rope.scaling.{key}": silent for key, silent in (("yarn_log_multiplier", 0.0), ("factor", 1.0))}
     moved, factor = (number(key, (key,), metadata, keys, low=0) for key in keys)
-    own = getattr(scaling, "attention_factor", None)
-    gain = gain_of(factor, 1.0) if own is None else own
+    attention_factor = getattr(scaling, "attention_factor", None)
+    gain = gain_of(factor, 1.0) if attention_factor is None else attention_factor
     all_dim = moved / row["log_multiplier"]["unit"] if moved else 0.0
     width = integer((f"{name}.attention.key_length_mla", f"{name}.attention.key_length"), metadata)
     return float(width**-0.5 * (gain * gain_of(factor, all_dim)) ** 2)

@@ -35,8 +35,8 @@ def read_tower(metadata: Mapping[str, Any], layer: int | None) -> dict[str, list
     if kind in TABLE:
         return {"vision": [Entry("learned", {"offset": 0})]}
     if kind in RESIZED:
-        told = {"table": "resized at every call for another grid"}
-        return {"vision": [Entry("learned", {"offset": 0}, told)]}
+        facts = {"table": "resized at every call for another grid"}
+        return {"vision": [Entry("learned", {"offset": 0}, facts)]}
     width, heads = (integer((f"clip.vision.{key}",), metadata) for key in ("embedding_length", "attention.head_count"))
     if width % (4 * heads):
         refuse(f"clip.vision.embedding_length must be a multiple of 4 times {heads} heads; got {width}.")
@@ -45,9 +45,9 @@ def read_tower(metadata: Mapping[str, Any], layer: int | None) -> dict[str, list
     if kind in BOTH:
         table = Entry("learned", {"offset": 0}, {"table": "resized at every call for another grid; GLM-OCR's file has none"})
         return {"vision input": [table], "vision attention": [Entry("axial_rope", rotation)]}
-    found: dict[str, list[Entry | None]] = {"vision": [Entry("axial_rope", rotation)]}
+    tower: dict[str, list[Entry | None]] = {"vision": [Entry("axial_rope", rotation)]}
     masks = _windows(metadata) if kind in WINDOWS else []
-    return found | ({"vision mask": masks if layer is None else [masks[layer]]} if any(masks) else {})
+    return tower | ({"vision mask": masks if layer is None else [masks[layer]]} if any(masks) else {})
 
 
 def _windows(metadata: Mapping[str, Any]) -> list[Entry | None]:

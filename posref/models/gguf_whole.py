@@ -99,11 +99,13 @@ def from_gguf(
             both = {"encoder": True, "decoder": False}
             return {part: [Entry("t5_bias", {"bidirectional": both[part], "max_distance": 128})] for part in T5[name]}
         text = _text(metadata, name, rope_factors)
-        found = {"text": text, "text mask": _masks(metadata, name)}
-        found |= {**attention_of(metadata, name, text), "indexer": _indexer(metadata, name, text)} if name in layouts() else {}
+        components = {"text": text, "text mask": _masks(metadata, name)}
+        components |= (
+            {**attention_of(metadata, name, text), "indexer": _indexer(metadata, name, text)} if name in layouts() else {}
+        )
         return {
             part: entries if layer is None or len(entries) == 1 else [entries[layer]]
-            for part, entries in found.items()
+            for part, entries in components.items()
             if part == "text" or any(entries)
         }
 
@@ -133,9 +135,9 @@ def _text(metadata: Mapping[str, Any], name: str, rope_factors: Factors | None) 
     if name.startswith("granite") and metadata.get(f"{name}.rope.scaling.finetuned") is False:  # Granite's switch
         return [None]
     sections = sections_of(metadata, name)
-    found = [read_gguf(metadata, name, rope_factors, None, layer, layout) for layer in range(_count(metadata, name))]
-    found = found[:1] if all(options == found[0] for options in found) else found
-    return [options and _entry(name, options, sections) for options in found]
+    layers = [read_gguf(metadata, name, rope_factors, None, layer, layout) for layer in range(_count(metadata, name))]
+    layers = layers[:1] if all(options == layers[0] for options in layers) else layers
+    return [options and _entry(name, options, sections) for options in layers]
 
 
 def _count(metadata: Mapping[str, Any], name: str) -> int:
@@ -171,8 +173,8 @@ def _indexer(metadata: Mapping[str, Any], name: str, text: list[Entry | None]) -
         return []
     layers = text * _count(metadata, name) if "mask" in row and len(text) == 1 else text
     none = ["mask" in row and has_window(metadata, name, layer) for layer in range(len(layers))]
-    found = [entry and Entry("rope", {**(entry.options or {}), **row["indexer"]}) for entry in layers]
-    return [None if no else entry for no, entry in zip(none, found, strict=True)]
+    rotations = [entry and Entry("rope", {**(entry.options or {}), **row["indexer"]}) for entry in layers]
+    return [None if no else entry for no, entry in zip(none, rotations, strict=True)]
 
 
 def _masks(metadata: Mapping[str, Any], name: str) -> list[Entry | None]:

@@ -27,21 +27,21 @@ def rules_of(config: Config) -> Rules:
 
 def base_of_layer(config: Config, layer: int | None) -> float | None:
     """Return a layer's own base: 0 if it does not rotate, None if it has none. Without `layer`, return the only base."""
-    given = config.get("layer_rope_theta")
-    if not given:
+    bases = config.get("layer_rope_theta")
+    if not bases:
         return None
     rule = rules_of(config).get("rotates", "")
     if not rule.startswith("bases"):
         model = str(config.get("model_type"))
-        refuse(f"layer_rope_theta must be null for {model!r}, whose code is not known to read it; got {given!r}.")
-    if not isinstance(given, list | tuple) or not all(isinstance(b, int | float) and b >= 0 for b in given):
-        refuse(f"layer_rope_theta must be a list of numbers of at least 0, one for each layer; got {given!r}.")
+        refuse(f"layer_rope_theta must be null for {model!r}, whose code is not known to read it; got {bases!r}.")
+    if not isinstance(bases, list | tuple) or not all(isinstance(b, int | float) and b >= 0 for b in bases):
+        refuse(f"layer_rope_theta must be a list of numbers of at least 0, one for each layer; got {bases!r}.")
     from_the_last = rule == "bases, from the last"  # here only 0 has a meaning (muse_glimmer modeling, 511)
     if layer is not None:
-        if layer >= len(given):
-            refuse(f"layer_rope_theta must have an entry for every layer; got {len(given)} entries for layer {layer}.")
-        return None if from_the_last and given[layer] else float(given[layer])
-    different = sorted({float(base) for base in given if base})
+        if layer >= len(bases):
+            refuse(f"layer_rope_theta must have an entry for every layer; got {len(bases)} entries for layer {layer}.")
+        return None if from_the_last and bases[layer] else float(bases[layer])
+    different = sorted({float(base) for base in bases if base})
     if different and from_the_last:
         return None
     if len(different) > 1:
@@ -51,14 +51,14 @@ def base_of_layer(config: Config, layer: int | None) -> float | None:
 
 def listed(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
     """Return whether no_rope_layers has a 1: despite its name, 1 rotates (configuration of llama4, 170; of smollm3, 101)."""
-    given = config.get("no_rope_layers")
-    if given is None:
+    flags = config.get("no_rope_layers")
+    if flags is None:
         interval = integer(("no_rope_layer_interval",), config, {"no_rope_layer_interval": 4})
         return [(layer + 1) % interval != 0 for layer, _ in layers]
-    if not isinstance(given, list | tuple) or len(given) != count or not all(g in (0, 1) for g in given):
-        found = f"{len(given)} for {count}" if isinstance(given, list | tuple) else repr(given)
-        refuse(f"no_rope_layers must have num_hidden_layers entries, 1 where a layer rotates; got {found}.")
-    return [bool(given[layer]) for layer, _ in layers]
+    if not isinstance(flags, list | tuple) or len(flags) != count or not all(g in (0, 1) for g in flags):
+        received = f"{len(flags)} for {count}" if isinstance(flags, list | tuple) else repr(flags)
+        refuse(f"no_rope_layers must have num_hidden_layers entries, 1 where a layer rotates; got {received}.")
+    return [bool(flags[layer]) for layer, _ in layers]
 
 
 def _bases(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
@@ -80,10 +80,10 @@ def _sliding_or_no_window(config: Config, rules: Rules, layers: Able, count: int
 
 def unless_null(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
     """Return whether the parameters of a layer's type are not null. If they are, it does not rotate."""
-    given = config.get("rope_parameters")
-    if not isinstance(given, dict):
+    parameters = config.get("rope_parameters")
+    if not isinstance(parameters, dict):
         return [True] * len(layers)
-    return [not (kind in given and given[kind] is None) for _, kind in layers]
+    return [not (kind in parameters and parameters[kind] is None) for _, kind in layers]
 
 
 def has_window(config: Config) -> bool:

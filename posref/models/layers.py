@@ -47,13 +47,13 @@ def rotates(config: Config, layer: int, count: int) -> bool:
 
 def types_of_layers(config: Config, layers: range, count: int) -> Types:
     """Return the types of some layers of `count`: from the file, else by the rule of the model type. None without either."""
-    given, rules, model = config.get("layer_types"), rules_of(config), str(config.get("model_type"))
-    given = config.get("layers_block_type") if given is None else given
+    kinds, rules, model = config.get("layer_types"), rules_of(config), str(config.get("model_type"))
+    kinds = config.get("layers_block_type") if kinds is None else kinds
     rule = rules.get("types")
-    if given is not None:
-        if not isinstance(given, list | tuple) or len(given) < count or not all(isinstance(kind, str) for kind in given):
-            refuse(f"layer_types must be a list of {count} words, one for each layer; got {given!r}.")
-        return [str(given[layer]) for layer in layers]
+    if kinds is not None:
+        if not isinstance(kinds, list | tuple) or len(kinds) < count or not all(isinstance(kind, str) for kind in kinds):
+            refuse(f"layer_types must be a list of {count} words, one for each layer; got {kinds!r}.")
+        return [str(kinds[layer]) for layer in layers]
     if model in odd_layers.TYPES:
         return odd_layers.TYPES[model](config, layers, count)
     if rule == "listed":

@@ -76,16 +76,16 @@ def model_table() -> Mapping[str, Mapping[str, Any]]:
 
 def why_not(name: str) -> dict[str, str]:
     """Return why posref does not define an encoding, as a convention. Empty for operations."""
-    found = table("undefined").get(name)
-    return {} if found is None else {"not defined": found["reason"]}
+    row = table("undefined").get(name)
+    return {} if row is None else {"not defined": row["reason"]}
 
 
 @cache
 def layouts() -> dict[str, Layout]:
     """Return the layout of every model type with one position for each token, ordered by layout."""
-    found = {name: row["rope"] for name, row in table("types").items() if "layout" in row.get("rope", {})}
-    ordered = sorted(found, key=lambda name: ("half", "interleaved", "interleaved_to_half").index(found[name]["layout"]))
-    return {name: found[name]["layout"] for name in ordered if "mrope" not in found[name]}
+    rotary = {name: row["rope"] for name, row in table("types").items() if "layout" in row.get("rope", {})}
+    ordered = sorted(rotary, key=lambda name: ("half", "interleaved", "interleaved_to_half").index(rotary[name]["layout"]))
+    return {name: rotary[name]["layout"] for name in ordered if "mrope" not in rotary[name]}
 
 
 def mropes() -> list[str]:
@@ -130,10 +130,10 @@ def _parts(name: str) -> tuple[int, list[str]]:
 def positions_of(model: str) -> str | None:
     """Return in words the encodings of a model without rotary embeddings. None for other models and unknown types."""
     known = model_type(model_type(model).get("like", model))
-    found = [
+    operations = [
         row["operation"] for row in known.get("rows", ()) if not row["component"].endswith((" mask", " scale", " softcap"))
     ]
-    if not found or any(name in ROTARY for name in found):
+    if not operations or any(name in ROTARY for name in operations):
         return None
-    named = dict.fromkeys(name for name in found if name is not None)
+    named = dict.fromkeys(name for name in operations if name is not None)
     return " and ".join(named) if named else "none"

@@ -64,11 +64,11 @@ def deepseek_v4(config: Config) -> Config:
     count = count if type(count) is int and count > 0 else None
     if config.get("layer_types") is None and isinstance(ratios, list | tuple):
         config = {**config, "layer_types": ["compressed" if ratio else "sliding_attention" for ratio in ratios[:count]]}
-    given = first(DICTS, config)
-    if not isinstance(given, dict) or not given or any(isinstance(value, dict) for value in given.values()):
+    rope = first(DICTS, config)
+    if not isinstance(rope, dict) or not rope or any(isinstance(value, dict) for value in rope.values()):
         return config
-    factor = {"attention_factor": 1.0} if rope_type(given) == "yarn" else {}
-    return {**config, "rope_parameters": None, "rope_scaling": {**factor, **given}}
+    factor = {"attention_factor": 1.0} if rope_type(rope) == "yarn" else {}
+    return {**config, "rope_parameters": None, "rope_scaling": {**factor, **rope}}
 
 
 def llama4(config: Config) -> Config:

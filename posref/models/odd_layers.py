@@ -52,13 +52,13 @@ def lfm3(config: Config, layers: range, count: int) -> Types:
 
 def gpt_neo(config: Config, layers: range, count: int) -> Types:
     """Return the types of layers of GPT-Neo: a list of words, else lists that repeat (configuration, 76 and 92)."""
-    given = config.get("attention_types") or [[["global", "local"], 12]]
+    pairs = config.get("attention_types") or [[["global", "local"], 12]]
     if isinstance(config.get("attention_layers"), list):
-        given = [[config["attention_layers"], 1]]
+        pairs = [[config["attention_layers"], 1]]
     try:
-        listed = [word for words, times in given for word in [*words] * min(times, count)]
+        listed = [word for words, times in pairs for word in [*words] * min(times, count)]
     except (TypeError, ValueError):
-        refuse(f"attention_types must be a list of pairs, words and how often they come; got {given!r}.")
+        refuse(f"attention_types must be a list of pairs, words and how often they come; got {pairs!r}.")
     if len(listed) != count:
         refuse(f"attention_types must have {count} words in all, one for each layer; got {len(listed)}.")
     return [SLIDING if listed[layer] == "local" else FULL for layer in layers]
@@ -77,14 +77,14 @@ def qwen3_next(config: Config, layers: range, count: int) -> Types:
 
 def bamba(config: Config, layers: range, count: int) -> Types:
     """Return the types of layers of Bamba, whose files have the numbers of full layers (configuration, 97)."""
-    given = config.get("attn_layer_indices")
-    return [FULL if layer in (() if given is None else given) else "linear_attention" for layer in layers]
+    full = config.get("attn_layer_indices")
+    return [FULL if layer in (() if full is None else full) else "linear_attention" for layer in layers]
 
 
 def lfm2(config: Config, layers: range, count: int) -> Types:
     """Return the types of layers of LFM2, whose files have the numbers of full layers: none means all (configuration, 83)."""
-    given = config.get("full_attn_idxs")
-    return [FULL if given is None or layer in given else "linear_attention" for layer in layers]
+    full = config.get("full_attn_idxs")
+    return [FULL if full is None or layer in full else "linear_attention" for layer in layers]
 
 
 def recurrent_gemma(config: Config, layers: range, count: int) -> Types:
@@ -119,8 +119,8 @@ def olmo_hybrid_rotates(config: Config, layers: Able, count: int) -> list[bool]:
 
 def mllama_rotates(config: Config, layers: Able, count: int) -> list[bool]:
     """Return whether a layer of Llama 3.2 Vision attends to the text, not to the image (mllama, modeling, 1026)."""
-    given = config.get("cross_attention_layers")
-    images = range(3, 40, 5) if given is None else given  # configuration, 145
+    crossing = config.get("cross_attention_layers")
+    images = range(3, 40, 5) if crossing is None else crossing  # configuration, 145
     return [layer not in images for layer, _ in layers]
 
 

@@ -38,8 +38,8 @@ def odd(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
 
 def compressed(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the rotation of DeepSeek-V4's compressed layers (deepseek_v4/modeling_deepseek_v4.py)."""
-    found = read_rope(config, "compress", None, None)
-    return [None if found is None else Entry("rope", {**found})]
+    options = read_rope(config, "compress", None, None)
+    return [None if options is None else Entry("rope", {**options})]
 
 
 def whole_head(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
@@ -78,37 +78,37 @@ def clvp(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
 
 def cohere_compass(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the M-RoPE of each layer, by its type. A type whose parameters are null has none (cohere_compass, 294)."""
-    types, given = _by_type(config)
+    types, parameters = _by_type(config)
     same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
-    found = {
+    entries = {
         kind: None
-        if given[kind] is None
-        else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
+        if parameters[kind] is None
+        else Entry("mrope", {**read_mrope({**same, "rope_parameters": parameters[kind]}, "interleaved", "half")})
         for kind in dict.fromkeys(types)
     }
-    return [found[kind] for kind in types]
+    return [entries[kind] for kind in types]
 
 
 def neomme(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the axial rotation of each layer. Its type decides the base and the share of the head (neomme, 339)."""
-    types, given = _by_type(config)
-    axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
+    types, parameters = _by_type(config)
+    axes, head, entries = row["axes"], integer(("head_dim",), config, defaults), {}
     for kind in dict.fromkeys(types):
-        rope = given[kind] if isinstance(given[kind], dict) else {}
+        rope = parameters[kind] if isinstance(parameters[kind], dict) else {}
         share = number("partial_rotary_factor", ("partial_rotary_factor",), rope, {"partial_rotary_factor": 1.0}, low=0)
         base = number("base", ("rope_theta",), rope, low=0, strict=True)
-        found[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
-    return [found[kind] for kind in types]
+        entries[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
+    return [entries[kind] for kind in types]
 
 
 def _by_type(config: Config) -> tuple[list[str], Mapping[str, Any]]:
     """Return the type of each layer, and the rope parameters of each type."""
-    types, given = config.get("layer_types"), config.get("rope_parameters")
+    types, parameters = config.get("layer_types"), config.get("rope_parameters")
     listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
     types = list(types) if listed and types is not None else []
-    if not types or not isinstance(given, dict) or not set(types) <= set(given):
-        refuse(f"rope_parameters must have an entry for every type in layer_types; got {given!r} and {types!r}.")
-    return types, given
+    if not types or not isinstance(parameters, dict) or not set(types) <= set(parameters):
+        refuse(f"rope_parameters must have an entry for every type in layer_types; got {parameters!r} and {types!r}.")
+    return types, parameters
 
 
 def inkling(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
@@ -185,9 +185,9 @@ def deepseek_v41_vision(config: Config, row: Row, defaults: Config) -> list[Entr
     """Return the axial rotation of DeepSeek-V4.1's images, from vision_config or flat keys (SGLang, deepseek_v41.py)."""
     names = {"hidden_size": "vision_dim", "num_attention_heads": "vision_n_heads", "rope_theta": "vision_rope_theta"}
     inner = config.get("vision_config") or {}
-    own = {name: first((name,), inner) or value_of(flat, config, defaults) for name, flat in names.items()}
-    heads = integer(("num_attention_heads",), own)
-    return axial_of(integer(("hidden_size",), own) // heads, {"rope_theta": own["rope_theta"]}, row, {})
+    values = {name: first((name,), inner) or value_of(flat, config, defaults) for name, flat in names.items()}
+    heads = integer(("num_attention_heads",), values)
+    return axial_of(integer(("hidden_size",), values) // heads, {"rope_theta": values["rope_theta"]}, row, {})
 
 
 def baichuan(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
@@ -211,12 +211,12 @@ def bailing_linear(config: Config, row: Row, defaults: Config) -> list[Entry | N
 def lightning_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the scale of MiniCPM-SALA's layers: lightning layers have a word or number of the file (SGLang, minicpm.py)."""
     head = head_size(config, defaults)
-    given, width = config.get("lightning_scale", "1/sqrt(d)"), config.get("lightning_head_dim") or head
-    if given not in ("1/sqrt(d)", "1/d") and (isinstance(given, bool) or not isinstance(given, int | float)):
-        refuse(f"lightning_scale must be '1/sqrt(d)', '1/d' or a number; got {given!r}.")
-    own = width**-0.5 if given == "1/sqrt(d)" else 1 / width if given == "1/d" else float(given)
-    scales = [own if kind == "lightning_attention" else head**-0.5 for kind in config["layer_types"]]
-    return [Entry("attention", {"scale": one}) for one in scales]
+    rule, width = config.get("lightning_scale", "1/sqrt(d)"), config.get("lightning_head_dim") or head
+    if rule not in ("1/sqrt(d)", "1/d") and (isinstance(rule, bool) or not isinstance(rule, int | float)):
+        refuse(f"lightning_scale must be '1/sqrt(d)', '1/d' or a number; got {rule!r}.")
+    scale = width**-0.5 if rule == "1/sqrt(d)" else 1 / width if rule == "1/d" else float(rule)
+    scales = [scale if kind == "lightning_attention" else head**-0.5 for kind in config["layer_types"]]
+    return [Entry("attention", {"scale": number}) for number in scales]
 
 
 def phi3small_scale(config: Config, row: Row, defaults: Config) -> list[Entry | None]:

@@ -26,7 +26,7 @@ def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapp
     """Return the options of a row, with each key replaced by the file's value."""
     if row.get("options") is None:
         return None
-    return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
+    return {name: _resolved(name, value, config, defaults) for name, value in row["options"].items()}
 
 
 def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:

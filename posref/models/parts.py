@@ -36,8 +36,8 @@ def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
     like = row.get("like", model) if "stack" in row else model
     known = defaults.get(model, defaults.get(like, {}))
     names = {**known.get("names", {}), **model_type(like).get("names", {})}
-    own = {names[name]: value for name, value in config.items() if name in names}
-    whole = {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
+    renamed = {names[name]: value for name, value in config.items() if name in names}
+    whole = {name: value for name, value in known.items() if name not in ("names", "parts")} | renamed | {**config}
     rule = FILES.get(model, FILES.get(like))
     if rule is None or DONE in config:
         return whole
@@ -49,25 +49,25 @@ def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[
     model = str(config.get("model_type"))
     row = model_type(model_type(model).get("like", model))
     rule = row["parts"][key] if isinstance(row["parts"][key], dict) else {"type": row["parts"][key]}
-    given = first((key, rule["also"]) if "also" in rule else (key,), config)
-    if given is None and rule.get("optional"):
+    part = first((key, rule["also"]) if "also" in rule else (key,), config)
+    if part is None and rule.get("optional"):
         return None
-    if given is None:
-        given = _absent(config, key, row, rule, where)
-    elif not isinstance(given, dict):
-        refuse(f"{where}[{key!r}] must be a dict or null; got {given!r}.")
-    elif key == BACKBONE and given.get("model_type") is None:
+    if part is None:
+        part = _absent(config, key, row, rule, where)
+    elif not isinstance(part, dict):
+        refuse(f"{where}[{key!r}] must be a dict or null; got {part!r}.")
+    elif key == BACKBONE and part.get("model_type") is None:
         usual = f" {model!r} itself takes {rule['silent']!r} where the part is absent." if "silent" in rule else ""
         refuse(f"{where}[{key!r}] must have model_type, since it may be of any type; got none.{usual}")
     if rule.get("filled"):
-        given = {**_parents(model, key), **given}
-    given = {**given, **rule.get("sets", {})}
-    if "unless" in rule and rule["unless"][0] in given and not given[rule["unless"][0]]:
-        return {**given, "model_type": rule["unless"][1]}
+        part = {**_parents(model, key), **part}
+    part = {**part, **rule.get("sets", {})}
+    if "unless" in rule and rule["unless"][0] in part and not part[rule["unless"][0]]:
+        return {**part, "model_type": rule["unless"][1]}
     if "type" in rule:
-        return {**given, "model_type": rule["type"]}
-    named = rule["silent"] if given.get("model_type") is None else given["model_type"]
-    return {**given, "model_type": rule.get("means", {}).get(named, named)}
+        return {**part, "model_type": rule["type"]}
+    named = rule["silent"] if part.get("model_type") is None else part["model_type"]
+    return {**part, "model_type": rule.get("means", {}).get(named, named)}
 
 
 def _absent(
@@ -75,8 +75,8 @@ def _absent(
 ) -> Mapping[str, Any]:
     """Return a part that is null or absent. Refuse keys that would be lost: those of the part beside those of the parent."""
     model = str(config.get("model_type"))
-    own = table("class_defaults").get(model, {})
-    lost = {name: value for name, value in config.items() if name in (*HIDDEN, *HEADS) and name not in own}
+    known = table("class_defaults").get(model, {})
+    lost = {name: value for name, value in config.items() if name in (*HIDDEN, *HEADS) and name not in known}
     if first(HIDDEN, lost) is not None and first(HEADS, lost) is not None:
         if rule.get("flat"):
             return {name: value for name, value in config.items() if name not in (*row["parts"], "model_type")}
@@ -90,5 +90,5 @@ def _absent(
 
 def _parents(model: str, key: str) -> Mapping[str, Any]:
     """Return what the class of a parent gives a part."""
-    given: Mapping[str, Any] = table("class_defaults").get(model, {}).get("parts", {}).get(key, {})
-    return given
+    values: Mapping[str, Any] = table("class_defaults").get(model, {}).get("parts", {}).get(key, {})
+    return values

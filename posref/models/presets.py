@@ -128,11 +128,11 @@ def _preset(name: str) -> Preset:
     factors = {"table": table_factor(scaling, None), "input": 1.0, "softmax": 1.0}
     if row.get("softmax") and isinstance(scaling, YaRN):
         factors["softmax"] = softmax_factor(scaling.factor, scaling.mscale_all_dim)
-    given = MappingProxyType({**arguments, "scaling": scaling, **lanes})
+    options = MappingProxyType({**arguments, "scaling": scaling, **lanes})
     return Preset(
         name=name,
-        rope=given if "rope" in row else None,
-        mrope=given if "mrope" in row else None,
+        rope=options if "rope" in row else None,
+        mrope=options if "mrope" in row else None,
         factors=MappingProxyType(factors),
         sizes=Sizes(**row["sizes"]) if "sizes" in row else None,
         verified=row["verified"],

@@ -39,8 +39,8 @@ def norms_of(config: Mapping[str, Any], model: str, rotations: list[Entry | None
         eps = number("eps", (eps[0],), config, {eps[0]: eps[1]}, low=0, strict=True)
     rotating = [entry is not None for entry in rotations]
     on = layers_on("attention", config, {}) if row["layers"] == "all" and not all(rotating) else rotating
-    found = [_entry(row, eps, entry) if has else None for entry, has in zip(rotations, on, strict=True)]
-    return found[:1] if all(entry == found[0] for entry in found) else found
+    norms = [_entry(row, eps, entry) if has else None for entry, has in zip(rotations, on, strict=True)]
+    return norms[:1] if all(entry == norms[0] for entry in norms) else norms
 
 
 def _entry(row: Mapping[str, Any], eps: float, rotation: Entry | None) -> Entry:
@@ -53,9 +53,9 @@ def _entry(row: Mapping[str, Any], eps: float, rotation: Entry | None) -> Entry:
     if rotation is None or rotation.operation not in FUSED or row["over"] == "heads":
         order = {"order": ORDER[row["first"]]} if rotation is not None and rotation.operation in ROTATIONS else {}
         return Entry("rms_norm", options, {**({"width": TOGETHER} if row["over"] == "heads" else {}), **order, **conventions})
-    given = rotation.options or {}
-    operation, names = FUSED["rope" if given["scaling"] is not None else rotation.operation]  # norm_mrope takes no scaling
-    options |= {"precedence": f"{row['first']}_first", **{name: given[name] for name in names if name in given}}
+    rotated = rotation.options or {}
+    operation, names = FUSED["rope" if rotated["scaling"] is not None else rotation.operation]  # norm_mrope takes no scaling
+    options |= {"precedence": f"{row['first']}_first", **{name: rotated[name] for name in names if name in rotated}}
     return Entry(operation, options, conventions)
 
 

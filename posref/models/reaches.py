@@ -21,12 +21,12 @@ def boxes(config: Config, row: Config, defaults: Config, *, kind: str) -> list[E
     """Return UDOP's bias of one kind of distance: between tokens, or between the middles of their boxes (udop, 1040)."""
     listed = value_of("relative_bias_args", config, defaults)
     listed = [{"type": kind} for kind in KINDS] if listed is None else listed
-    if not isinstance(listed, list | tuple) or not all(isinstance(one, dict) and one.get("type") in KINDS for one in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(bias, dict) and bias.get("type") in KINDS for bias in listed):
         refuse(f"relative_bias_args must be null or a list of dicts whose type is one of {KINDS}; got {listed!r}.")
-    given = [one for one in listed if one["type"] == kind]
-    if len(given) > 1:
-        refuse(f"relative_bias_args must have each type once; got {len(given)} of type {kind!r}.")
-    return [_bucketed(given[0])] if given else []
+    biases = [bias for bias in listed if bias["type"] == kind]
+    if len(biases) > 1:
+        refuse(f"relative_bias_args must have each type once; got {len(biases)} of type {kind!r}.")
+    return [_bucketed(biases[0])] if biases else []
 
 
 def _bucketed(given: Mapping[str, Any]) -> Entry:
@@ -97,10 +97,10 @@ def _reach(left: int, right: int) -> Entry:
 
 def halves(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return windows with half on each side of the query: one size for all layers, or a list (longformer, 478)."""
-    given = value_of("attention_window", config, defaults)
-    listed = given if isinstance(given, list | tuple) and given else [given]
+    window = value_of("attention_window", config, defaults)
+    listed = window if isinstance(window, list | tuple) and window else [window]
     if not all(_is_whole(size) and size >= 2 and size % 2 == 0 for size in listed):
-        refuse(f"attention_window must be an even int of at least 2, or a list of them; got {given!r}.")
+        refuse(f"attention_window must be an even int of at least 2, or a list of them; got {window!r}.")
     return [Entry("sliding_window", {"window": size // 2, "counting": "without_query", "sides": "both"}) for size in listed]
 
 
@@ -125,8 +125,8 @@ def of_cells(
     numbers = silent if numbers is None else numbers
     if not isinstance(numbers, list | tuple) or not all(_is_whole(number) for number in numbers):
         refuse(f"{listed} must be a list of numbers of layers; got {numbers!r}.")
-    found = windows(window, [(layer in numbers) is windowed for layer in range(count)])
-    return found if any(found) else []
+    entries = windows(window, [(layer in numbers) is windowed for layer in range(count)])
+    return entries if any(entries) else []
 
 
 def of_hiera(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
@@ -163,7 +163,7 @@ def windows(window: int, has: list[bool]) -> list[Entry | None]:
         refuse(f"a window must have a patch; got {window}.")
     axes = "rows of patches, and in a second call columns: a query sees keys that both masks allow"
     entry = Entry("chunked_window", {"chunk_size": window, "sides": "both"}, {"positions": axes})
-    return [entry if own else None for own in has]
+    return [entry if windowed else None for windowed in has]
 
 
 def _is_pair(value: Any) -> bool:

@@ -29,13 +29,13 @@ def rotary(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
         turns = [True] if count is None else [turning for _, turning, _ in kinds_of_layers(config, count)]
         return [entry if turning else None for turning in turns]
     if count is None:
-        return [Entry("rope", {**own}) if (own := read_rope(config, None, None, None)) else None]
+        return [Entry("rope", {**alike}) if (alike := read_rope(config, None, None, None)) else None]
     sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}
     kinds = _kinds(sized, count)
-    found = {kind: read_rope(sized, None, kinds.index(kind), None) for kind in dict.fromkeys(kinds)}  # once for each kind
-    if all(other == found[kinds[0]] for other in found.values()):
+    options_of = {kind: read_rope(sized, None, kinds.index(kind), None) for kind in dict.fromkeys(kinds)}  # once for each kind
+    if all(other == options_of[kinds[0]] for other in options_of.values()):
         kinds = kinds[:1]
-    return [None if (options := found[kind]) is None else Entry("rope", {**options}) for kind in kinds]
+    return [None if (options := options_of[kind]) is None else Entry("rope", {**options}) for kind in kinds]
 
 
 def _kinds(config: Config, count: int) -> Sequence[Hashable]:
@@ -58,11 +58,11 @@ def of_text(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
 
 def latent(config: Config, row: Row, defaults: Config) -> list[Entry | None]:
     """Return the softmax scale of multi-head latent attention, d**-0.5, with DeepSeek's factor of any scaling (405)."""
-    own, facts = check(config)
-    places = (own, facts.get("defaults", {}), defaults)
+    checked, facts = check(config)
+    places = (checked, facts.get("defaults", {}), defaults)
     size = integer(("qk_nope_head_dim",), *places) + integer(("qk_rope_head_dim",), *places)
-    given, layers = dicts_of(own, facts)
-    rope = next((one for one in layers.values() if isinstance(one, dict)), {}) if layers else given
+    outer, layers = dicts_of(checked, facts)
+    rope = next((inner for inner in layers.values() if isinstance(inner, dict)), {}) if layers else outer
     return [Entry("mla_logits", {"scale": size**-0.5 * softmax_factor_of(rope, facts)})]
 
 

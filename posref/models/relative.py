@@ -18,10 +18,10 @@ MOST = 10_000  # layers of a tower
 
 def disentangled(config: Config, row: Config, defaults: Config, *, in_buckets: bool) -> list[Entry | None]:
     """Return DeBERTa's scores, with the terms that the file asks for; none if it asks for none (deberta_v2, 158 to 175)."""
-    given = value_of("pos_att_type", config, defaults)
-    listed = [word.strip() for word in given.lower().split("|")] if isinstance(given, str) else given or []
+    written = value_of("pos_att_type", config, defaults)
+    listed = [word.strip() for word in written.lower().split("|")] if isinstance(written, str) else written or []
     if not isinstance(listed, list | tuple) or not all(isinstance(word, str) for word in listed):
-        refuse(f"pos_att_type must be null, a list of words or words with | between them; got {given!r}.")
+        refuse(f"pos_att_type must be null, a list of words or words with | between them; got {written!r}.")
     terms = [term for term in TERMS if term in listed]
     if not terms:
         return []
@@ -88,12 +88,12 @@ def shifts(config: Config, row: Config, defaults: Config, *, side: str, rounded:
 
 def levit(config: Config, row: Config, defaults: Config) -> list[Entry | None]:
     """Return LeViT's bias of each attention: every stage but the last ends with one whose queries are every second cell."""
-    side, found, depths = _grid(config, defaults)[0], [], _depths(config, defaults)
+    side, stages, depths = _grid(config, defaults)[0], [], _depths(config, defaults)
     for stage, depth in enumerate(depths):
         strides = [1] * depth + [2] * (stage < len(depths) - 1)
-        found += [Entry("levit_bias", {"height": side, "width": side, "stride": stride}) for stride in strides]
+        stages += [Entry("levit_bias", {"height": side, "width": side, "stride": stride}) for stride in strides]
         side = (side - 1) // 2 + 1
-    return list(found)
+    return list(stages)
 
 
 def _stages(config: Config, defaults: Config, rounded: str) -> list[tuple[int, tuple[int, int]]]:

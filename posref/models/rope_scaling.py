@@ -108,8 +108,8 @@ def softmax_factor_of(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> floa
     """Return that factor for a rope dict. It is 1 unless the model type has it; all scalings have it, not YaRN alone."""
     if not facts.get("softmax") or rope_type(rope) == "default":
         return 1.0
-    given = {name: number(name, (name,), rope, low=0) for name in ("factor", "mscale_all_dim") if rope.get(name) is not None}
-    return softmax_factor(given.get("factor"), given.get("mscale_all_dim"))
+    numbers = {name: number(name, (name,), rope, low=0) for name in ("factor", "mscale_all_dim") if rope.get(name) is not None}
+    return softmax_factor(numbers.get("factor"), numbers.get("mscale_all_dim"))
 
 
 def _check_keys(rope: Mapping[str, Any], kind: str, facts: Mapping[str, Any]) -> None:
@@ -126,11 +126,11 @@ def _check_keys(rope: Mapping[str, Any], kind: str, facts: Mapping[str, Any]) ->
 
 def _longrope(rope: Mapping[str, Any], config: Mapping[str, Any], length: int, pairs: int) -> LongRoPE:
     short, long = (positives(name, rope.get(name), pairs) for name in ("short_factor", "long_factor"))
-    given: dict[str, Any] = {name: number(name, (name,), rope, low=0, strict=True) for name in MSCALES if name in rope}
+    factors: dict[str, Any] = {name: number(name, (name,), rope, low=0, strict=True) for name in MSCALES if name in rope}
     if "factor" in rope:
-        return LongRoPE(short, long, length, factor=number("factor", ("factor",), rope, low=0, strict=True), **given)
-    known = first(LENGTHS, config) is not None or "attention_factor" not in given
-    return LongRoPE(short, long, length, max_length=integer(LENGTHS, config) if known else None, **given)
+        return LongRoPE(short, long, length, factor=number("factor", ("factor",), rope, low=0, strict=True), **factors)
+    known = first(LENGTHS, config) is not None or "attention_factor" not in factors
+    return LongRoPE(short, long, length, max_length=integer(LENGTHS, config) if known else None, **factors)
 
 
 def _yarn(rope: Mapping[str, Any], factor: float, length: int) -> YaRN:
@@ -138,5 +138,5 @@ def _yarn(rope: Mapping[str, Any], factor: float, length: int) -> YaRN:
     if not isinstance(truncate, bool):
         refuse(f"truncate must be true or false; got {truncate!r}.")
     options = {name: number(name, (name,), rope, low=0) for name in YARN[1:-1] if name in rope}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value != 0 or name == "attention_factor"}
-    return YaRN(factor, length, truncate=truncate, **given)
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value != 0 or name == "attention_factor"}
+    return YaRN(factor, length, truncate=truncate, **settings)

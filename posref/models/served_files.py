@@ -85,7 +85,7 @@ def groups(config: Config, linear_type: str = WITHOUT) -> Config:
         linear = [(layer + 1) % period != 0 for layer in range(count)]
     if len(linear) != count:
         refuse(f"layer_group_size must be an int, or a list of {count}; got {size!r}.")
-    return {**config, "layer_types": [linear_type if own else FULL for own in linear]}
+    return {**config, "layer_types": [linear_type if is_linear else FULL for is_linear in linear]}
 
 
 def bailing_v3(config: Config) -> Config:
@@ -115,14 +115,18 @@ def iquest(config: Config) -> Config:
     if len(types) != count:
         refuse(f"the types of layers must be {count}, one for each layer; got {len(types)}.")
     numbers = config.get("no_rope_layers") or ()
-    given = first(DICTS[::-1], config)
-    given = given if isinstance(given, dict) else {}
+    parameters = first(DICTS[::-1], config)
+    parameters = parameters if isinstance(parameters, dict) else {}
     head, turns = integer(("head_dim",), config, {"head_dim": 128}), first(("rotary_dim",), config, {"rotary_dim": 32})
-    rope = {"rope_theta": first(("rope_theta",), config, {"rope_theta": 1e6}), **given, "partial_rotary_factor": turns / head}
+    rope = {
+        "rope_theta": first(("rope_theta",), config, {"rope_theta": 1e6}),
+        **parameters,
+        "partial_rotary_factor": turns / head,
+    }
     sliding = {**rope, "rope_theta": first(("swa_rope_theta",), config, {"swa_rope_theta": 10_000.0})}
     flags = [int(layer not in numbers) for layer in range(count)]
-    own = {"head_dim": head, "layer_types": types, "no_rope_layers": flags, "rope_theta": None, "rotary_dim": None}
-    return {**config, **own, "rope_scaling": None, "rope_parameters": {FULL: rope, SLIDING: sliding}}
+    written = {"head_dim": head, "layer_types": types, "no_rope_layers": flags, "rope_theta": None, "rotary_dim": None}
+    return {**config, **written, "rope_scaling": None, "rope_parameters": {FULL: rope, SLIDING: sliding}}
 
 
 def nemotron_nas(config: Config) -> Config:
@@ -134,8 +138,8 @@ def nemotron_nas(config: Config) -> Config:
     if not isinstance(blocks, list | tuple) or not all(isinstance(block, dict) for block in blocks):
         refuse(f"block_configs must be a list of dicts, one for each layer; got {type(blocks).__name__}.")
     attention = [block.get("attention") or {} for block in blocks]
-    none = [bool(own.get("no_op") or own.get("replace_with_linear")) for own in attention]
-    return {**config, "layer_types": [WITHOUT if own else FULL for own in none]}
+    none = [bool(attention_block.get("no_op") or attention_block.get("replace_with_linear")) for attention_block in attention]
+    return {**config, "layer_types": [WITHOUT if attention_block else FULL for attention_block in none]}
 
 
 def minicpm_sala(config: Config) -> Config:
@@ -146,13 +150,13 @@ def minicpm_sala(config: Config) -> Config:
         refuse(f"mixer_types must be a list of {tuple(MIXERS)}; got {listed!r}.")
     types = [MIXERS[listed[layer % len(listed)]] for layer in range(count)]
     on = {FULL: config.get("attn_use_rope") is not False, MIXERS["lightning"]: config.get("lightning_use_rope") is not False}
-    own = {**config, "layer_types": types, "no_rope_layers": [int(on[kind]) for kind in types]}
+    written = {**config, "layer_types": types, "no_rope_layers": [int(on[kind]) for kind in types]}
     if config.get("lightning_head_dim") is None:
-        return own
+        return written
     head = first(("head_dim",), config) or integer(("hidden_size",), config) // integer(("num_attention_heads",), config)
     rope = {"rope_theta": first(("rope_theta",), config, {"rope_theta": 10_000.0}), **(first(DICTS, config) or {})}
     dicts = {"rope_scaling": None, "rope_theta": None, "rope_parameters": dict.fromkeys(dict.fromkeys(types), rope)}
-    return with_widths({**own, **dicts, "head_dim": head}, {MIXERS["lightning"]: config["lightning_head_dim"]})
+    return with_widths({**written, **dicts, "head_dim": head}, {MIXERS["lightning"]: config["lightning_head_dim"]})
 
 
 def plamo2(config: Config) -> Config:
@@ -209,8 +213,8 @@ def k2_horizon(config: Config) -> Config:
     if rope.get("rope_type", rope.get("type", "default")) != "default":
         refuse("a file with a rope_head_dim below head_dim must have no scaling: posref has none for pairs of the whole head.")
     base = number("base", ("rope_theta",), rope, config, {"rope_theta": 1e7}, low=0, strict=True)
-    own = {"rope_type": "proportional", "rope_theta": base ** (head / lanes), "partial_rotary_factor": lanes / head}
-    return {**config, "head_dim": head, "rope_theta": None, "rope_scaling": None, "rope_parameters": own}
+    parameters = {"rope_type": "proportional", "rope_theta": base ** (head / lanes), "partial_rotary_factor": lanes / head}
+    return {**config, "head_dim": head, "rope_theta": None, "rope_scaling": None, "rope_parameters": parameters}
 
 
 def step5(config: Config) -> Config:
@@ -223,15 +227,15 @@ def step5(config: Config) -> Config:
         _each(config, key, silent, count)
         for key, silent in (("rope_theta", 5e5), ("partial_rotary_factors", 1.0), ("use_rope_layers", 1))
     )
-    given, only = first(DICTS, config) or {}, config.get("yarn_only_types")
-    found: dict[str, Any] = {}
+    parameters, only = first(DICTS, config) or {}, config.get("yarn_only_types")
+    by_type: dict[str, Any] = {}
     for kind, base, share in zip(types, bases, shares, strict=False):
-        scaled = given if not only or kind in only else {}
-        own = {**scaled, "rope_theta": base, "partial_rotary_factor": share}
-        if found.setdefault(kind, own) != own:
-            refuse(f"bases and shares must be the same in all {kind!r} layers; got {found[kind]} and {own}.")
+        scaled = parameters if not only or kind in only else {}
+        rope = {**scaled, "rope_theta": base, "partial_rotary_factor": share}
+        if by_type.setdefault(kind, rope) != rope:
+            refuse(f"bases and shares must be the same in all {kind!r} layers; got {by_type[kind]} and {rope}.")
     turns = [int(bool(flag)) for flag in flags]
-    return {**config, "rope_theta": None, "rope_scaling": None, "rope_parameters": found, "no_rope_layers": turns}
+    return {**config, "rope_theta": None, "rope_scaling": None, "rope_parameters": by_type, "no_rope_layers": turns}
 
 
 def _each(config: Config, key: str, silent: Any, count: int) -> Sequence[Any]:
@@ -253,10 +257,10 @@ def grok(config: Config) -> Config:
     if method not in ("yarn", "yarn_linear") or first(("extrapolation_factor",), config, {"extrapolation_factor": 1}) != 1:
         refuse(f"rope_type must be null, 'original', 'yarn' or 'yarn_linear', with extrapolation_factor 1; got {method!r}.")
     keys = {"scaling_factor": "factor", "beta_fast": "beta_fast", "beta_slow": "beta_slow"}
-    own = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
+    rope = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
     if config.get("attn_factor") not in (None, 1):
         refuse(f"attn_factor must be 1, since YaRN's own factor is the other; got {config.get('attn_factor')!r}.")
-    return {**config, "rope_scaling": {"rope_type": "yarn", **own}, "rope_type": None}
+    return {**config, "rope_scaling": {"rope_type": "yarn", **rope}, "rope_type": None}
 
 
 def mimo_v2(config: Config) -> Config:
@@ -264,16 +268,16 @@ def mimo_v2(config: Config) -> Config:
     pattern, count = config.get("hybrid_layer_pattern"), count_of(config)
     if not isinstance(pattern, list | tuple) or len(pattern) < count:
         pattern = [int(layer != 0 and (layer + 1) % 6 != 0) for layer in range(count)]
-    types = config.get("layer_types") or [SLIDING if own else FULL for own in pattern[:count]]
+    types = config.get("layer_types") or [SLIDING if slides else FULL for slides in pattern[:count]]
     return with_widths({**config, "layer_types": types}, {SLIDING: config.get("swa_head_dim")})
 
 
 def with_widths(config: Config, widths: Mapping[str, Any]) -> Config:
     """Write the width of heads of each layer, if those of a type differ."""
-    own = config.get("head_dim")
-    if own is None or all(width in (None, own) for width in widths.values()):
+    usual = config.get("head_dim")
+    if usual is None or all(width in (None, usual) for width in widths.values()):
         return config
-    listed = {str(layer): {"head_dim": widths.get(kind) or own} for layer, kind in enumerate(config["layer_types"])}
+    listed = {str(layer): {"head_dim": widths.get(kind) or usual} for layer, kind in enumerate(config["layer_types"])}
     return {**config, "per_layer_config": listed}
 
 

@@ -32,17 +32,17 @@ def without_positions(
 ) -> dict[str, list[Entry | None]]:  # fmt: skip
     """Return the attention of parts that have no positions, nor anything else that would say its sides."""
     said = {name.partition(" ")[0] for name, entries in found.items() if any(entries)}
-    own = {row["component"] for row in known.get("rows", ())}  # parts have their own rows
-    sides = {name: sides_of(name, known, config, defaults) for name in own & {*found} - said if " " not in name}
+    components = {row["component"] for row in known.get("rows", ())}  # parts have their own rows
+    sides = {name: sides_of(name, known, config, defaults) for name in components & {*found} - said if " " not in name}
     return {f"{name} attention": [Entry("attention", {}, {"sides": word})] for name, word in sides.items() if word}
 
 
 def sides_of(component: str, known: Known, config: Known, defaults: Known) -> str | None:
     """Return the word for a component, or None if the row of its model type has none."""
-    given: Any = known.get("sides")
-    if isinstance(given, dict):
-        given = given.get(component.partition(" ")[0])
-    if not isinstance(given, list):
-        return None if given is None else str(given)
-    word, key, value = given
+    entry: Any = known.get("sides")
+    if isinstance(entry, dict):
+        entry = entry.get(component.partition(" ")[0])
+    if not isinstance(entry, list):
+        return None if entry is None else str(entry)
+    word, key, value = entry
     return OTHER[word] if value_of(key, config, defaults) == value else str(word)

@@ -111,10 +111,10 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         whole = parsed(config)
         if layer is not None and (isinstance(layer, bool) or not isinstance(layer, int) or layer < 0):
             refuse(f"layer must be an int of at least 0, or None; got {layer!r}.")
-        found = read_diffusers(whole) if CLASS in whole else _components(whole, "config")
-        if not found:
+        components = read_diffusers(whole) if CLASS in whole else _components(whole, "config")
+        if not components:
             refuse("config must have the configurations of its parts; got none of them.")
-        return found if layer is None else {name: _at(name, entries, layer) for name, entries in found.items()}
+        return components if layer is None else {name: _at(name, entries, layer) for name, entries in components.items()}
 
 
 def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry | None]]:
@@ -134,10 +134,10 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
     if "refused" in known:
         refuse(f"{where}['model_type'] must be one that is read; got {model!r}: {known['refused']}.")
     config = PARENTS.get(model, dict)(config)
-    found = _parts(config, known.get("parts", {}), table, where)
+    components = _parts(config, known.get("parts", {}), table, where)
     config = {**completed(config, model), "model_type": table[model].get("like", model)}
     left_out = known.get("without", ())
-    found = {name: entries for name, entries in found.items() if name.removesuffix(" scale") not in left_out}
+    components = {name: entries for name, entries in components.items() if name.removesuffix(" scale") not in left_out}
     silent = {} if first(DICTS, config) is not None else known.get("rope", {}).get("silent", {})
     defaults = {**{f"rope_parameters.{name}": value for name, value in silent.items()}, **known.get("defaults", {})}
     _check_words(known.get("rows", ()), config, defaults, where)
@@ -145,31 +145,35 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         if all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items()):
             entries = _entries(row, config, defaults)
             if entries:
-                found[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
-    normed = next((name for name in ("text", "audio") if name in found), "vision")
-    rotations = found[normed] if normed in found else found.get(f"{normed} attention", [])
+                components[row["component"]] = with_sides(entries, row["component"], known, config, defaults)
+    normed = next((name for name in ("text", "audio") if name in components), "vision")
+    rotations = components[normed] if normed in components else components.get(f"{normed} attention", [])
     norms = norms_of(config, str(config["model_type"]), rotations)
-    found |= {f"{normed} norm": norms} if norms else {}
-    found |= without_positions(found, known, config, defaults)
+    components |= {f"{normed} norm": norms} if norms else {}
+    components |= without_positions(components, known, config, defaults)
     stack = table[model].get("stack", known.get("stack"))
     if stack is None:
-        return found
-    own = {name for name in found if not any(_part_of(key) == name.partition(" ")[0] for key in known.get("parts", {}))}
-    return {name: _said_of(entries, {"stack": stack}) if name in own else entries for name, entries in found.items()}
+        return components
+    named_here = {
+        name for name in components if not any(_part_of(key) == name.partition(" ")[0] for key in known.get("parts", {}))
+    }
+    return {
+        name: _said_of(entries, {"stack": stack}) if name in named_here else entries for name, entries in components.items()
+    }
 
 
 def _parts(
     config: Mapping[str, Any], keys: Iterable[str], table: Mapping[str, Any], where: str
 ) -> dict[str, list[Entry | None]]:  # fmt: skip
     """Return the components of the parts of a configuration."""
-    found: dict[str, list[Entry | None]] = {}
+    components: dict[str, list[Entry | None]] = {}
     for key in keys:
         part = part_of(config, key, where)
         if part is not None:
             with speaking_of(f"{where}[{key!r}]"):
                 inner = _components(part, f"{where}[{key!r}]")
-            found |= _named(key, inner, table, part["model_type"], where)
-    return found
+            components |= _named(key, inner, table, part["model_type"], where)
+    return components
 
 
 def _said_of(entries: list[Entry | None], beside: Mapping[str, str]) -> list[Entry | None]:
@@ -195,8 +199,8 @@ def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
     if "on" not in row:
         return read
     on = layers_on(row["on"], config, defaults)
-    found = [entry if has else None for entry, has in zip(read if len(read) == len(on) else read * len(on), on, strict=True)]
-    return [] if not any(on) else found[:1] if all(entry == found[0] for entry in found) else found
+    entries = [entry if has else None for entry, has in zip(read if len(read) == len(on) else read * len(on), on, strict=True)]
+    return [] if not any(on) else entries[:1] if all(entry == entries[0] for entry in entries) else entries
 
 
 def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entry | None:

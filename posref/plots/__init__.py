@@ -64,7 +64,7 @@ def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: s
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 2 <= tokens <= 4096:
         msg = f"chart: tokens must be an int from 2 to 4096; got {tokens!r}."
         raise ValueError(msg)
-    kinds = {found.name: found for found in kinds_of(op)}
+    kinds = {kind_of_chart.name: kind_of_chart for kind_of_chart in kinds_of(op)}
     if kind is not None and kind not in kinds:
         msg = f"chart: kind must be one of {', '.join(kinds)} for {op}; got {kind!r}."
         raise ValueError(msg)

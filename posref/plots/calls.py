@@ -48,17 +48,17 @@ class Asked:
         """The name, with the caller's options if they are short."""
         if self.name:
             return self.name
-        given = ", ".join(f"{name}={_brief(value)}" for name, value in self.options.items())
-        whole = f"{self.op}, {given}"
-        return whole if given and len(whole) <= LONGEST else self.op
+        options = ", ".join(f"{name}={_brief(value)}" for name, value in self.options.items())
+        whole = f"{self.op}, {options}"
+        return whole if options and len(whole) <= LONGEST else self.op
 
     @property
     def settings(self) -> dict[str, Any]:
         """The options of the call: those of the operation's first case, then larger sizes, then the caller's."""
-        own = [
+        smoke = [
             axes.shape for axes in self.record.arrays.values() if not _has_tokens(axes.shape) and axes.kind in ("real", "wide")
         ]
-        tied = set(re.findall(r"[a-z_]+", " ".join(own)))  # options that give the size of an array of the first case
+        tied = set(re.findall(r"[a-z_]+", " ".join(smoke)))  # options that give the size of an array of the first case
         sizes = {n: value for n, value in SIZES.items() if n in self.record.domains and n not in tied}
         defaults = {n: p.default for n, p in parameters_of(self.record.function).items() if n in self.record.domains}
         known = {n: value for n, value in defaults.items() if value is not Parameter.empty}
@@ -74,8 +74,8 @@ class Asked:
 
     def _called(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> list[Numbers]:
         positional, keywords = bind(self.op, {n: value for n, value in inputs.items() if value is not None}, options)
-        found = self.record.function(*positional, **keywords)
-        return [np.asarray(array, dtype=np.float64) for array in (found if isinstance(found, tuple) else (found,))]
+        results = self.record.function(*positional, **keywords)
+        return [np.asarray(array, dtype=np.float64) for array in (results if isinstance(results, tuple) else (results,))]
 
     def encoded(self, positions: Numbers) -> Numbers:
         """
@@ -88,11 +88,11 @@ class Asked:
         places = np.stack([values] * self.axes) if self.axes else values
         if self.coordinates:
             places = np.stack([values] * self.coordinates, axis=-1)
-        given = {name: places}
+        arrays = {name: places}
         vectors = self.vectors_name
         if vectors is not None:
-            given[vectors] = np.ones((len(positions), self.channels))
-        outputs = self.result(**given)
+            arrays[vectors] = np.ones((len(positions), self.channels))
+        outputs = self.result(**arrays)
         return np.concatenate([out.reshape(len(positions), -1) for out in outputs], axis=-1)
 
     def in_kind(self, name: str, positions: Numbers) -> Any:
@@ -155,7 +155,7 @@ def _has_tokens(shape: str) -> bool:
 @cache
 def first_case(op: str) -> Call:
     """Return the call of an operation's smoke case, which has valid options and arrays of fitting sizes."""
-    (case_id,) = (found for found in smoke_cases(INSTALLED) if found.split("/", maxsplit=1)[0] == op)
+    (case_id,) = (name for name in smoke_cases(INSTALLED) if name.split("/", maxsplit=1)[0] == op)
     group = case_id.rsplit("/", maxsplit=1)[0]
     cases = (case for loaded in load_groups(INSTALLED, group=group) for case in loaded.cases if case.id == case_id)
     return next(cases).calls[0]
@@ -163,10 +163,10 @@ def first_case(op: str) -> Call:
 
 def beside(asked: Asked, tokens: int) -> dict[str, Any]:
     """Return the first case's arrays beside positions, repeated to so many queries and keys. Masks hide nothing."""
-    found = dict(first_case(asked.op).inputs)
+    arrays = dict(first_case(asked.op).inputs)
     for name, axes in asked.record.arrays.items():
         for place, letter in enumerate(reversed(axes.shape.split("|")[0].split())):
-            if letter.lstrip("~") in ("Q", "K") and found.get(name) is not None and found[name].ndim > place:
-                array = np.ones_like(found[name]) if axes.kind == "mask" else found[name]
-                found[name] = np.take(array, np.arange(tokens) % array.shape[-1 - place], axis=-1 - place)
-    return {name: array for name, array in found.items() if name not in ("q_positions", "k_positions")}
+            if letter.lstrip("~") in ("Q", "K") and arrays.get(name) is not None and arrays[name].ndim > place:
+                array = np.ones_like(arrays[name]) if axes.kind == "mask" else arrays[name]
+                arrays[name] = np.take(array, np.arange(tokens) % array.shape[-1 - place], axis=-1 - place)
+    return {name: array for name, array in arrays.items() if name not in ("q_positions", "k_positions")}

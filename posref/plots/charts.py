@@ -290,8 +290,8 @@ def ticks_of_panels(panels: Sequence[int]) -> tuple[list[int], list[int]]:
     begin = 0
     for size in panels:
         step = next(10**n * m for n in range(5) for m in (1, 2, 5) if size <= 4 * 10**n * m)
-        own = [n for n in range(0, size, step) if n == 0 or 10 * n < 9 * size]  # the next panel's 0 is not touched
-        places += [begin + n for n in own]
-        numbers += own
+        in_panel = [n for n in range(0, size, step) if n == 0 or 10 * n < 9 * size]  # the next panel's 0 is not touched
+        places += [begin + n for n in in_panel]
+        numbers += in_panel
         begin += size + 1
     return places, numbers

@@ -29,10 +29,10 @@ def ids(asked: Asked) -> Chart:
 
 def _rows(asked: Asked, name: str) -> Map:
     """Return the number of each token of some rows: its position id, or that of its document."""
-    (found,) = asked.result(**{name: _given(asked, name)})
+    (ids,) = asked.result(**{name: _given(asked, name)})
     what = "number of the document" if name == "positions" else "position id"
     seen = f"Each row is a sequence. The colour is the {what} of each token."
-    return Map(asked.title, "place in the row", "row", seen, found, "number")
+    return Map(asked.title, "place in the row", "row", seen, ids, "number")
 
 
 def _given(asked: Asked, name: str) -> npt.NDArray[Any]:
@@ -49,9 +49,9 @@ def _given(asked: Asked, name: str) -> npt.NDArray[Any]:
 def _steps(asked: Asked) -> Lines:
     """Return the number of windows that each query sees."""
     places = np.arange(asked.tokens)
-    (found,) = asked.result(q_positions=places)
+    (counts,) = asked.result(q_positions=places)
     title, seen = asked.title, "It grows by one at the last token of each window."
-    return Lines(title, "query (position)", "windows", seen, {"windows": (places.astype(np.float64), found)}, steps=True)
+    return Lines(title, "query (position)", "windows", seen, {"windows": (places.astype(np.float64), counts)}, steps=True)
 
 
 def _shards(asked: Asked) -> Map:
@@ -60,7 +60,7 @@ def _shards(asked: Asked) -> Map:
     values = np.full((ranks, LENGTH), math.nan)
     for rank in range(ranks):
         positional, keywords = bind(asked.op, {}, {**asked.settings, "length": LENGTH, "rank": rank})
-        own = np.asarray(asked.record.function(*positional, **keywords))
-        values[rank, own] = np.arange(len(own))
+        shard = np.asarray(asked.record.function(*positional, **keywords))
+        values[rank, shard] = np.arange(len(shard))
     seen = "Each row is a rank. The colour of a token is its place in that rank's shard."
     return Map(asked.title, "position (tokens)", "rank", seen, values, "place in the shard")

@@ -139,9 +139,9 @@ KINDS = {
 
 def kinds_of(op: str) -> list[Kind]:
     """Return the kinds of charts that an operation has, its default first."""
-    found = [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
+    kinds = [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
     first = PICTURES[op].kind if op in PICTURES else ""
-    return sorted(found, key=lambda kind: kind.name != first)
+    return sorted(kinds, key=lambda kind: kind.name != first)
 
 
 def positions(tokens: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

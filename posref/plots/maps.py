@@ -30,8 +30,8 @@ def mask(asked: Asked) -> Map:
 
 def distances(asked: Asked) -> Map:
     """Return the distance that attention uses for each query and the keys up to it."""
-    found = _of_places(asked, "The distance that attention uses for each query and the keys before it.", "tokens")
-    return replace(found, values=np.where(np.tri(len(found.values), dtype=bool), found.values, math.nan))
+    chart = _of_places(asked, "The distance that attention uses for each query and the keys before it.", "tokens")
+    return replace(chart, values=np.where(np.tri(len(chart.values), dtype=bool), chart.values, math.nan))
 
 
 def matrix(asked: Asked) -> Map:
@@ -41,12 +41,12 @@ def matrix(asked: Asked) -> Map:
 
 def _of_places(asked: Asked, seen: str, unit: str) -> Map:
     places = np.arange(min(asked.tokens, SHOWN))
-    (found,) = asked.result(**beside(asked, len(places)), q_positions=places, k_positions=places)
+    (values,) = asked.result(**beside(asked, len(places)), q_positions=places, k_positions=places)
     head = ""
-    if found.ndim == 3:
-        head = f", head {found.shape[0] // 2} of {found.shape[0]}"
-        found = found[found.shape[0] // 2]
-    shown = np.broadcast_to(found, (len(places), len(places)))
+    if values.ndim == 3:
+        head = f", head {values.shape[0] // 2} of {values.shape[0]}"
+        values = values[values.shape[0] // 2]
+    shown = np.broadcast_to(values, (len(places), len(places)))
     return Map(f"{asked.title}{head}", "key (position)", "query (position)", seen, shown, unit, square=True)
 
 
@@ -56,15 +56,15 @@ def logits(asked: Asked) -> Map:
     sizes = {name: first_case(asked.op).inputs[name].shape for name in asked.record.arrays}
     others = " ".join(axes.shape for name, axes in asked.record.arrays.items() if name not in ("q", "k"))
     wide = "D" not in others.split()
-    given = {
+    arrays = {
         name: np.ones((*shape[:-2], len(places), CHANNELS if wide else shape[-1]))
         for name, shape in sizes.items()
         if name not in ("q_positions", "k_positions") and _has_rows(asked, name)
     }
-    (found,) = asked.result(q_positions=places, k_positions=places, **given)
-    while found.ndim > 2:
-        found = found[0]
-    behind = np.where(places[:, None] >= places[None, :], found, math.nan)
+    (values,) = asked.result(q_positions=places, k_positions=places, **arrays)
+    while values.ndim > 2:
+        values = values[0]
+    behind = np.where(places[:, None] >= places[None, :], values, math.nan)
     seen = "Logits of equal queries and keys: only their positions differ."
     return Map(asked.title, "key (position)", "query (position)", seen, behind, "logit", square=True)
 
@@ -82,10 +82,10 @@ def grid(asked: Asked) -> Map:
         cells = np.stack([rows / SIDE, columns / SIDE], axis=-1)
     else:
         cells = np.stack([np.zeros_like(rows)] * (asked.axes - 2) + [rows, columns])
-    given = {asked.positions_name: asked.in_kind(asked.positions_name, cells)}
+    arrays = {asked.positions_name: asked.in_kind(asked.positions_name, cells)}
     if asked.vectors_name is not None:
-        given[asked.vectors_name] = np.ones((SIDE * SIDE, asked.channels))
-    encoded = np.concatenate([out.reshape(SIDE * SIDE, -1) for out in asked.result(**given)], axis=-1)
+        arrays[asked.vectors_name] = np.ones((SIDE * SIDE, asked.channels))
+    encoded = np.concatenate([out.reshape(SIDE * SIDE, -1) for out in asked.result(**arrays)], axis=-1)
     middle = SIDE // 2 * SIDE + SIDE // 2
     products = inner_products(encoded, middle=middle).reshape(SIDE, SIDE)
     seen = f"The inner product of the cell at row {SIDE // 2}, column {SIDE // 2} with every cell."
@@ -94,7 +94,7 @@ def grid(asked: Asked) -> Map:
 
 def example(asked: Asked) -> Map:
     """Return the result of the operation's first case, as rows of its last axis."""
-    found: Numbers = asked.example()[0]
-    flat = found.reshape(-1, found.shape[-1]) if found.ndim else found.reshape(1, 1)
-    seen = f"The result of {asked.op} for its first case, shape {found.shape}. Leading axes are flattened into rows."
+    values: Numbers = asked.example()[0]
+    flat = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+    seen = f"The result of {asked.op} for its first case, shape {values.shape}. Leading axes are flattened into rows."
     return Map(f"{asked.title}, first case", "last axis", "rows", seen, flat, "value")

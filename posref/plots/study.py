@@ -17,15 +17,15 @@ def _rows(asked: Asked) -> Numbers:
 def distance(asked: Asked) -> Map:
     """Return the Euclidean distance between every two rows."""
     seen = "How far apart the encodings of two positions are."
-    found = distance_matrix(_rows(asked))
-    return Map(asked.title, asked.places, asked.places, seen, found, "distance", square=True)
+    distances = distance_matrix(_rows(asked))
+    return Map(asked.title, asked.places, asked.places, seen, distances, "distance", square=True)
 
 
 def correlation(asked: Asked) -> Map:
     """Return the correlation between every two rows."""
     seen = "How similar the encodings of two positions are, over channels."
-    found = correlation_matrix(_rows(asked))
-    return Map(asked.title, asked.places, asked.places, seen, found, "correlation", square=True)
+    correlations = correlation_matrix(_rows(asked))
+    return Map(asked.title, asked.places, asked.places, seen, correlations, "correlation", square=True)
 
 
 def scatter(asked: Asked) -> Points:
@@ -41,9 +41,9 @@ def scatter(asked: Asked) -> Points:
 def from_some(asked: Asked) -> Lines:
     """Return the distance from four rows to all rows."""
     chosen = tuple(dict.fromkeys((0, asked.tokens // 4, asked.tokens // 2, asked.tokens - 1)))
-    found = distances_from(_rows(asked), chosen)
+    distances = distances_from(_rows(asked), chosen)
     places = np.arange(asked.tokens, dtype=np.float64)
-    series = {f"from position {p}": (places, row) for p, row in zip(chosen, found, strict=True)}
+    series = {f"from position {p}": (places, row) for p, row in zip(chosen, distances, strict=True)}
     return Lines(asked.title, asked.places, "distance", "Each curve is 0 at its own position.", series)
 
 

@@ -25,8 +25,8 @@ PER_OCTAVE = 4
 
 def _dim(asked: Asked) -> int:
     """Return how many channels rotate."""
-    given = asked.options.get("rotary_dim") or asked.options.get("dim")
-    return int(given or 2 * sum(asked.options.get("sections", ())) or 2 * CHANNELS)
+    width = asked.options.get("rotary_dim") or asked.options.get("dim")
+    return int(width or 2 * sum(asked.options.get("sections", ())) or 2 * CHANNELS)
 
 
 def _base(asked: Asked) -> float:
@@ -38,8 +38,8 @@ def _frequencies(asked: Asked, base: float, scaling: Any = None) -> Numbers:
         pairs = _dim(asked) // 2
         return np.asarray(base ** -(np.arange(pairs) / (pairs - 1)))
     length = asked.options.get("length") or (FARTHEST if scaling is not None and "length" in _needs(scaling) else None)
-    found, _ = rope_frequencies(_dim(asked), base=base, scaling=scaling, length=length)
-    return np.asarray(found)
+    frequencies, _ = rope_frequencies(_dim(asked), base=base, scaling=scaling, length=length)
+    return np.asarray(frequencies)
 
 
 def _needs(scaling: Any) -> str:
@@ -58,8 +58,8 @@ def _of_bases(asked: Asked) -> dict[str, Numbers]:
 
 def wavelengths(asked: Asked) -> Lines:
     """Return the number of tokens that each channel pair needs for a full rotation, by base."""
-    found = {name: analysis.wavelengths(f) for name, f in _of_bases(asked).items()}
-    series = {name: (np.arange(len(w), dtype=np.float64), w) for name, w in found.items()}
+    lengths = {name: analysis.wavelengths(f) for name, f in _of_bases(asked).items()}
+    series = {name: (np.arange(len(w), dtype=np.float64), w) for name, w in lengths.items()}
     seen = "Later pairs rotate more slowly. A larger base slows them further."
     return Lines(asked.title, "channel pair", "wavelength (tokens)", seen, series, log_y=True)
 
@@ -67,8 +67,8 @@ def wavelengths(asked: Asked) -> Lines:
 def scaling(asked: Asked) -> Lines:
     """Return how context extensions change each frequency."""
     base, plain = _base(asked), _frequencies(asked, _base(asked))
-    given = asked.options.get("scaling")
-    compared = (given,) if given is not None else (
+    chosen = asked.options.get("scaling")
+    compared = (chosen,) if chosen is not None else (
         Linear(FACTOR), NTKAware(FACTOR), YaRN(FACTOR, ORIGINAL), Llama3(FACTOR, ORIGINAL)
     )  # fmt: skip
     waves = analysis.wavelengths(plain)
@@ -76,11 +76,11 @@ def scaling(asked: Asked) -> Lines:
         type(record).__name__: (waves, analysis.frequency_ratio(_frequencies(asked, base, record), plain))
         for record in compared
     }
-    original = getattr(given, "original_length", ORIGINAL) if given is not None else ORIGINAL
+    original = getattr(chosen, "original_length", ORIGINAL) if chosen is not None else ORIGINAL
     marks = {f"{original} tokens": float(original)}
     seen = (
         f"A frequency at 1 is unchanged; one at {1 / FACTOR:g} is divided by {FACTOR:g}."
-        if given is None
+        if chosen is None
         else "A frequency at 1 is unchanged."
     )
     return Lines(
@@ -116,8 +116,8 @@ def error(asked: Asked) -> Lines:
     frequencies = _frequencies(asked, _base(asked), asked.options.get("scaling"))
     series = {}
     for name, bits in BITS.items():
-        found = analysis.angle_error(frequencies, places, bits=bits)
-        series[name] = (places, np.maximum.accumulate(found))
+        errors = analysis.angle_error(frequencies, places, bits=bits)
+        series[name] = (places, np.maximum.accumulate(errors))
     seen = "The largest error at any position up to this one. 2 is the largest possible error."
     return Lines(asked.title, "position (tokens)", "error of (cos, sin)", seen, series, log_x=True, log_y=True)
 
@@ -148,8 +148,8 @@ def _arranged(frequencies: Numbers, sections: tuple[int, ...], of_pairs: np.ndar
     """Return frequencies, given axis by axis, in the order of the pairs."""
     starts = np.cumsum([0, *sections[:-1]])
     taken = [0] * len(sections)
-    found = []
+    arranged = []
     for axis in of_pairs:
-        found.append(frequencies[starts[axis] + taken[axis]])
+        arranged.append(frequencies[starts[axis] + taken[axis]])
         taken[axis] += 1
-    return np.asarray(found)
+    return np.asarray(arranged)

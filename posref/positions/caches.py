@@ -89,10 +89,10 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool, check: bool = True) -> T:
     if late is not None:
         msg = f"evicted: kept must increase along the last axis; got {late} after an equal or larger position."
         raise ValueError(msg)
-    own = xp.astype(kept, index_dtype(kept))
+    signed = xp.astype(kept, index_dtype(kept))
     if not reindex:
-        return own
-    places = xp.arange(kept.shape[-1], dtype=own.dtype, **placement(kept, xp))
+        return signed
+    places = xp.arange(kept.shape[-1], dtype=signed.dtype, **placement(kept, xp))
     return xp.broadcast_to(places, kept.shape)
 
 

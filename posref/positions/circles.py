@@ -68,8 +68,8 @@ def circle(
     rows, columns = grid(height, width).tolist()
     angles = [atan2(2 * y - (height - 1), 2 * x - (width - 1)) for y, x in zip(rows, columns, strict=True)]
     span = max(angles) - min(angles)
-    own = [(angle - min(angles)) / span * 2 * pi for angle in angles] if span else angles
+    turned = [(angle - min(angles)) / span * 2 * pi for angle in angles] if span else angles
     c = constants(None)
-    phi = c.asarray([share * angle + (1 - share) * 2 * pi * n / len(own) for n, angle in enumerate(own)])
+    phi = c.asarray([share * angle + (1 - share) * 2 * pi * n / len(turned) for n, angle in enumerate(turned)])
     across, up = sqrt(3) * c.cos(phi), c.sin(phi)
     return made_real(radius / sqrt(6) * c.stack([2 * up, across - up, -across - up]), xp, device)

@@ -77,14 +77,14 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
         raise ValueError(msg)
     check_numbers("decode_delta", kinds=("integral", "real floating"), positions=positions)
     ones = counted("decode_delta", mask, xp, check=False)
-    own = whole("decode_delta", "positions", positions) if xp.isdtype(positions.dtype, "integral") else positions
-    if not own.shape[0]:
+    integers = whole("decode_delta", "positions", positions) if xp.isdtype(positions.dtype, "integral") else positions
+    if not integers.shape[0]:
         msg = f"decode_delta: positions must have at least one axis before those of mask; got {tuple(positions.shape)}."
         raise ValueError(msg)
-    none = beside(-1, own, own.dtype)  # stands for padding, and for a row without tokens
-    largest, count = xp.broadcast_to(none, ones.shape), cast(ones, own.dtype)
-    for axis in range(own.shape[0]):
-        largest = xp.maximum(largest, xp.where(ones == 1, own[axis, ...], none))
+    none = beside(-1, integers, integers.dtype)  # stands for padding, and for a row without tokens
+    largest, count = xp.broadcast_to(none, ones.shape), cast(ones, integers.dtype)
+    for axis in range(integers.shape[0]):
+        largest = xp.maximum(largest, xp.where(ones == 1, integers[axis, ...], none))
     if not ones.shape[-1]:
         return xp.broadcast_to(none + 1, ones.shape[:-1])
     while largest.shape[-1] > 1:  # halve the axis: exact numbers have no maximum of integers along an axis

@@ -70,7 +70,7 @@ def qwen_image(
     check_word("qwen_image", "origin", origin, ORIGINS)
     check_flag("qwen_image", "layered", layered)
     centre = origin == "centre"
-    c, found, start = constants(None), [], 0
+    c, cells_of_images, start = constants(None), [], 0
     for i, sizes in enumerate(images):
         if len(sizes) != 3:
             msg = f"qwen_image: an image must have three sizes (frames, height, width); got {tuple(sizes)}."
@@ -83,10 +83,10 @@ def qwen_image(
             raise ValueError(msg)
         _, height, width = sizes
         origins = [-1 if last else i, height // 2 - height if centre else 0, width // 2 - width if centre else 0]
-        found.append(grid(*sizes) + c.asarray([[at] for at in origins]))
+        cells_of_images.append(grid(*sizes) + c.asarray([[at] for at in origins]))
         start = max(start, height // 2 if centre else height, width // 2 if centre else width)
     if layered:
         start = max(start, len(images) - 1)
-    cells = c.concatenate([c.zeros((3, 0), dtype=c.int64), *found], axis=1)
+    cells = c.concatenate([c.zeros((3, 0), dtype=c.int64), *cells_of_images], axis=1)
     words = [start + j for j in range(text_tokens)] * 3
     return made(cells.tolist(), tuple(cells.shape), xp, device), made(words, (3, text_tokens), xp, device)

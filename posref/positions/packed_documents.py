@@ -64,8 +64,8 @@ def documents(positions: ArrayOf[T], /) -> T:
     """
     check_tokens("documents", positions=positions)
     xp = library("documents", positions=positions)
-    own = whole("documents", "positions", positions)
+    integers = whole("documents", "positions", positions)
     if not positions.shape[-1]:
-        return own
-    begins = xp.astype(own[..., 1:] - own[..., :-1] != 1, own.dtype)
-    return xp.cumulative_sum(xp.concat([0 * own[..., :1], begins], axis=-1), axis=-1)
+        return integers
+    begins = xp.astype(integers[..., 1:] - integers[..., :-1] != 1, integers.dtype)
+    return xp.cumulative_sum(xp.concat([0 * integers[..., :1], begins], axis=-1), axis=-1)

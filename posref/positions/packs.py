@@ -32,5 +32,5 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     xp = library("packed", cu_seqlens=cu_seqlens)
     starts = starts_of("packed", cu_seqlens)
     every = xp.arange(int(starts[-1]), dtype=starts.dtype, **placement(cu_seqlens, xp))
-    own = xp.searchsorted(starts, every, side="right") - 1
-    return every - xp.take(starts, own, axis=0)
+    sequence = xp.searchsorted(starts, every, side="right") - 1
+    return every - xp.take(starts, sequence, axis=0)

@@ -60,8 +60,8 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     if length % ranks:
         msg = f"contiguous: length must be a multiple of ranks ({ranks}); got {length}."
         raise ValueError(msg)
-    own = length // ranks
-    return made(list(range(rank * own, (rank + 1) * own)), (own,), xp, device)
+    size = length // ranks
+    return made(list(range(rank * size, (rank + 1) * size)), (size,), xp, device)
 
 
 def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, split: Split, within: Within) -> T:
@@ -125,7 +125,7 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, split: Spl
     xp = library("packed_shard", cu_seqlens=cu_seqlens)
     starts = starts_of("packed_shard", cu_seqlens)
     edges = [int(start) for start in starts]
-    found: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)
+    parts: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)
     for start, stop in pairwise(edges):
         length = stop - start
         if split in ("rank", "document") and length % (2 * ranks):
@@ -133,16 +133,16 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, split: Spl
             msg = f"packed_shard: every sequence in cu_seqlens must {multiple}; got length {length}."
             raise ValueError(msg)
         if split == "striped":
-            found[0] += [(start, place) for place in range(rank, length, ranks)]
+            parts[0] += [(start, place) for place in range(rank, length, ranks)]
             continue
-        for one in range(ranks) if split == "document" else (rank,):
-            for half, chunk in enumerate((one, 2 * ranks - 1 - one)):
+        for part_of in range(ranks) if split == "document" else (rank,):
+            for half, chunk in enumerate((part_of, 2 * ranks - 1 - part_of)):
                 places = range(_edge(length, 2 * ranks, chunk), _edge(length, 2 * ranks, chunk + 1))
-                found[half if split == "halves" else 0] += [(start, place) for place in places]
-    tokens = found[0] + found[1]
+                parts[half if split == "halves" else 0] += [(start, place) for place in places]
+    tokens = parts[0] + parts[1]
     if split == "document":
-        own = len(tokens) // ranks
-        tokens = tokens[rank * own : (rank + 1) * own]
+        size = len(tokens) // ranks
+        tokens = tokens[rank * size : (rank + 1) * size]
     values = [place if within == "document" else start + place for start, place in tokens]
     return xp.asarray(values, dtype=starts.dtype, **placement(cu_seqlens, xp))
 

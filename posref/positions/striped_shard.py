@@ -69,5 +69,5 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
     """
     length = check_integer("striped", "length", length, 0)
     rank, ranks = check_rank("striped", rank, ranks)
-    own = list(range(rank, length, ranks))
-    return made(own, (len(own),), xp, device)
+    tokens = list(range(rank, length, ranks))
+    return made(tokens, (len(tokens),), xp, device)

@@ -84,12 +84,12 @@ def require_slots(slots: T, num_slots: int, /, *, check: bool = True) -> T:
     num_slots = check_integer("require_slots", "num_slots", num_slots, 0)
     if not check:
         return slots
-    own = xp.astype(slots, index_dtype(slots))
-    outside = first_where(own, (own < -1) | (own >= num_slots), xp)
+    signed = xp.astype(slots, index_dtype(slots))
+    outside = first_where(signed, (signed < -1) | (signed >= num_slots), xp)
     if outside is not None:
         msg = f"require_slots: slots must be from 0 to {num_slots - 1} (the cache has {num_slots} slots), or -1; got {outside}."
         raise ValueError(msg)
-    ordered = xp.sort(own)
+    ordered = xp.sort(signed)
     twice = first_where(ordered[1:], (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0), xp)
     if twice is not None:
         msg = f"require_slots: slots must differ, since tokens are written in no order; got {twice} twice."

@@ -97,17 +97,17 @@ def log_buckets(num_buckets: int, max_distance: int) -> list[int]:
     The bucket of r > m is m + t with the least t for which ``((D-1)/m)**t >= (r/m)**(m-1)``.
     """
     middle = num_buckets // 2
-    found = list(range(middle + 1))
+    rows = list(range(middle + 1))
     t = 1
-    while len(found) <= max_distance:
+    while len(rows) <= max_distance:
         largest, over = (max_distance - 1) ** t * middle ** (middle - 1), middle**t
-        last, beyond = len(found) - 1, max_distance + 1  # bisect for the last distance of this bucket
+        last, beyond = len(rows) - 1, max_distance + 1  # bisect for the last distance of this bucket
         while beyond - last > 1:
             r = (last + beyond) // 2
             last, beyond = (r, beyond) if r ** (middle - 1) * over <= largest else (last, r)
-        found += [middle + t] * (last + 1 - len(found))
+        rows += [middle + t] * (last + 1 - len(rows))
         t += 1
-    return found
+    return rows
 
 
 def check_span(function: str, num_buckets: int | None, max_distance: int) -> int:

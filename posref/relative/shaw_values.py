@@ -103,7 +103,7 @@ def shaw_values(
     """
     library("shaw_values", weights=weights, v=v, value_table=value_table)
     check_real("shaw_values", weights=weights, v=v, value_table=value_table)
-    given, values, table = widened(weights, v, value_table)
+    attention, values, table = widened(weights, v, value_table)
     vectors = vectors_of("shaw_values", "weights", weights, table, q_positions, k_positions, left, right, order, outside)
-    relative = matmul(given[..., :, None, :], vectors)[..., 0, :]
-    return cast(matmul(given, values) + relative, weights.dtype)
+    relative = matmul(attention[..., :, None, :], vectors)[..., 0, :]
+    return cast(matmul(attention, values) + relative, weights.dtype)

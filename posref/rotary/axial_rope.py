@@ -193,8 +193,8 @@ def axial_rope(
     parts, end = [], 0
     for dim in dims:
         start, end = end, end + dim
-        own = (..., slice(start // 2, end // 2))
-        parts.append(apply_rope(x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
+        pairs = (..., slice(start // 2, end // 2))
+        parts.append(apply_rope(x[..., start:end], cos[pairs], sin[pairs], layout="half", inverse=inverse))
     return xp.concat([*parts, x[..., end:]], axis=x.ndim - 1)
 
 

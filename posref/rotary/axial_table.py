@@ -155,10 +155,10 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
         axes = [1 + i % 2 if i < both else 0 for i in range(pairs)]
     else:
         axes = _round_robin(sections)
-    found = tuple(axes.count(axis) for axis in range(len(sections)))
-    if found != tuple(sections):
+    counts = tuple(axes.count(axis) for axis in range(len(sections)))
+    if counts != tuple(sections):
         msg = (
-            f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {found} pairs; "
+            f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {counts} pairs; "
             f"got {tuple(sections)}. mixed_table takes any other allocation, as timm's of sections that do not fill the pairs."
         )
         raise ValueError(msg)

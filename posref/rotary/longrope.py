@@ -69,9 +69,9 @@ def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
     where L is the original length, and s is `factor` if given, else `max_length` / L.
     """
     override = scaling.long_mscale if _is_long(scaling, length) else scaling.short_mscale
-    for given in (scaling.attention_factor, override):
-        if given is not None:
-            return float(given)
+    for factor in (scaling.attention_factor, override):
+        if factor is not None:
+            return float(factor)
     over, under = _extension(scaling)
     if over <= under:
         return 1.0

@@ -117,10 +117,10 @@ def softplus(x: Array) -> Array:
     """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
     xp = namespace(x)
     _, above, size = by_sign(x)
-    found = above + xp.log1p(xp.exp(size))
+    result = above + xp.log1p(xp.exp(size))
     if number_system(xp) is not None:  # error bounds also cover the formula as written
-        return xp.either(found, lambda: xp.log(xp.exp(x) + 1))
-    return found
+        return xp.either(result, lambda: xp.log(xp.exp(x) + 1))
+    return result
 
 
 def _clamped(phases: Array) -> Array:

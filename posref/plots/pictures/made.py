@@ -44,8 +44,8 @@ def picture(holds: Callable[[Any], Any], kind: str = OWN) -> Callable[[Maker], M
 def call(asked: Asked, options: Mapping[str, Any], /, **arrays: Any) -> list[Numbers]:
     """Return the results of the operation on chosen arrays. The caller's options replace the chosen ones."""
     positional, keywords = bind(asked.op, arrays, {**options, **asked.options})
-    found = asked.record.function(*positional, **keywords)
-    return [np.asarray(array, dtype=np.float64) for array in (found if isinstance(found, tuple) else (found,))]
+    results = asked.record.function(*positional, **keywords)
+    return [np.asarray(array, dtype=np.float64) for array in (results if isinstance(results, tuple) else (results,))]
 
 
 def says(asked: Asked) -> str:

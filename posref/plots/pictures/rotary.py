@@ -495,9 +495,9 @@ def _token_increments() -> Numbers:
 
 
 def _rests(chart: Lines) -> bool:
-    (_, equal), (_, told) = chart.series.values()
-    moving = np.delete(np.diff(told), np.arange(19, 39))
-    return bool(np.ptp(told[STILL]) == 0 and np.all(moving > 0) and np.ptp(moving) > 0.1) and same(np.diff(equal), 0.2, 64)
+    (_, equal), (_, timed) = chart.series.values()
+    moving = np.delete(np.diff(timed), np.arange(19, 39))
+    return bool(np.ptp(timed[STILL]) == 0 and np.all(moving > 0) and np.ptp(moving) > 0.1) and same(np.diff(equal), 0.2, 64)
 
 
 @picture(_rests)
@@ -510,8 +510,8 @@ def cumulative_angles(asked: Asked) -> Chart:
 
 
 def _same_in_a_pause(chart: Lines) -> bool:
-    (_, equal), (_, told) = chart.series.values()
-    return same(told[STILL], told[19], 64) and bool(np.ptp(equal[STILL]) > 0.5 and np.ptp(told[:19]) > 0.5)
+    (_, equal), (_, timed) = chart.series.values()
+    return same(timed[STILL], timed[19], 64) and bool(np.ptp(equal[STILL]) > 0.5 and np.ptp(timed[:19]) > 0.5)
 
 
 @picture(_same_in_a_pause)
