@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LEAST = 1 << 16  # pairs of a query and a key
 FARTHEST = 1 << 30  # positions below it have distances within 32 bits
-SEEN = 2  # positions of the call that tells whether the result has a row for each query
+SEEN = 2  # queries of the strip, which tell whether the result has a row for each of them
 
 
 def in_strips(function: F) -> F:
@@ -35,13 +35,14 @@ def in_strips(function: F) -> F:
         if start is None:
             return function(*arrays, **options)
         q, k, *others = arrays
+        strip = _strip(k, start, len(q))
         try:
-            few = function(q[:SEEN], k[:SEEN], *others, **options)
+            rows = function(q[:SEEN], strip, *others, **options)
         except (ValueError, TypeError):  # the message is to have the shapes of the call
-            few = None
-        if few is None or tuple(few.shape[-2:]) != (SEEN, SEEN):
             return function(*arrays, **options)
-        return _unrolled(function(q[:1], _strip(k, start, len(q)), *others, **options), len(q))
+        if tuple(rows.shape[-2:]) != (SEEN, len(strip)):
+            return function(*arrays, **options)
+        return _unrolled(rows[..., :1, :], len(q))
 
     return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
 
@@ -85,7 +86,8 @@ def _unrolled(strip: Array, queries: int) -> Array:
     keys = strip.shape[-1] - queries + 1
     result, held = empty((*strip.shape[:-2], queries, keys), strip), strip[..., 0, :]
     to, of = (result, held) if are_numpy(type(strip)) else (_in_numpy(result), _in_numpy(held))
-    to[...] = np.lib.stride_tricks.sliding_window_view(of, keys, axis=-1)[..., ::-1, :]
+    last, step = of[..., queries - 1 :], of.strides[-1]
+    to[...] = np.lib.stride_tricks.as_strided(last, to.shape, (*of.strides[:-1], -step, step))
     return result
 
 
