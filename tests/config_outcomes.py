@@ -18,6 +18,7 @@ import inspect
 import re
 import sys
 from collections import Counter
+from itertools import product
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -217,25 +218,28 @@ def compare_sinusoids(config: Any, entries: list[Any], compared: Counter[str], w
             code = code_of(node)
         except (ImportError, KeyError, AttributeError):
             continue
-        for name, kind in vars(code).items():
-            for dim in dims:
-                if name in ("sinusoids", "create_sinusoidal_positions"):
-                    theirs = kind(9, dim)
-                elif not inspect.isclass(kind) or kind.__module__ != code.__name__:
-                    continue
-                elif hasattr(kind, "get_embedding"):
-                    theirs = kind.get_embedding(9, dim, *[None] * (len(inspect.signature(kind.get_embedding).parameters) - 2))
-                elif hasattr(kind, "create_weight"):
-                    theirs = kind(9, dim).create_weight()
-                elif name == "SinusoidsPositionEmbedding":
-                    theirs = kind(9, dim).positional_embedding
-                else:
-                    continue
-                compared["sinusoidal"] += 1
-                tables = [np.asarray(table) for table in ours if table.shape[-1] == dim]
-                # sines of at most 1, of angles below 9 that float32 rounds by 5e-7, from frequencies off by as much
-                if not any(np.allclose(table, theirs.numpy(), rtol=0, atol=2e-6) for table in tables):
-                    wrong.append(f"the table of {name} with {dim} columns is none of ours")
+        for (name, kind), dim in product(vars(code).items(), dims):
+            theirs = _sinusoids_of(name, kind, dim, code)
+            if theirs is None:
+                continue
+            compared["sinusoidal"] += 1
+            tables = [np.asarray(table) for table in ours if table.shape[-1] == dim]
+            # sines of at most 1, of angles below 9 that float32 rounds by 5e-7, from frequencies off by as much
+            if not any(np.allclose(table, theirs.numpy(), rtol=0, atol=2e-6) for table in tables):
+                wrong.append(f"the table of {name} with {dim} columns is none of ours")
+
+
+def _sinusoids_of(name: str, kind: Any, dim: int, code: Any) -> torch.Tensor | None:
+    """Return the table of 9 rows that a name in a module of transformers makes; None if it makes none."""
+    if name in ("sinusoids", "create_sinusoidal_positions"):
+        return kind(9, dim)
+    if not inspect.isclass(kind) or kind.__module__ != code.__name__:
+        return None
+    if hasattr(kind, "get_embedding"):
+        return kind.get_embedding(9, dim, *[None] * (len(inspect.signature(kind.get_embedding).parameters) - 2))
+    if hasattr(kind, "create_weight"):
+        return kind(9, dim).create_weight()
+    return kind(9, dim).positional_embedding if name == "SinusoidsPositionEmbedding" else None
 
 
 def outcome(model_type: str) -> Outcome:

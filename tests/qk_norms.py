@@ -220,19 +220,23 @@ def _events(model: Any) -> tuple[dict[str, list[str]], list[tuple[torch.nn.Modul
                         widths[module] = args[0].shape[-1] if len(args) == 1 else 0
 
                 _hook(undo, module, enter)
-        for code in {sys.modules[type(module).__module__] for module in model.modules()}:
-            for name, function in list(vars(code).items()):
-                if callable(function) and ROTATES.match(name):
+        for code, name, function in _rotations(model):
 
-                    def rotate(*args: Any, function: Any = function, **options: Any) -> Any:
-                        if stack and "index" not in stack[-1]:
-                            events.setdefault(stack[-1], []).append("rope")
-                        return function(*args, **options)
+            def rotate(*args: Any, function: Any = function, **options: Any) -> Any:
+                if stack and "index" not in stack[-1]:
+                    events.setdefault(stack[-1], []).append("rope")
+                return function(*args, **options)
 
-                    undo.callback(setattr, code, name, function)
-                    setattr(code, name, rotate)
+            undo.callback(setattr, code, name, function)
+            setattr(code, name, rotate)
         model(input_ids=torch.arange(5, 28)[None])
     return events, list(widths.items())
+
+
+def _rotations(model: Any) -> list[tuple[Any, str, Any]]:
+    """Return the functions that rotate in the modules of a model's code, with their names there."""
+    codes = {sys.modules[type(module).__module__] for module in model.modules()}
+    return [(code, name, f) for code in codes for name, f in vars(code).items() if callable(f) and ROTATES.match(name)]
 
 
 def _hook(undo: contextlib.ExitStack, module: torch.nn.Module, enter: Any, leave: Any = None) -> None:

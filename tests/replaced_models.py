@@ -459,16 +459,19 @@ class Replacement:
             return new
 
         if hasattr(module, "compute_bias"):
-            own = module.compute_bias
-
-            def compute_bias(*args: Any, **options: Any) -> Any:
-                theirs = own(*args, **options)
-                ours = self.bias(module, *theirs.shape[-2:])
-                return theirs if ours is None else ours.reshape(theirs.shape)
-
-            put(module, "compute_bias", compute_bias, undo)
+            self.replace_bias(module, undo)
         undo.callback(module.register_forward_pre_hook(enter).remove)
         undo.callback(module.register_forward_hook(leave, with_kwargs=True).remove)
+
+    def replace_bias(self, module: torch.nn.Module, undo: ExitStack) -> None:
+        original = module.compute_bias
+
+        def compute_bias(*args: Any, **options: Any) -> Any:
+            theirs = original(*args, **options)
+            ours = self.bias(module, *theirs.shape[-2:])
+            return theirs if ours is None else ours.reshape(theirs.shape)
+
+        put(module, "compute_bias", compute_bias, undo)
 
     def rotating(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def rotate(*args: Any, **options: Any) -> Any:

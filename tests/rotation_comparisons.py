@@ -221,9 +221,7 @@ def compare_layouts(config: Any, found: dict[str, Any], compared: Counter[str], 
         if sure:
             strange += [f"{apply.__name__} of {node.model_type} is no rotation of ours" for _, apply in set(calls) - have]
     if ran:
-        compared["layout"] += 1
-        if any(indexer for indexer, _ in mine):
-            compared["layout of an indexer"] += 1
+        compared.update(["layout", *(["layout of an indexer"] if any(indexer for indexer, _ in mine) else [])])
         if all(entry.options is not None for listed in found.values() for entry in listed if entry is not None):
             wrong += strange
         wrong += [f"no function rotates by {mine[i]}" for i in set(range(len(mine))) - used]

@@ -124,15 +124,7 @@ def _causes(x: Matrix, graph: Matrix, dropped: int, allowed: float) -> Iterator[
     if not k:
         return
     if solved(own):
-        products = np.abs(unit.T @ unit - np.eye(k)) > allowed
-        if (norms == 0).any():
-            yield "columns without an eigenvector are filled with zeros"
-        elif products.any() and np.linalg.matrix_rank(unit, tol=1e-3) < k:
-            yield "a vector is there more than once"
-        elif products.any():
-            yield "a solver for matrices of any kind (eig) made them: take one for symmetric matrices (eigh)"
-        elif (np.abs(norms - 1) > allowed).any():
-            yield "each vector must be divided by its length"
+        yield from _faults_of_basis(unit, norms, allowed)
         others = [first for first in range(n - k + 1) if first != dropped and ordered(own, first)]
         if (degrees == 0).any() and ordered(bare, dropped):
             yield ISOLATED
@@ -152,3 +144,16 @@ def _causes(x: Matrix, graph: Matrix, dropped: int, allowed: float) -> Iterator[
         ISOLATED: bare,
     }
     yield from (cause for cause, matrix in known.items() if solved(matrix))
+
+
+def _faults_of_basis(unit: Matrix, norms: Matrix, allowed: float) -> Iterator[str]:
+    """Yield why vectors of the right matrix are no orthonormal basis, of the vectors divided by their lengths."""
+    products = np.abs(unit.T @ unit - np.eye(len(norms))) > allowed
+    if (norms == 0).any():
+        yield "columns without an eigenvector are filled with zeros"
+    elif products.any() and np.linalg.matrix_rank(unit, tol=1e-3) < len(norms):
+        yield "a vector is there more than once"
+    elif products.any():
+        yield "a solver for matrices of any kind (eig) made them: take one for symmetric matrices (eigh)"
+    elif (np.abs(norms - 1) > allowed).any():
+        yield "each vector must be divided by its length"

@@ -99,12 +99,7 @@ def junit(document: Json) -> str:
     for text in document.get("unmet", ()):
         broken = _case(_suite(root, "required scope", {}), "required", text)
         ET.SubElement(broken, "failure", type="required", message=printable(text))
-    refusals = [c for c in document["cases"] if c["kind"] == "reject"]
-    suite = _suite(root, "invalid calls (these do not decide conformance)", document["validation"]) if refusals else root
-    for case in refusals:
-        element = _case(suite, f"refuse.{case['op']}.{case['dtype']}", case["id"])
-        if case["verdict"] != "rejected" and not decides(case["kind"], case["verdict"]):
-            ET.SubElement(element, "skipped", message=printable(f"{case['verdict']}: {case['message']}"))
+    _add_invalid_calls(root, document)
     if document.get("missing"):
         suite = _suite(root, "missing", {})
         for name in document["missing"]:
@@ -112,6 +107,16 @@ def junit(document: Json) -> str:
     _count(root)
     ET.indent(root, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_invalid_calls(root: ET.Element, document: Json) -> None:
+    """Add the suite of invalid calls, if any were made."""
+    calls = [case for case in document["cases"] if case["kind"] == "reject"]
+    suite = _suite(root, "invalid calls (these do not decide conformance)", document["validation"]) if calls else root
+    for case in calls:
+        element = _case(suite, f"refuse.{case['op']}.{case['dtype']}", case["id"])
+        if case["verdict"] != "rejected" and not decides(case["kind"], case["verdict"]):
+            ET.SubElement(element, "skipped", message=printable(f"{case['verdict']}: {case['message']}"))
 
 
 def workflow_commands(document: Json) -> str:

@@ -121,6 +121,14 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console,
             if hint and hint not in hints:
                 console.print(f"  {title}: {plain(hint)}")
             hints.add(hint)
+    _print_failures(operation, console)
+    for other in alike:
+        console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
+    console.print()
+
+
+def _print_failures(operation: Operation, console: Console) -> None:
+    """Print some of the cases that fail, those outside if few were asked, and the command that repeats the first."""
     bad = failing(map(vars, operation.cases))
     shown, left = samples(bad)
     for case, others in shown:
@@ -136,6 +144,3 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console,
         console.print(f"  and {left} more")
     if bad:
         console.print(f"  repeat: {plain(bad[0]['reproduce'])}", soft_wrap=True)  # to copy
-    for other in alike:
-        console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
-    console.print()

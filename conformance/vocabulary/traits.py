@@ -582,30 +582,26 @@ def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
 
 
 # ---- traits in words -----------------------------------------------------------------------------------------------------
+NUMBERS = {"fractional": "fractional positions", "whole floats": "positions that are floats", "integers": ""}
+PHRASES = {
+    "one": "one {}", "empty": "no {}", "tables": "tables in {}", "per_head": "{} for each head",
+    "expanded": "{} as a view of one row",
+}  # fmt: skip
+
+
 def text_of(axis: str, value: Any) -> str:
     """Return a trait of a case in words, after "with"; nothing where another word says it, as that of an option."""
     if axis in HAS:
         return HAS[axis]
-    match axis:
-        case "one":
-            return f"one {value}"
-        case "empty":
-            return f"no {value}"
-        case "expanded":
-            return f"{value} as a view of one row"
-        case "per_head":
-            return f"{value} for each head"
-        case "numbers":
-            return {"fractional": "fractional positions", "whole floats": "positions that are floats", "integers": ""}[value]
-        case "rotated":
-            return f"{value} of the head rotated" if value != OTHER_SHARE else ""
-        case "masks":
-            return f"a {value} mask" if value != "none" else "no mask"
-        case "bands":
-            return f"bands that are {value}" if value != "other" else "bands that are not powers of two"
-        case "tables":
-            return f"tables in {value}"
-    return ""
+    if axis == "numbers":
+        return NUMBERS[value]
+    if axis == "masks":
+        return f"a {value} mask" if value != "none" else "no mask"
+    if axis == "rotated":
+        return f"{value} of the head rotated" if value != OTHER_SHARE else ""
+    if axis == "bands":
+        return f"bands that are {value}" if value != "other" else "bands that are not powers of two"
+    return PHRASES[axis].format(value) if axis in PHRASES else ""
 
 
 # ---- what may be said of an operation ---------------------------------------------------------------------------------------

@@ -22,33 +22,23 @@ def fourier(x: Any, bands: Any, *, unit: str, arrangement: str, include: str) ->
     count = shape(bands)[-1]
     sine, cosine = (mp.sin, mp.cos) if unit == "radians" else (mp.sinpi, mp.cospi)
 
-    def wave(function: Any, point: Any, j: int, k: int) -> Any:
-        return function((2 if unit == "turns" else 1) * at(bands, (j, k)) * point[j])
+    waves, coordinates, each_band = (sine, cosine), range(c), range(count)
+    order = {
+        "coordinate band wave": [(j, k, f) for j in coordinates for k in each_band for f in waves],
+        "coordinate wave band": [(j, k, f) for j in coordinates for f in waves for k in each_band],
+        "band wave coordinate": [(j, k, f) for k in each_band for f in waves for j in coordinates],
+        "wave coordinate band": [(j, k, f) for f in waves for j in coordinates for k in each_band],
+        "wave band coordinate": [(j, k, f) for f in waves for k in each_band for j in coordinates],
+    }[arrangement]
 
     def row(*where: int) -> list[Any]:
         point = _point(x, where)
-        found = list(point) if include == "first" else []
-        if arrangement == "coordinate band wave":
-            for j in range(c):
-                for k in range(count):
-                    found += [wave(sine, point, j, k), wave(cosine, point, j, k)]
-                found += [point[j]] if include == "by_coordinate" else []
-        elif arrangement == "coordinate wave band":
-            for j in range(c):
-                found += [wave(sine, point, j, k) for k in range(count)] + [wave(cosine, point, j, k) for k in range(count)]
-                found += [point[j]] if include == "by_coordinate" else []
-        elif arrangement == "band wave coordinate":
-            for k in range(count):
-                found += [wave(sine, point, j, k) for j in range(c)] + [wave(cosine, point, j, k) for j in range(c)]
-        elif arrangement == "wave coordinate band":
-            for function in (sine, cosine):
-                found += [wave(function, point, j, k) for j in range(c) for k in range(count)]
-        elif arrangement == "wave band coordinate":
-            for function in (sine, cosine):
-                found += [wave(function, point, j, k) for k in range(count) for j in range(c)]
-        else:
-            raise ValueError(arrangement)
-        return found
+        columns = list(point) if include == "first" else []
+        for n, (j, k, function) in enumerate(order, start=1):
+            columns.append(function((2 if unit == "turns" else 1) * at(bands, (j, k)) * point[j]))
+            if include == "by_coordinate" and n % (2 * count) == 0:
+                columns.append(point[j])
+        return columns
 
     return build(places, row)
 
