@@ -1,6 +1,6 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.core.arrays import library, rows, whole
+from posref.core.arrays import clipped, library, rows, whole
 from posref.core.checks import check_flag, check_integer, check_numbers
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
@@ -91,4 +91,4 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     if table.shape[0] == 0:
         msg = f"learned: table must have at least one row with clip=True; got shape {tuple(table.shape)}."
         raise ValueError(msg)
-    return rows(table, xp.clip(index, 0, table.shape[0] - 1))
+    return rows(table, clipped(index, 0, table.shape[0] - 1))

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, get_args
 
-from posref.core.arrays import Array, Namespace, beside, cast, library, namespace, number_system, wide
+from posref.core.arrays import Array, Namespace, beside, cast, clipped, library, namespace, number_system, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_frequencies, check_real, check_word
 from posref.spec import Axes, OneOf, encoding
@@ -165,7 +165,7 @@ def _scaled(x: Array, scale: Array, direction: str, xp: Namespace) -> Array:
 
 def _rounded(x: Array, grid: Grid, xp: Namespace) -> Array:
     """Return the nearest number of a format, half to even, the largest beyond its range."""
-    limited = xp.clip(x, -grid.largest, grid.largest)
+    limited = clipped(x, -grid.largest, grid.largest)
     size, step = xp.abs(limited), beside(2.0**grid.least, x, x.dtype)
     for exponent in range(grid.least + grid.bits, grid.most + 1):  # from here on the distance of neighbours doubles
         step = xp.where(size >= 2.0**exponent, beside(2.0 ** (exponent - grid.bits + 1), x, x.dtype), step)

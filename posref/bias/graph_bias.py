@@ -1,6 +1,6 @@
 """Spatial and edge bias of Graphormer. Source: Ying et al., arXiv:2106.05234, sections 3.1.2 and 3.1.3."""
 
-from posref.core.arrays import Array, cast, library, namespace, rows, whole, wide, with_axis_moved
+from posref.core.arrays import Array, cast, clipped, library, namespace, rows, whole, wide, with_axis_moved
 from posref.core.checks import check_broadcast, check_real
 from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
@@ -109,7 +109,7 @@ def graph_bias(distances: ArrayOf[T], table: ArrayOf[T], edges: ArrayOf[T], weig
 @part()
 def spatial_rows(d: Array, count: int, /) -> Array:
     """Return the row of every distance."""
-    return namespace(d).clip(d, -1, count - 2) + 1
+    return clipped(d, -1, count - 2) + 1
 
 
 @part()
@@ -118,4 +118,4 @@ def path_mean(edges: Array, weights: Array, d: Array, /) -> Array:
     xp = namespace(edges)
     length, features, heads = weights.shape
     summed = matmul(xp.reshape(edges, (*edges.shape[:-2], length * features)), xp.reshape(weights, (length * features, heads)))
-    return summed / cast(xp.clip(d, 1, length), edges.dtype)[..., None]
+    return summed / cast(clipped(d, 1, length), edges.dtype)[..., None]

@@ -3,7 +3,7 @@
 from math import ceil, floor, isqrt, log
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, distances, library, namespace, whole
+from posref.core.arrays import Array, beside, clipped, distances, library, namespace, whole
 from posref.core.checks import check_broadcast, check_positive, check_word
 from posref.spec import Axes, OneOf, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -178,10 +178,9 @@ def _nearest(x: float) -> int:
 
 def image_buckets(rows: Array, columns: Array, first: list[int], method: Method, /) -> Array:
     """Return the bucket of every pair of offsets, from the smallest number in each bucket."""
-    xp = namespace(rows)
     if method in ("euclidean", "quant"):
         reach = max(first, default=0) if method == "euclidean" else isqrt(max(first, default=0)) + 1
-        y, x = (xp.clip(of, -reach, reach) for of in (rows, columns))  # farther ones are in the last bucket, and may overflow
+        y, x = (clipped(of, -reach, reach) for of in (rows, columns))  # farther ones are in the last bucket, and may overflow
         squares = [n * n - n + 1 for n in first] if method == "euclidean" else first  # n > 0 is the rounded root from there on
         return passed(y * y + x * x, squares) + len(first)
     y, x = (signed_buckets(of, first) for of in (rows, columns))

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, distances, library, namespace, whole
+from posref.core.arrays import Array, beside, clipped, distances, library, whole
 from posref.core.checks import check_broadcast, check_integer, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -146,4 +146,4 @@ def residue_bins(
 @part()
 def offset_bins(offsets: Array, /, *, left: int, right: int) -> Array:
     """Return clipped offsets, counted from 0."""
-    return namespace(offsets).clip(offsets, -left, right) + left
+    return clipped(offsets, -left, right) + left

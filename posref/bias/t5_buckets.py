@@ -1,6 +1,6 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
-from posref.core.arrays import beside, library, rows, whole
+from posref.core.arrays import beside, clipped, library, rows, whole
 from posref.core.checks import check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
@@ -87,7 +87,7 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     buckets = one_sided(sided, max_distance)
     after = [sided + b for b in buckets[1:]] if bidirectional else [0] * max_distance
     lookup = beside([*reversed(buckets), *after], apart, None)
-    return rows(lookup, xp.clip(apart, -max_distance, max_distance) + max_distance)
+    return rows(lookup, clipped(apart, -max_distance, max_distance) + max_distance)
 
 
 def one_sided(num_buckets: int, max_distance: int) -> list[int]:

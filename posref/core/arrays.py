@@ -270,6 +270,12 @@ def times(x: Array, factor: Any) -> Array:
     return x if unchanged and number_system(namespace(x)) is None else x * factor
 
 
+def clipped(x: Array, low: float, high: float) -> Array:
+    """Return `x` limited to a range. Dask's own makes one task of a block; that of its namespace is divided four times."""
+    xp = namespace(x)
+    return x.clip(low, high) if is_of(xp, "dask") else xp.clip(x, low, high)
+
+
 def wide(dtype: DType, xp: Namespace) -> DType:
     """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
     if dtype == xp.float32:  # the common case; the rest is slow

@@ -1,6 +1,6 @@
 """Rows of DeBERTa's relative table. Source: He et al., arXiv:2006.03654, equation (3); microsoft/DeBERTa, da_utils.py."""
 
-from posref.core.arrays import beside, cast, index_dtype, library, rows
+from posref.core.arrays import beside, cast, clipped, index_dtype, library, rows
 from posref.core.checks import check_integer
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -83,11 +83,11 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, num_buckets: int | None, 
         raise ValueError(msg)
     span = check_span(name, num_buckets, max_distance)
     num_buckets, max_distance = None if num_buckets is None else int(num_buckets), int(max_distance)
-    apart = xp.clip(cast(relative_positions, index_dtype(relative_positions)), -max_distance, max_distance)
+    apart = clipped(cast(relative_positions, index_dtype(relative_positions)), -max_distance, max_distance)
     if num_buckets is None:
-        return xp.clip(apart + span, 0, 2 * span - 1)
+        return clipped(apart + span, 0, 2 * span - 1)
     bucket = rows(beside(log_buckets(num_buckets, max_distance), relative_positions, None), xp.abs(apart))
-    return xp.clip(xp.where(apart < 0, -bucket, bucket) + span, 0, 2 * span - 1)
+    return clipped(xp.where(apart < 0, -bucket, bucket) + span, 0, 2 * span - 1)
 
 
 def log_buckets(num_buckets: int, max_distance: int) -> list[int]:

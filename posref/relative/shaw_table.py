@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, beside, cast, distances, library, namespace, rows, whole, wide
+from posref.core.arrays import Array, beside, cast, clipped, distances, library, namespace, rows, whole, wide
 from posref.core.checks import check_integer, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf
 
@@ -48,7 +48,7 @@ def vectors_of(
     apart = distances(q_positions, k_positions)
     apart = -apart if order == "key_minus_query" else apart
     if outside == "clip":
-        return rows(table, xp.clip(apart, -left, right) + left)
+        return rows(table, clipped(apart, -left, right) + left)
     zeros = beside([[0.0] * table.shape[1]], table, table.dtype)
     padded = namespace(table).concat([zeros, table, zeros], axis=0)  # one row on each side, for all that is farther
-    return rows(padded, xp.clip(apart, -left - 1, right + 1) + left + 1)
+    return rows(padded, clipped(apart, -left - 1, right + 1) + left + 1)

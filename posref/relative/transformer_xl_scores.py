@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.sines import arranged, ladder
 from posref.core.angles import cos_sin
-from posref.core.arrays import Array, cast, distances, library, namespace, whole, with_axis_moved
+from posref.core.arrays import Array, cast, clipped, distances, library, whole, with_axis_moved
 from posref.core.checks import check_flag, check_integer, check_positive, check_real, check_rows, check_tokens, check_word
 from posref.core.products import matmul
 from posref.relative.shaw_table import widened
@@ -183,7 +183,7 @@ def transformer_xl_scores(
 def xl_distances(q_positions: Array, k_positions: Array, /, *, max_distance: int | None) -> Array:
     """Return query minus key position for every query and key, limited to `max_distance` on both sides."""
     apart = distances(q_positions, k_positions)
-    return apart if max_distance is None else namespace(apart).clip(apart, -max_distance, max_distance)
+    return apart if max_distance is None else clipped(apart, -max_distance, max_distance)
 
 
 def _check(

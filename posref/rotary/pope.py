@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import Array, beside, by_sign, cast, has_float64, library, namespace, number_system, wide
+from posref.core.arrays import Array, beside, by_sign, cast, clipped, has_float64, library, namespace, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_positive, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
@@ -127,7 +127,7 @@ def _clamped(phases: Array) -> Array:
     """Return phases clipped to [-2 pi, 0]. In float32, which does not hold 2 pi, those outside become 0, the same angle."""
     xp = namespace(phases)
     if has_float64(phases):
-        return xp.clip(cast(phases, xp.float64), -2 * xp.pi, 0.0)
+        return clipped(cast(phases, xp.float64), -2 * xp.pi, 0.0)
     phases = cast(phases, xp.float32)
     return xp.where((phases < -2 * xp.pi) | (phases > 0), beside(0.0, phases, xp.float32), phases)
 
