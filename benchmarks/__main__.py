@@ -22,32 +22,32 @@ ABOUT = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, and write it as JSON if asked."""
-    given = _parsed(arguments)
-    if given.threads:
-        os.environ["OMP_NUM_THREADS"] = str(given.threads)  # before a library starts its threads
+    asked = _parsed(arguments)
+    if asked.threads:
+        os.environ["OMP_NUM_THREADS"] = str(asked.threads)  # before a library starts its threads
     import torch
 
     from . import report
     from .machine import machine
 
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    previous = json.loads(given.against.read_text(encoding="utf-8"))["lines"] if given.against else []
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    previous = json.loads(asked.against.read_text(encoding="utf-8"))["lines"] if asked.against else []
     before = {_key(line): line for line in previous}
     about = machine()
     print(", ".join(f"{name} {value}" for name, value in about.items() if value is not None))
     print(report.HEAD)
     lines = []
-    for theme in given.themes or THEMES:
+    for theme in asked.themes or THEMES:
         print(f"-- {theme}", flush=True)
         for line in importlib.import_module(f"benchmarks.{theme}").LINES:
-            if given.line and given.line not in line.name:
+            if asked.line and asked.line not in line.name:
                 continue
-            lines.append(figures(theme, line, small=given.small, seconds=0.0 if given.small else given.seconds))
+            lines.append(figures(theme, line, small=asked.small, seconds=0.0 if asked.small else asked.seconds))
             print(report.row(lines[-1], before.get(_key(lines[-1]))), flush=True)
-    if given.output:
-        text = json.dumps({"machine": about, "small": given.small, "lines": lines}, indent=1)
-        given.output.write_text(text + "\n", encoding="utf-8")
+    if asked.output:
+        text = json.dumps({"machine": about, "small": asked.small, "lines": lines}, indent=1)
+        asked.output.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
@@ -81,10 +81,10 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="threads of PyTorch (by default as many as it takes itself)")
     parser.add_argument("--against", type=Path, metavar="FILE", help="a table written before, to compare with")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the table as JSON")
-    given = parser.parse_args(arguments)
-    if wrong := [theme for theme in given.themes if theme not in THEMES]:
+    options = parser.parse_args(arguments)
+    if wrong := [theme for theme in options.themes if theme not in THEMES]:
         parser.error(f"no theme {', '.join(wrong)}: choose from {', '.join(THEMES)}")
-    return given
+    return options
 
 
 if __name__ == "__main__":

@@ -151,14 +151,14 @@ class KernelOfNumPy:
 
 def sums() -> list[str]:
     """Return both channels of a rotated pair (a, b), in terms of its cosine c and sine s, as the definition computes them."""
-    found: list[list[str]] = [[], []]
+    terms_of_channels: list[list[str]] = [[], []]
     for pair, x in (("a", [1.0, 0.0]), ("b", [0.0, 1.0])):
         for value, cos, sin in (("c", 1.0, 0.0), ("s", 0.0, 1.0)):
             rotated = apply_rope(np.asarray([x]), np.asarray([[cos]]), np.asarray([[sin]]), layout="half")
-            for terms, factor in zip(found, rotated[0].tolist(), strict=True):
+            for terms, factor in zip(terms_of_channels, rotated[0].tolist(), strict=True):
                 if factor:
                     terms.append(f"{'-' if factor < 0 else '+'} {pair} * {value}")
-    return [" ".join(terms) for terms in found]
+    return [" ".join(terms) for terms in terms_of_channels]
 
 
 def kernel(cp: Any) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "threads of torch": torch.get_num_threads(),
         "python": platform.python_version(),
-        **{name: found for name in PACKAGES if (found := _version(name))},
+        **{name: version for name in PACKAGES if (version := _version(name))},
     }
 
 

@@ -29,11 +29,11 @@ class Taken(NamedTuple):
 
 def taken(call: Call, calls: int = 1) -> Taken:
     """Return how long a call takes, as a mean of `calls`."""
-    children, own, start = _of_children(), time.process_time(), time.perf_counter()
+    children, cpu, start = _of_children(), time.process_time(), time.perf_counter()
     for _ in range(calls):
         call()
-    elapsed, own = time.perf_counter() - start, time.process_time() - own
-    return Taken(elapsed / calls, (own + _of_children() - children) / calls)
+    elapsed, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return Taken(elapsed / calls, (cpu + _of_children() - children) / calls)
 
 
 def _of_children() -> float:
@@ -84,8 +84,8 @@ def _rounds(sides: tuple[Call, Call], calls: list[int], seconds: float) -> list[
     fewest = FEWEST_ROUNDS if seconds else FEWEST_SMALL
     while len(rounds) < fewest or (len(rounds) < MOST_ROUNDS and time.perf_counter() < end):
         order = (0, 1) if len(rounds) % 2 else (1, 0)
-        found = {k: taken(sides[k], calls[k]) for k in order}
-        rounds.append((found[0], found[1]))
+        pair = {k: taken(sides[k], calls[k]) for k in order}
+        rounds.append((pair[0], pair[1]))
     return rounds
 
 

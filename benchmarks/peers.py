@@ -33,26 +33,26 @@ def _without_models(name: str) -> Any:
 
 def llama(heads: int, width: int, scaling: dict[str, Any] | None = None) -> tuple[Any, Any]:
     """Return transformers' rotary module of Llama, and the function that applies its tables."""
-    found = module("transformers.models.llama.modeling_llama")
+    modeling = module("transformers.models.llama.modeling_llama")
     config = module("transformers").LlamaConfig(
         hidden_size=heads * width,
         num_attention_heads=heads,
         max_position_embeddings=16_384,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, **(scaling or {})},
     )
-    return found.LlamaRotaryEmbedding(config), found.apply_rotary_pos_emb
+    return modeling.LlamaRotaryEmbedding(config), modeling.apply_rotary_pos_emb
 
 
 def gpt_neox(heads: int, width: int, part: float) -> tuple[Any, Any]:
     """Return transformers' rotary module of GPT-NeoX, which rotates a part of the channels, and the function beside it."""
-    found = module("transformers.models.gpt_neox.modeling_gpt_neox")
+    modeling = module("transformers.models.gpt_neox.modeling_gpt_neox")
     config = module("transformers").GPTNeoXConfig(
         hidden_size=heads * width,
         num_attention_heads=heads,
         max_position_embeddings=16_384,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": part},
     )
-    return found.GPTNeoXRotaryEmbedding(config), found.apply_rotary_pos_emb
+    return modeling.GPTNeoXRotaryEmbedding(config), modeling.apply_rotary_pos_emb
 
 
 def t5(heads: int) -> Any:

@@ -22,13 +22,13 @@ def row(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str
 
 def met(line: Mapping[str, Any]) -> bool | None:
     """Return whether a line meets its goals, None if it has none. Of a ratio the better one counts of elapsed and CPU time."""
-    found = []
+    goals = []
     figure = value(line)
     if line["goal"] is not None and figure is not None:
-        found.append(figure >= line["goal"] if "a_second" in line else figure <= line["goal"])
+        goals.append(figure >= line["goal"] if "a_second" in line else figure <= line["goal"])
     if line["memory_goal"] is not None and (line.get("memory") or {}).get("ratio") is not None:
-        found.append(line["memory"]["ratio"] <= line["memory_goal"])
-    return all(found) if found else None
+        goals.append(line["memory"]["ratio"] <= line["memory_goal"])
+    return all(goals) if goals else None
 
 
 def value(line: Mapping[str, Any]) -> float | None:
@@ -70,8 +70,8 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _memory(line: Mapping[str, Any]) -> str:
-    found = line.get("memory")
-    if not found or found["ratio"] is None:
+    memory = line.get("memory")
+    if not memory or memory["ratio"] is None:
         return ""
     goal = f" of {_number(line['memory_goal'])}" if line["memory_goal"] is not None else ""
-    return f"{_number(found['ratio'])}{goal}"
+    return f"{_number(memory['ratio'])}{goal}"

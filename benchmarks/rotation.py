@@ -98,10 +98,10 @@ def jitted(small: bool, layout: Any = "half", dtype: Any = jnp.float32, *, table
     """Rotate by a function of jax.jit, which makes its table or is given it. The peer reads and writes every byte."""
     numbers = np.random.default_rng(0).standard_normal((1, 32, 8 if small else 4096, 128), dtype=np.float32)
     x, positions = jnp.asarray(numbers, dtype=dtype), jnp.arange(numbers.shape[-2])
-    given = rope_table(positions, rope_frequencies(128, base=10_000.0)[0]) if table else (positions,)
+    tables = rope_table(positions, rope_frequencies(128, base=10_000.0)[0]) if table else (positions,)
     rotate = apply_rope if table else partial(rope, base=10_000.0)
     function, copy = jax.jit(partial(rotate, layout=layout)), jax.jit(lambda x: x + 1)
-    return Work(lambda: function(x, *given).block_until_ready(), lambda: copy(x).block_until_ready())
+    return Work(lambda: function(x, *tables).block_until_ready(), lambda: copy(x).block_until_ready())
 
 
 def by_numpy(small: bool, layout: Any) -> Work:
@@ -167,13 +167,13 @@ def diffusers(small: bool) -> Work:
 
 def x_transformers(small: bool) -> Work:
     """Make the angles, and rotate queries and keys, in layout interleaved."""
-    found = peers.module("x_transformers.x_transformers")
+    library = peers.module("x_transformers.x_transformers")
     q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
-    angles, positions = found.RotaryEmbedding(128), torch.arange(q.shape[-2])
+    angles, positions = library.RotaryEmbedding(128), torch.arange(q.shape[-2])
 
     def theirs() -> object:
         rows, scale = angles(positions)
-        return found.apply_rotary_pos_emb(q, rows, scale), found.apply_rotary_pos_emb(k, rows, scale)
+        return library.apply_rotary_pos_emb(q, rows, scale), library.apply_rotary_pos_emb(k, rows, scale)
 
     return Work(of_both(lambda x: rope(x, positions, **INTERLEAVED), q, k), theirs)
 

@@ -27,8 +27,8 @@ FOLDER = Path(__file__).with_name("findings")
 
 def defects(adapter: str | None = None) -> list[dict[str, Any]]:
     """Return the confirmed defects, all or those of one adapter."""
-    found = [finding for finding in scoreboard.load()[1] if finding["kind"] == "defect"]
-    return [finding for finding in found if adapter in (None, finding["adapter"])]
+    confirmed = [finding for finding in scoreboard.load()[1] if finding["kind"] == "defect"]
+    return [finding for finding in confirmed if adapter in (None, finding["adapter"])]
 
 
 def pages() -> dict[str, str]:

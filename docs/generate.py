@@ -125,10 +125,10 @@ UNNAMED = ("told", "unexplained")
 
 def operations(deviation: Deviation) -> list[str]:
     """Return the operations that a mistake changes directly; an unnamed part counts as its whole."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for name in deviation.wraps:
-        found |= dict.fromkeys([name] if name in REGISTRY else [op for op in REGISTRY if name in reaches(op)])
-    return sorted(found, key=list(REGISTRY).index)
+        names |= dict.fromkeys([name] if name in REGISTRY else [op for op in REGISTRY if name in reaches(op)])
+    return sorted(names, key=list(REGISTRY).index)
 
 
 def cell(text: str) -> str:
@@ -209,7 +209,7 @@ def shown(text: str) -> str:
 def pages(*, measured: bool) -> dict[Path, str]:
     """Return every generated page as it is now; what takes minutes to measure only if `measured`."""
     record = strength.record(known=None if measured else json.loads(CAUGHT.read_bytes()))
-    found = {
+    generated = {
         PAGE: deviations(),
         ARGUMENTS: argument_table.page(),
         CAUGHT: record,
@@ -219,7 +219,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
         **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING if path != ARGUMENTS},
     }
-    return found | ({DIAGNOSIS: diagnosis()} if measured else {})
+    return generated | ({DIAGNOSIS: diagnosis()} if measured else {})
 
 
 def seal(suite: Path) -> None:

@@ -37,9 +37,9 @@ def _shape(axes: list[str]) -> str:
 
 
 def _array(name: str, axes: Axes) -> str:
-    own = f"as {axes.shape[1:]}" if axes.shape.startswith("=") else _shape(_general(axes.shape))
+    shape = f"as {axes.shape[1:]}" if axes.shape.startswith("=") else _shape(_general(axes.shape))
     kind = f", {KINDS[axes.kind]}" if axes.kind in KINDS else ""
-    return f"{name} (null) {own}{kind}" if axes.optional else f"{name} {own}{kind}"
+    return f"{name} (null) {shape}{kind}" if axes.optional else f"{name} {shape}{kind}"
 
 
 def _options(record: Encoding) -> str:

@@ -45,11 +45,11 @@ def counted(positions: Array) -> list[int]:
     """
     rows = _numbers(positions)
     width = int(positions.shape[-1]) if positions.ndim else 1
-    found = [rows[start : start + width] for start in range(0, len(rows), width)] if width else []
-    for row in found:
+    counts = [rows[start : start + width] for start in range(0, len(rows), width)] if width else []
+    for row in counts:
         if row != list(range(row[0], row[0] + width)):
             lacks("positions that are not consecutive")
-    return [row[0] for row in found]
+    return [row[0] for row in counts]
 
 
 def flat_tokens(x: Array, positions: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
@@ -145,12 +145,12 @@ def _parts(made: Any) -> Any:
 def _numbers(positions: Array) -> list[int]:
     """Return positions as a list; `Unsupported` if one is no natural number."""
     xp = namespace(positions)
-    found = xp.reshape(positions, (math.prod(positions.shape),)).tolist()
-    if any(p != int(p) for p in found):
+    numbers = xp.reshape(positions, (math.prod(positions.shape),)).tolist()
+    if any(p != int(p) for p in numbers):
         lacks("fractional positions")
-    if min(found, default=0) < 0:
+    if min(numbers, default=0) < 0:
         lacks("negative positions")
-    return [int(p) for p in found]
+    return [int(p) for p in numbers]
 
 
 # ---- options --------------------------------------------------------------------------------------------------------------
@@ -174,16 +174,16 @@ def hf_parameters(scaling: Scaling | None) -> tuple[dict[str, Any], int]:
         case Proportional(rotated, factor):
             return {"rope_type": "proportional", "partial_rotary_factor": rotated, "factor": factor}, 2048
         case LongRoPE(short, long, original) if scaling.short_mscale is None and scaling.long_mscale is None:
-            given = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
+            settings = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
             lists = {"short_factor": list(short), "long_factor": list(long), "original_max_position_embeddings": original}
-            parameters = {name: value for name, value in given.items() if value is not None}
+            parameters = {name: value for name, value in settings.items() if value is not None}
             longest = scaling.max_length or math.ceil(original * (scaling.factor or 1))
             return {"rope_type": "longrope", **lists, **parameters}, longest
         case Llama3() | YaRN():
-            given = {name: value for name, value in vars(scaling).items() if value is not None}
-            original = given.pop("original_length")
+            settings = {name: value for name, value in vars(scaling).items() if value is not None}
+            original = settings.pop("original_length")
             kind = "yarn" if isinstance(scaling, YaRN) else "llama3"
-            parameters = {"rope_type": kind, "original_max_position_embeddings": original, **given}
+            parameters = {"rope_type": kind, "original_max_position_embeddings": original, **settings}
             return parameters, math.ceil(original * max(1, scaling.factor))
         case _:
             raise Unsupported(repr(scaling))

@@ -89,12 +89,12 @@ def layout_2d(
     if clip_sizes:
         tables = {name: torch.cat([held, held[-1:].expand(LAYOUTLM - len(held), -1)]) for name, held in tables.items()}
     rows = {f"{name}_position_embeddings": lambda ids, held=held: embedding(ids, held) for name, held in tables.items()}
-    own, flat = SimpleNamespace(**rows), boxes.reshape(1, -1, 4)
+    module, flat = SimpleNamespace(**rows), boxes.reshape(1, -1, 4)
     if clip_sizes:
-        found = LayoutLMv3TextEmbeddings.calculate_spatial_position_embeddings(own, flat)
+        embeddings = LayoutLMv3TextEmbeddings.calculate_spatial_position_embeddings(module, flat)
     else:
-        found = LayoutLMv2Embeddings._calc_spatial_position_embeddings(own, flat)
-    return found.reshape(*boxes.shape[:-1], found.shape[-1])
+        embeddings = LayoutLMv2Embeddings._calc_spatial_position_embeddings(module, flat)
+    return embeddings.reshape(*boxes.shape[:-1], embeddings.shape[-1])
 
 
 def resample(
@@ -110,9 +110,9 @@ def resample(
         return DPTViTEmbeddings._resize_pos_embed(None, table[None], *size)[0]
     rows, columns = size
     kind, patches = Dinov2WithRegistersEmbeddings if antialias else ViTEmbeddings, SimpleNamespace(patch_size=(1, 1))
-    own = SimpleNamespace(position_embeddings=table[None], patch_size=1, patch_embeddings=patches)
+    model = SimpleNamespace(position_embeddings=table[None], patch_size=1, patch_embeddings=patches)
     tokens = table.new_zeros((1, 1 + rows * columns, table.shape[1]))
-    return kind.interpolate_pos_encoding(own, tokens, rows, columns)[0]
+    return kind.interpolate_pos_encoding(model, tokens, rows, columns)[0]
 
 
 def conv_positions(x: Tensor, weight: Tensor, bias: Tensor, /, *, groups: int) -> Tensor:
@@ -149,8 +149,8 @@ def sine_2d(
     module = kind(dim // 2, temperature=base, normalize=normalize, scale=scale if normalize else None)
     flat = mask.reshape(-1, *mask.shape[-2:])
     shape = torch.Size((flat.shape[0], 3, *flat.shape[-2:]))
-    found = module(shape, mask.device, dtype or torch.get_default_dtype(), flat)
-    return found.permute(0, 2, 3, 1).reshape(*mask.shape, dim)
+    features = module(shape, mask.device, dtype or torch.get_default_dtype(), flat)
+    return features.permute(0, 2, 3, 1).reshape(*mask.shape, dim)
 
 
 def sinusoidal_nd(

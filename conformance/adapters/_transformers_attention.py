@@ -29,15 +29,15 @@ def rotated_values(
         lacks("its module has a query and a key at least")
     (*lead, queries, keys), width = weights.shape, v.shape[-1]
     heads, groups = lead[-1] if lead else 1, v.shape[-3] if v.ndim > 2 else 1
-    given = weights.reshape(-1, heads // groups, queries, keys)  # its one key head is a row of the batch
+    attention = weights.reshape(-1, heads // groups, queries, keys)  # its one key head is a row of the batch
     values = v.reshape(-1, keys, width)
     rows = [_of_rows(p, lead[:-1]).repeat_interleave(groups, 0) for p in (q_positions, k_positions)]
     places = torch.cat(rows, -1)  # all tokens in one sequence: queries, then keys
     cos, sin = kept_module(dim, base, scaling)(values, places)
     table = {"main": (cos[..., : dim // 2], sin[..., : dim // 2])}
     tokens = torch.nn.functional.pad(values, (0, 0, queries, 0))
-    given = torch.nn.functional.pad(given, (queries, 0, 0, keys))
-    out, _ = _attention_v4(heads // groups, width)(tokens, table, places, None, given=given)
+    attention = torch.nn.functional.pad(attention, (queries, 0, 0, keys))
+    out, _ = _attention_v4(heads // groups, width)(tokens, table, places, None, given=attention)
     out = out[:, :queries].unflatten(-1, (-1, width)).transpose(1, 2)
     return out.reshape(*lead, queries, width)
 

@@ -49,12 +49,14 @@ def transformer_xl_scores(
     biases = tuple(zeros if b is None else b for b in (bias_u, bias_v))
     of_batch = [torch.broadcast_to(p, (*lead, 1, p.shape[-1])).reshape(-1, p.shape[-1]) for p in (q_positions, k_positions)]
     flat_q, flat_k = q.reshape(-1, heads, queries, lanes), k.reshape(-1, heads, keys, lanes)
-    waves, one = (_xlnet_waves, _xlnet) if layout == "sin_cos" else (_parakeet_waves, _parakeet)
+    waves, scores = (_xlnet_waves, _xlnet) if layout == "sin_cos" else (_parakeet_waves, _parakeet)
     rows = []
     for row in range(flat_q.shape[0]):
         apart = of_batch[0][row][:, None] - of_batch[1][row]
         table = waves(apart, width, max_distance).to(q.dtype)  # as both models do
-        rows.append(torch.stack([one(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1))
+        rows.append(
+            torch.stack([scores(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1)
+        )
     return torch.stack(rows).reshape(*lead, heads, queries, keys)
 
 
@@ -71,15 +73,15 @@ def shaw_scores(
     flat = q.reshape(-1, 1, q.shape[-1])
     tokens = nn.functional.pad(flat, (0, 0, left + 1, right + 1 if outside == "zero" else 0))  # the query is token left + 1
     if outside == "zero":
-        found = _vits(tokens, key_table, None, None)[1][:, left + 1]
+        by_offset = _vits(tokens, key_table, None, None)[1][:, left + 1]
     else:
         module = SimpleNamespace(
             left_max_position_embeddings=left, right_max_position_embeddings=right, scaling=1.0,
             distance_embedding=lambda rows: nn.functional.embedding(rows, key_table),
         )  # fmt: skip
         keys = q.new_zeros(1, 1, left + right + 3, 1)  # only their number counts
-        found = _apply_relative_key_position_encoding(module, tokens[:, None], keys)[1][:, 0, left + 1]
-    relative = found.reshape(*q.shape[:-1], -1).gather(-1, apart)
+        by_offset = _apply_relative_key_position_encoding(module, tokens[:, None], keys)[1][:, 0, left + 1]
+    relative = by_offset.reshape(*q.shape[:-1], -1).gather(-1, apart)
     return q @ k.transpose(-1, -2) + relative
 
 
@@ -96,8 +98,8 @@ def shaw_values(
     rows = torch.zeros(len(apart), size, dtype=weights.dtype).scatter_add(1, apart, weights.reshape(apart.shape))
     row = torch.arange(size)[:, None] == left + 1  # of the query, among all tokens
     tokens = weights.new_zeros(len(apart), size, v.shape[-1])
-    found = _vits(tokens, None, value_table, rows[:, None] * row)[0][:, left + 1]
-    return weights @ v + found.reshape(*weights.shape[:-1], v.shape[-1])
+    relative = _vits(tokens, None, value_table, rows[:, None] * row)[0][:, left + 1]
+    return weights @ v + relative.reshape(*weights.shape[:-1], v.shape[-1])
 
 
 def _one_window(left: int, right: int, table: Tensor) -> tuple[int, int, Tensor]:
@@ -116,10 +118,10 @@ def _near(x: Tensor, q_positions: Tensor, k_positions: Tensor, left: int, right:
 
 def _vits(tokens: Tensor, k_table: Tensor | None, v_table: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the output and the logits of VitsAttention of one head, with given queries and tables; keys and values are 0."""
-    given = next(t for t in (k_table, v_table) if t is not None)
+    table = next(t for t in (k_table, v_table) if t is not None)
     lanes = tokens.shape[-1]
-    attention = _vits_attention(lanes, (given.shape[0] - 1) // 2)
-    none = torch.zeros(given.shape, dtype=given.dtype)
+    attention = _vits_attention(lanes, (table.shape[0] - 1) // 2)
+    none = torch.zeros(table.shape, dtype=table.dtype)
     attention.emb_rel_k = (none if k_table is None else k_table)[None]
     attention.emb_rel_v = (none if v_table is None else v_table)[None]
     attention.q_proj.forward = lambda x: tokens
@@ -239,9 +241,9 @@ def deberta_scores(
     scores = flat_q @ flat_k.transpose(-1, -2)
     if not module.pos_att_type:
         return scores.reshape(*lead, heads, queries, keys)
-    given: list[Tensor] = [table for table in (rel_k, rel_q) if table is not None]
-    tables = given * (3 - len(given))  # of a term that is left out, another table, which is not read
-    found = []
+    present: list[Tensor] = [table for table in (rel_k, rel_q) if table is not None]
+    tables = present * (3 - len(present))  # of a term that is left out, another table, which is not read
+    biases = []
     for row in range(len(flat_q)):
         apart = torch.cat((places[0][row], places[1][row]))
         apart = apart[:, None] - apart
@@ -254,8 +256,8 @@ def deberta_scores(
             bias = DisentangledSelfAttention.disentangled_attention_bias(
                 module, tokens_q[h][None], tokens_k[h][None], apart[None], tables[0][h], 1 / lanes
             )
-            found.append(bias[0, :queries, queries:])
-    return (scores + torch.stack(found).reshape(scores.shape)).reshape(*lead, heads, queries, keys)
+            biases.append(bias[0, :queries, queries:])
+    return (scores + torch.stack(biases).reshape(scores.shape)).reshape(*lead, heads, queries, keys)
 
 
 def _deberta_attention(buckets: int | None, max_distance: int) -> Any:

@@ -94,8 +94,8 @@ def rope(
 
 def _omnigen(x: Tensor, where: Tensor, layout: str, base: float, scaling: LongRoPE, length: int | None) -> Tensor:
     """OmniGenSuScaledRotaryEmbedding, then apply_rotary_emb as OmniGen calls it."""
-    given = (scaling.factor, scaling.attention_factor, scaling.short_mscale, scaling.long_mscale)
-    if layout != "half" or scaling.max_length is None or any(value is not None for value in given):
+    settings = (scaling.factor, scaling.attention_factor, scaling.short_mscale, scaling.long_mscale)
+    if layout != "half" or scaling.max_length is None or any(value is not None for value in settings):
         lacks("OmniGen pairs halves, and makes its factor of two lengths")
     if not where.numel() or length != int(where.max()) + 1:
         lacks("the length of OmniGen is always the largest position of the call plus 1")
@@ -171,8 +171,8 @@ def camera_transform(x: Tensor, matrices: Tensor, inverses: Tensor, /, *, role: 
     each = {"query": matrices.transpose(-1, -2), "key_value": inverses, "output": matrices}[role].float()
     each = torch.broadcast_to(each, (*x.shape[:-1], *each.shape[-2:])).flatten(0, -4) if x.ndim > 2 else each[None]
     rows = (x.flatten(0, -3) if x.ndim > 2 else x[None])[:, None, :, :end].float()
-    found = _apply_ucpe_transform(torch.cat([rows, rows], -1), each)[..., :end]
-    return torch.cat([found.to(x.dtype).reshape(*x.shape[:-1], end), x[..., end:]], dim=-1)
+    turned = _apply_ucpe_transform(torch.cat([rows, rows], -1), each)[..., :end]
+    return torch.cat([turned.to(x.dtype).reshape(*x.shape[:-1], end), x[..., end:]], dim=-1)
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
@@ -214,8 +214,8 @@ def timestep(
     dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     """get_timestep_embedding, cast as its models cast it."""
-    found = get_timestep_embedding(timesteps.reshape(-1), dim, flip, freq_shift, scale, base)
-    return _cast(found.reshape(*timesteps.shape, dim), timesteps, dtype)
+    embedding = get_timestep_embedding(timesteps.reshape(-1), dim, flip, freq_shift, scale, base)
+    return _cast(embedding.reshape(*timesteps.shape, dim), timesteps, dtype)
 
 
 def sinusoidal_nd(
@@ -225,8 +225,8 @@ def sinusoidal_nd(
     """get_2d_sincos_pos_embed_from_grid, which computes in float64, cast as PatchEmbed casts it."""
     if len(dims) != 2 or dims[0] != dims[1] or (layout, arrangement) != ("sin_cos", "axis") or base != 10_000.0 or endpoint:
         lacks("two axes that share evenly, sines before cosines on each, base 10000, no endpoint")
-    found = get_2d_sincos_pos_embed_from_grid(sum(dims), positions.reshape(2, -1)).float()
-    return _cast(found.reshape(*positions.shape[1:], sum(dims)), positions, dtype)
+    embedding = get_2d_sincos_pos_embed_from_grid(sum(dims), positions.reshape(2, -1)).float()
+    return _cast(embedding.reshape(*positions.shape[1:], sum(dims)), positions, dtype)
 
 
 def random_fourier(x: Tensor, matrix: Tensor, /, *, layout: str, dtype: torch.dtype | None = None) -> Tensor:

@@ -113,8 +113,8 @@ def _scaled(scaling: Scaling | None, base: float, length: int | None) -> tuple[A
         case Linear(factor):
             return None, (0, base, 1 / factor, 0, 1, 0, 0)
         case YaRN(factor, original, fast, slow) if scaling.truncate and factor > 0:
-            own = 1 + 0.1 * math.log(factor)  # by which ggml multiplies; llama.cpp divides by it
-            return None, (original, base, 1 / factor, 1, _attention(scaling) / own, fast, slow)
+            gain = 1 + 0.1 * math.log(factor)  # by which ggml multiplies; llama.cpp divides by it
+            return None, (original, base, 1 / factor, 1, _attention(scaling) / gain, fast, slow)
         case LongRoPE(short, long, original) if length is not None and scaling.short_mscale is scaling.long_mscale is None:
             factors = np.asarray(long if length > original else short, np.float32)
             scale = scaling.factor or (scaling.max_length or original) / original
@@ -202,11 +202,11 @@ def _rotate(
         if status := cpu.ggml_graph_compute_with_ctx(ctx, graph, 1):
             msg = f"ggml: the graph ended with status {status}."
             raise RuntimeError(msg)
-        found = np.empty_like(heads)
-        ctypes.memmove(found.ctypes.data, base.ggml_get_data(out), found.nbytes)
+        rotated = np.empty_like(heads)
+        ctypes.memmove(rotated.ctypes.data, base.ggml_get_data(out), rotated.nbytes)
     finally:
         base.ggml_free(ctx)
-    return found[:, -1].reshape(x.shape)
+    return rotated[:, -1].reshape(x.shape)
 
 
 def _tensor(base: ctypes.CDLL, ctx: int, array: Array | None) -> int | None:

@@ -69,12 +69,12 @@ def _adjustments(scaling: Scaling | None) -> dict[str, float] | None:
         case Linear(factor):
             return {"factor": factor}
         case Llama3():
-            given = dict(vars(scaling))
+            settings = dict(vars(scaling))
         case YaRN():
-            given = {name: value for name, value in vars(scaling).items() if value is not None}
+            settings = {name: value for name, value in vars(scaling).items() if value is not None}
         case _:
             raise Unsupported(repr(scaling))
-    return {"original_max_seq_len": given.pop("original_length"), **given}
+    return {"original_max_seq_len": settings.pop("original_length"), **settings}
 
 
 # Read and run in LitGPT 0.5.13 with torch 2.13.0 on a CPU.

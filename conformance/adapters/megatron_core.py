@@ -138,8 +138,8 @@ def _module(dim: int, base: float, scaling: Scaling | None, **options: Any) -> A
     if isinstance(scaling, Linear):
         options |= {"seq_len_interpolation_factor": scaling.factor}
     elif isinstance(scaling, YaRN) and scaling.attention_factor is None:
-        given = {name: getattr(scaling, name) for name in ("beta_fast", "beta_slow", "mscale", "mscale_all_dim")}
-        options |= {"scaling_factor": scaling.factor, "original_max_position_embeddings": scaling.original_length, **given}
+        settings = {name: getattr(scaling, name) for name in ("beta_fast", "beta_slow", "mscale", "mscale_all_dim")}
+        options |= {"scaling_factor": scaling.factor, "original_max_position_embeddings": scaling.original_length, **settings}
         options |= {"correction_range_round_to_int": scaling.truncate}
     elif scaling is not None:
         lacks(f"no {scaling!r}; Llama 3's lengths and bounds are fixed")

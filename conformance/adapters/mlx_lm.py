@@ -56,10 +56,10 @@ def _config(scaling: Scaling | None) -> tuple[dict[str, Any] | None, int]:
         case DynamicNTK(factor, original):
             return {"rope_type": "dynamic", "factor": factor}, original
         case Llama3() | YaRN():
-            given = {name: value for name, value in vars(scaling).items() if value is not None}
-            original = given.pop("original_length")
+            settings = {name: value for name, value in vars(scaling).items() if value is not None}
+            original = settings.pop("original_length")
             kind = "yarn" if isinstance(scaling, YaRN) else "llama3"
-            return {"rope_type": kind, "original_max_position_embeddings": original, **given}, original
+            return {"rope_type": kind, "original_max_position_embeddings": original, **settings}, original
         case _:
             raise Unsupported(repr(scaling))
 

@@ -67,8 +67,8 @@ def xpos_scales(
 ) -> Tensor:
     """RotaryEmbedding.get_scale, of as many positions at once as put the middle at the centre."""
     module = _xpos_module(dim, 1e4, scale_base, gamma)
-    found = torch.cat([_scale(module, part, centre, role) for part in positions.reshape(-1).split(2 * centre + 1)])
-    return found[:, ::2].reshape(*positions.shape, dim // 2)
+    scales = torch.cat([_scale(module, part, centre, role) for part in positions.reshape(-1).split(2 * centre + 1)])
+    return scales[:, ::2].reshape(*positions.shape, dim // 2)
 
 
 def xpos(
@@ -130,8 +130,8 @@ def _scale(module: RotaryEmbedding, positions: Tensor, centre: int, role: str) -
     if centre > LONGEST:
         lacks(f"the centre is half the number of positions: {2 * centre} are too many here")
     padded = torch.nn.functional.pad(positions, (0, 2 * centre + 1 - len(positions)))
-    found = module.get_scale(padded)[: len(positions)]
-    return found if role == "query" else found**-1
+    scales = module.get_scale(padded)[: len(positions)]
+    return scales if role == "query" else scales**-1
 
 
 def _module(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:

@@ -136,10 +136,10 @@ def _parameters(scaling: Scaling | None, dim: int, head: int) -> tuple[dict[str,
                 lacks("get_rope takes max_position")
             lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
             names = ("factor", "attention_factor", "short_mscale", "long_mscale")
-            given = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
+            settings = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
             trained = {"original_max_position_embeddings": scaling.original_length}
             longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
-            return {"rope_type": "longrope", **lists, **trained, **given}, longest
+            return {"rope_type": "longrope", **lists, **trained, **settings}, longest
         case Linear(factor):
             return {"rope_type": "linear", "factor": float(factor)}, None
         case YaRN(factor, original):

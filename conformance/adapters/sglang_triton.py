@@ -66,15 +66,15 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
 
     def neighbours(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         table = torch.complex(*(torch.cat((t, t[:1])).float() for t in tables))
-        found = []
+        outputs = []
         for batched, heads in ((True, q), (False, k)):
             complexes.set_batched_rope(batched)
             room = torch.cat((heads, torch.zeros_like(heads[:1])))  # for what is written beyond the last head
             view = room[:-1].unflatten(1, (-1, head))
             view = view[..., head - 2 * pairs :] if lanes == "trailing" else view[..., : 2 * pairs]
             complexes.apply_rotary_emb_triton(view, table, where, inverse)
-            found.append(room[:-1])
-        return found[0], found[1]
+            outputs.append(room[:-1])
+        return outputs[0], outputs[1]
 
     def halves(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         third, cache = pairs // 3, torch.cat(tables, -1).to(x.dtype)  # as _match_cos_sin_cache_dtype does

@@ -134,9 +134,9 @@ def continuous_position_bias(
         lacks("a window of one row or column, whose coordinates it divides by 0")
     module = windows.RelPosMlp((height, width), len(w2), len(w1), mode=form, pretrained_window_size=trained).to(w1.dtype).eval()
     module.mlp.fc2 = torch.nn.Linear(len(w1), len(w2), bias=b2 is not None)
-    given = {"mlp.fc1.weight": w1, "mlp.fc1.bias": b1, "mlp.fc2.weight": w2} | ({} if b2 is None else {"mlp.fc2.bias": b2})
+    weights = {"mlp.fc1.weight": w1, "mlp.fc1.bias": b1, "mlp.fc2.weight": w2} | ({} if b2 is None else {"mlp.fc2.bias": b2})
     zeros = torch.zeros(1, len(w2), height * width, height * width, dtype=w1.dtype)
-    bias: Tensor = torch.func.functional_call(module, given, (zeros,))
+    bias: Tensor = torch.func.functional_call(module, weights, (zeros,))
     return bias[0]
 
 

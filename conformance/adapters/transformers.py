@@ -342,8 +342,8 @@ def _bias_of_mpt(rows: int, heads: int, max_bias: float) -> Tensor:
     """What MptModel gives its first layer, m*(j - last), as m*j: last to first, and negated."""
     if max_bias != int(max_bias):
         lacks(f"no max_bias {max_bias}: alibi_bias_max is an int")
-    own = {"alibi_bias_max": int(max_bias)}
-    model = MptModel(MptConfig(d_model=heads, n_heads=heads, n_layers=1, max_seq_len=rows, vocab_size=2, attn_config=own))
+    attention = {"alibi_bias_max": int(max_bias)}
+    model = MptModel(MptConfig(d_model=heads, n_heads=heads, n_layers=1, max_seq_len=rows, vocab_size=2, attn_config=attention))
     seen: list[Tensor] = []
     model.blocks[0].register_forward_pre_hook(lambda _, given, named: seen.append(named["position_bias"]), with_kwargs=True)
     with torch.no_grad():

@@ -134,11 +134,11 @@ def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None
             _model.max_model_len = length
             lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
             names = ("factor", "attention_factor", "short_mscale", "long_mscale")
-            given = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
+            settings = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
             trained = {"original_max_position_embeddings": scaling.original_length}
             longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
             rotary._ROPE_DICT.clear()  # the length of the engine is no part of its key
-            return {"rope_type": "longrope", **lists, **trained, **given, **part}, longest
+            return {"rope_type": "longrope", **lists, **trained, **settings, **part}, longest
         case Linear(factor):
             return {"rope_type": "linear", "factor": float(factor), **part}, None
         case NTKAlpha() | None:

@@ -63,8 +63,8 @@ def xpos_scales(
 ) -> Tensor:
     """The scale that RotaryEmbedding gives of these positions, moved so that the middle is at the centre."""
     _, scale = _centred(positions, dim, 1e4, centre, scale_base, gamma)
-    found = scale[0, 1:, ::2].reshape(*positions.shape, dim // 2)
-    return found if role == "query" else found**-1.0
+    scales = scale[0, 1:, ::2].reshape(*positions.shape, dim // 2)
+    return scales if role == "query" else scales**-1.0
 
 
 def xpos(
@@ -177,8 +177,8 @@ def dynamic_position_bias(
     queries, length = _sizes(relative, len(w_out)) if relative.numel() else (1, 1)
     width, layers = len(w_in), len(w_hidden)
     module = DynamicPositionBias(width, heads=len(w_out), depth=layers + 1, log_distance=distance == "log")
-    given = [w_in[:, None], b_in, *(x for layer in zip(w_hidden, b_hidden, strict=True) for x in layer), w_out, b_out]
-    weights = {name: x.float() for (name, _), x in zip(module.named_parameters(), given, strict=True)}
+    parameters = [w_in[:, None], b_in, *(x for layer in zip(w_hidden, b_hidden, strict=True) for x in layer), w_out, b_out]
+    weights = {name: x.float() for (name, _), x in zip(module.named_parameters(), parameters, strict=True)}
     bias = functional_call(module, weights, (queries, length))
     return torch.movedim(_looked_up(bias, relative), 0, -3).to(w_out.dtype)
 
@@ -215,8 +215,8 @@ def forgetting_bias(log_gates: Tensor, /, *, queries: int) -> Tensor:
     module = DataDependentAlibi(1, 1)
     module.to_forget_gates = torch.nn.Identity()
     heads, keys = log_gates.shape[-2:]
-    found = module(log_gates.reshape(-1, heads, keys))
-    return found[..., keys - queries :, :].reshape(*log_gates.shape[:-1], queries, keys)
+    bias = module(log_gates.reshape(-1, heads, keys))
+    return bias[..., keys - queries :, :].reshape(*log_gates.shape[:-1], queries, keys)
 
 
 def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> RotaryEmbedding:

@@ -194,8 +194,8 @@ def _golden_layers(
     folder: Path, output: Path, asked: dict[str, Any], *, witnesses: int, jobs: int | None, minutes: float
 ) -> None:
     """Write what each layer of a model must do. Only --component and --layer go with --model, and how to prove."""
-    own = ("component", "layer")
-    others = [name for name, value in asked.items() if value not in (None, ()) and name not in (*own, "seed")]
+    of_a_model = ("component", "layer")
+    others = [name for name, value in asked.items() if value not in (None, ()) and name not in (*of_a_model, "seed")]
     if others:
         msg = f"--model goes with --component and --layer; got --{others[0].replace('_', '-')}."
         raise click.UsageError(msg)
@@ -206,6 +206,6 @@ def _golden_layers(
 
         with progress("proving") as show:
             effort = Effort(witnesses, jobs, minutes, stages=False)
-            lines = write_layers(folder, output, effort, show, **{name: asked[name] for name in own})
+            lines = write_layers(folder, output, effort, show, **{name: asked[name] for name in of_a_model})
     for line in (*lines, f"wrote {output}: posref check TARGET --suite {output}"):
         console().print(printable(line), highlight=False, markup=False)

@@ -17,7 +17,7 @@ Variant = Mapping[str, str | list[str]]
 @cache
 def variants() -> tuple[Variant, ...]:
     """Return a row for each variant: its name, the sentence of its paper and users, its code, and the operations in it."""
-    return tuple(_variant(*found.groups()) for found in SECTION.finditer(PAGE.read_text(encoding="utf-8")))
+    return tuple(_variant(*section.groups()) for section in SECTION.finditer(PAGE.read_text(encoding="utf-8")))
 
 
 def named(word: str) -> list[Variant]:

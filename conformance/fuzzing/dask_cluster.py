@@ -95,9 +95,9 @@ class Cluster:
             wait(waiting, timeout=0.5, return_when="FIRST_COMPLETED")
         left = {future for future in waiting if not future.done()}
         for future in waiting - left:
-            found = future.result()
+            result = future.result()
             if self.progress:
-                self.progress(f"{sum(found.tally.verdicts.values())} draws")
+                self.progress(f"{sum(result.tally.verdicts.values())} draws")
         return left
 
 

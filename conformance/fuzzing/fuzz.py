@@ -119,9 +119,9 @@ def fuzz(
         raise TargetError(no_operation("fuzz: op", unknown[0]))
     seconds = SECONDS if seconds is None and examples is None else seconds
     until = None if seconds is None else time.monotonic() + seconds
-    given = {"target": target, **options}
+    settings = {"target": target, **options}
     if scheduler is None:
-        asking = Asking(given)
+        asking = Asking(settings)
         try:
             plan = plan_of(asking.target, wanted)
             for pair in plan.pairs if len(plan.pairs) <= FEWEST else ():
@@ -133,7 +133,7 @@ def fuzz(
     else:
         from .dask_cluster import Cluster
 
-        with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
+        with Cluster.connected(scheduler, settings, seed, until, progress) as cluster:
             findings = _run(cluster.plan(wanted), seed, examples, until, cluster.search, cluster.workers)
     if findings.finds and output is not None:
         by_op = {name: [_case(find, seed) for find in findings.finds if find.op == name] for name in REGISTRY}

@@ -138,7 +138,7 @@ def case_of(name: str, dtype: str, drawn: Call) -> LoadedCase:
         expected, mid, widths = witnesses.proved(op, drawn.inputs, drawn.params)
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
-    if any(np.isnan(width).any() for found in widths.values() for width in found.values()):
+    if any(np.isnan(width).any() for by_output in widths.values() for width in by_output.values()):
         msg = "no tolerance: a number inside of the operation is beyond float64"
         raise NotJudged(msg)
     held = askable(op, drawn.inputs, expected)
@@ -356,8 +356,10 @@ class Hunt:
         for index in range(EVIDENCE):
             self._draw(index)
         judged = [(a, result.verdict) for a, result in (*self._evidence, self._last) if result.verdict in ("pass", "fail")]
-        told = [(_of_draw(answer, n), verdict == "fail") for n, (answer, verdict) in enumerate(judged)]
-        return str(explanation.diagnose(self.op, told, class_of_claim(self.op, self.asking.target.claims[self.dtype]))["text"])
+        answers = [(_of_draw(answer, n), verdict == "fail") for n, (answer, verdict) in enumerate(judged)]
+        return str(
+            explanation.diagnose(self.op, answers, class_of_claim(self.op, self.asking.target.claims[self.dtype]))["text"]
+        )
 
 
 def _of_draw(answer: Answer, number: int) -> Answer:

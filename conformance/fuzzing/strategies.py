@@ -105,8 +105,8 @@ def _frames(draw: st.DrawFn, op: str) -> Frame:
     record = REGISTRY[op]
     params = _in_multiples(record, {n: v for n, v in ((n, draw(option(op, n))) for n in record.domains) if v is not ...})
     known = {**defaults(op), **params}
-    given = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
-    tokens = _one_way(draw, given)
+    arrays = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
+    tokens = _one_way(draw, arrays)
     sizes = _sizes(draw, tokens, known)
     long = draw(st.sampled_from([*sizes])) if sizes else ""
     params, sizes = _mended(record, params, _within_limits(record, params, sizes, tokens, long))
@@ -188,14 +188,14 @@ def _mended(record: Encoding, params: Values, sizes: Values) -> tuple[Values, Va
 @cache
 def option(op: str, name: str) -> st.SearchStrategy[Any]:
     """Return a strategy for an option; an ellipsis says that it is left out, so that its default holds."""
-    found = of_domain(REGISTRY[op].domains[name])
-    return st.just(...) | found if name in defaults(op) else found
+    values = of_domain(REGISTRY[op].domains[name])
+    return st.just(...) | values if name in defaults(op) else values
 
 
 @cache
 def of_domain(domain: Domain) -> st.SearchStrategy[Any]:
     """Return a strategy for the values of a domain."""
-    found: st.SearchStrategy[Any]
+    strategy: st.SearchStrategy[Any]
     match domain:
         case OneOf():
             return st.sampled_from(domain.words)
@@ -207,10 +207,10 @@ def of_domain(domain: Domain) -> st.SearchStrategy[Any]:
             few = st.sampled_from([domain.low + n * domain.step for n in (*range(5), 8, 16)])
             return st.lists(few, min_size=1, max_size=3)
         case Integer():
-            found = _integers(domain)
+            strategy = _integers(domain)
         case Real():
-            found = _real(*domain.usual)
-    return st.none() | found if domain.optional else found
+            strategy = _real(*domain.usual)
+    return st.none() | strategy if domain.optional else strategy
 
 
 def _integers(domain: Integer) -> st.SearchStrategy[int]:
@@ -302,16 +302,16 @@ def numbers(
         return _reals(shape, dtype).map(lambda x: round_to(within(x, axes, known, BITS[dtype]), dtype))
     low, high = limits(axes, known)
     if high is not None:
-        found = _filled(st.integers(int(low or 0), int(high)), shape, "int64")
-        return found.map(lambda drawn: arranged(drawn, axes))
+        strategy = _filled(st.integers(int(low or 0), int(high)), shape, "int64")
+        return strategy.map(lambda drawn: arranged(drawn, axes))
     drawn = _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
     return drawn if low is None else drawn.map(lambda p: np.maximum(p, np.asarray(math.ceil(low), dtype=p.dtype)))
 
 
 def _filled(elements: st.SearchStrategy[Any], shape: tuple[int, ...], kind: str) -> st.SearchStrategy[npt.NDArray[Any]]:
     """Return a strategy for an array of drawn elements, over and over: in a smaller one, when shrunk, they stay the same."""
-    found = st.lists(elements, min_size=1, max_size=DISTINCT)
-    return found.map(lambda some: np.resize(np.asarray(some, dtype=kind), shape))
+    lists = st.lists(elements, min_size=1, max_size=DISTINCT)
+    return lists.map(lambda some: np.resize(np.asarray(some, dtype=kind), shape))
 
 
 @st.composite

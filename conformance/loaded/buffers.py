@@ -119,8 +119,8 @@ def _frequency_difference(buffer: torch.Tensor, expected: list[Expected], others
     """Return what is wrong with a buffer of frequencies; None if it has the values of an entry."""
     values = _falling(buffer.double().numpy().ravel(), expected)
     kept = str(buffer.dtype).removeprefix("torch.")
-    same = [one for one in expected if one.values.shape == values.shape]
-    if any(_conforms(values, one) for one in same):
+    same = [entry for entry in expected if entry.values.shape == values.shape]
+    if any(_conforms(values, entry) for entry in same):
         return None
     return _unfilled(values) or _changed(values, kept, same) or _of_others(values, others) or _of_no_layer(values, expected)
 
@@ -134,33 +134,33 @@ def _unfilled(values: Values) -> str:
 
 def _changed(values: Values, kept: str, same: list[Expected]) -> str:
     """Return what was done to the frequencies of an entry, if values are these, rounded to half precision."""
-    for one in same:
+    for entry in same:
         for dtype in (torch.bfloat16, torch.float16):
-            if np.array_equal(torch.as_tensor(one.values).to(dtype).double().numpy(), values):
+            if np.array_equal(torch.as_tensor(entry.values).to(dtype).double().numpy(), values):
                 return f"rounded to {str(dtype).removeprefix('torch.')}, then kept in {kept}" + _errors(values, same)
     return ""
 
 
 def _of_others(values: Values, others: list[Expected]) -> str:
     """Return whose frequencies the values are, if they are those of another entry."""
-    for one in others:
-        if one.values.shape == values.shape and _conforms(values, one):
-            return f"these are the frequencies of {one.words}, with {_brief(one.entry)}"
+    for other in others:
+        if other.values.shape == values.shape and _conforms(values, other):
+            return f"these are the frequencies of {other.words}, with {_brief(other.entry)}"
     return ""
 
 
 def _of_no_layer(values: Values, expected: list[Expected]) -> str:
     """Return what values are that are the frequencies of no entry: unscaled ones, or those of another base."""
-    same = [one for one in expected if one.values.shape == values.shape]
-    for one in same:
-        plain = Entry("rope", {"base": one.entry.options["base"], "rotary_dim": 2 * values.size, "scaling": None})  # type: ignore[index]
+    same = [entry for entry in expected if entry.values.shape == values.shape]
+    for entry in same:
+        plain = Entry("rope", {"base": entry.entry.options["base"], "rotary_dim": 2 * values.size, "scaling": None})  # type: ignore[index]
         if _conforms(values, next(_lengths("", plain, 1))):
             return "unscaled: the scaling of the file is missing"
     if not 0 < values[0] <= 1 or values[-1] <= 0 or (np.diff(values) >= 0).any():
         return "these are no frequencies (the first must be at most 1, and they must fall, above 0): memory that nobody filled?"
     base = float((values[-1] / values[0]) ** (-values.size / (values.size - 1))) if values.size > 1 else 1.0
     if np.allclose(values[0] * base ** -(np.arange(values.size) / values.size), values, rtol=POWERS, atol=0):
-        file = ", ".join(dict.fromkeys(f"{one.entry.options['base']:g}" for one in expected))  # type: ignore[index]
+        file = ", ".join(dict.fromkeys(f"{entry.entry.options['base']:g}" for entry in expected))  # type: ignore[index]
         count = "" if same else f", and there are {values.size} for {expected[0].values.size if expected else 0}"
         words = f"frequencies of base {base:.6g}"
         words = f"unscaled {words}" if values[0] == 1 else f"{words} divided by {1 / values[0]:.6g}"
@@ -170,7 +170,7 @@ def _of_no_layer(values: Values, expected: list[Expected]) -> str:
 
 def _falling(values: Values, expected: list[Expected]) -> Values:
     """Return the frequencies of rows, of columns and of time, as Ernie keeps them, in the order of the pairs."""
-    for options in [one.entry.options or {} for one in expected]:
+    for options in [entry.entry.options or {} for entry in expected]:
         if options.get("arrangement") == "ernie" and values.size == sum(options["sections"]):
             of_grid = 2 * options["sections"][1]
             pairs = np.concatenate([values[:of_grid].reshape(2, -1).T.ravel(), values[of_grid:]])
@@ -180,8 +180,8 @@ def _falling(values: Values, expected: list[Expected]) -> Values:
 
 
 def _errors(values: Values, expected: list[Expected]) -> str:
-    same = [one for one in expected if one.values.shape == values.shape]
-    off = min((float(np.abs(one.values - values).max()) for one in same), default=0.0)
+    same = [entry for entry in expected if entry.values.shape == values.shape]
+    off = min((float(np.abs(entry.values - values).max()) for entry in same), default=0.0)
     return f" (at position 30011 an angle is off by {30_011 * off:.2g} radians)" if off else ""
 
 
@@ -209,12 +209,12 @@ def _table_difference(name: str, buffer: torch.Tensor, expected: list[Expected])
     if not all(np.isfinite(table).all() for table in tables):
         return "not finite: memory that nobody filled"
     functions = (np.cos, np.sin) if buffer.is_complex() else (np.sin,) if "sin" in name else (np.cos,)
-    for one in expected:
-        angles = np.arange(tables[0].shape[0])[:, None] * one.values
+    for entry in expected:
+        angles = np.arange(tables[0].shape[0])[:, None] * entry.values
         # a power in float32 is off by up to ln(base) + 2 units of 2**-24, at most 18, the product by one more
-        allowed = 20 * 2.0**-24 * angles + 2.0**-22 * one.factor
-        wanted = [one.factor * function(angles) for function in functions]
-        if all(_has_pairs(table, want, allowed * one.factor) for table, want in zip(tables, wanted, strict=True)):
+        allowed = 20 * 2.0**-24 * angles + 2.0**-22 * entry.factor
+        wanted = [entry.factor * function(angles) for function in functions]
+        if all(_has_pairs(table, want, allowed * entry.factor) for table, want in zip(tables, wanted, strict=True)):
             return None
     return "not the cosines or sines of any layer of the file, with row 0 for position 0"
 

@@ -378,24 +378,24 @@ class Inspection:
             tokens, heads = calls[0].q.shape[-2], [x for call in calls for x in (call.q, call.k)]
             if layer is None or not self._wanted(layer) or any(x.shape[-2] != tokens for x in heads):
                 continue
-            turned = [one for one in recording.rotations if one.module is module]
-            steps = [Step("norm", self.names[one.module].rpartition(".")[2], one.before, one.after)
-                     for one in recording.norms if one.owner is module]  # fmt: skip
-            steps += [Step("rotation", "query" if one.which == 0 else "key", one.before, one.after) for one in turned]
+            turned = [event for event in recording.rotations if event.module is module]
+            steps = [Step("norm", self.names[event.module].rpartition(".")[2], event.before, event.after)
+                     for event in recording.norms if event.owner is module]  # fmt: skip
+            steps += [Step("rotation", "query" if event.which == 0 else "key", event.before, event.after) for event in turned]
             for step in unused(steps, heads, tokens):
                 self._note(part, layer, step.what, f"{step.name}: its result is not used: attention reads what it was before")
             sources = [step.after for step in reversed(steps)] + [x for x in [calls[0].projected] if x is not None]
-            found = query_factors(sources, calls[0].q)
+            factors = query_factors(sources, calls[0].q)
             file = facts.layer(part, layer)
             scaled = attention_calls.scaled_before(calls[0], file)
-            if found is None and file.temperature is not None:
+            if factors is None and file.temperature is not None:
                 self._leave(part, layer, "temperature", "no queries are seen that are those of attention but for a factor")
-            elif found is not None and not scaled and f"{part} temperature" not in file.unjudged:
+            elif factors is not None and not scaled and f"{part} temperature" not in file.unjudged:
                 # layers that do not rotate may get no positions: they count from 0
                 starts = (0, positions.tokens[0]) if file.rotation is None else (0,)
                 at = [positions.tokens - start for start in starts]
                 what = "attention" if file.temperature is None else "temperature"
-                self._note(part, layer, what, attention_calls.factor_difference(*found, file.temperature, at))
+                self._note(part, layer, what, attention_calls.factor_difference(*factors, file.temperature, at))
 
     def _before_call(self, part: str) -> set[str]:
         """Return the components that change queries or values before the attention function gets them."""

@@ -61,7 +61,7 @@ class ModelReport:
     def verdict(self) -> str:
         """The verdict in one line."""
         if self.differences:
-            layers = {(one.part, one.layer) for one in self.differences if one.layer is not None}
+            layers = {(difference.part, difference.layer) for difference in self.differences if difference.layer is not None}
             return f"NOT the model of its file: {len(_grouped(self.differences))} differences, in {len(layers)} layers"
         return "no difference from its file in what was judged" if self.judged else NOTHING
 
@@ -106,8 +106,8 @@ class ModelReport:
             "exit_code": self.exit_code,
             "file": [{"part": part, "layer": layer, "text": text} for (part, layer), text in self.file.items()],
             "judged": [{"part": part, "layer": layer, "what": what} for part, layer, what in self.judged],
-            "differences": [asdict(one) for one in self.differences],
-            "not_judged": [asdict(one) for one in self.not_judged],
+            "differences": [asdict(item) for item in self.differences],
+            "not_judged": [asdict(item) for item in self.not_judged],
         }
 
     def json_text(self) -> str:

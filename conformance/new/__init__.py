@@ -261,21 +261,21 @@ DEVIATIONS = (
 def _cases(like: Encoding) -> Iterator[str]:
     """Yield the cases that an operation with the axes of another one needs at least, besides the generated ones."""
     axes, evidence = letters(like.name), evidence_of(like.name)
-    given = ""
+    options = ""
     if getattr(evidence, "USUAL", {}) is None:  # then each case says its options
-        given = next((f", {_source(case.params)}" for case in evidence.cases() if _is_literal(case.params)), "")
-    yield f'_case("small"{given}, tier="smoke")'
-    yield f'_case("24-bits"{given}, bits=24)'
+        options = next((f", {_source(case.params)}" for case in evidence.cases() if _is_literal(case.params)), "")
+    yield f'_case("small"{options}, tier="smoke")'
+    yield f'_case("24-bits"{options}, bits=24)'
     if {"*B", "*R", "*P"} & axes:
-        yield f'_case("forms/strided"{given}, form="non-contiguous", R=(2,), rows=True)'
+        yield f'_case("forms/strided"{options}, form="non-contiguous", R=(2,), rows=True)'
     for letter, name in {"T": "token", "Q": "query", "K": "key"}.items():
         if letter in axes:
-            yield f'_case("forms/one-{name}"{given}, {letter}=1)'
+            yield f'_case("forms/one-{name}"{options}, {letter}=1)'
     if like.returns == "real" and any(axes.kind in ("real", "wide") for axes in like.arrays.values()):
-        yield f'_case("small"{given}, kind="vjp")'
-        yield f'_case("24-bits"{given}, kind="vjp", bits=24)'
+        yield f'_case("small"{options}, kind="vjp")'
+        yield f'_case("24-bits"{options}, kind="vjp", bits=24)'
     said = '"TO DO: give what is refused, and say why"'
-    yield f'_case("refused/TO-DO"{given or ", {}"}, {{}}, {said}, kind="reject")'
+    yield f'_case("refused/TO-DO"{options or ", {}"}, {{}}, {said}, kind="reject")'
 
 
 def _is_literal(value: Any) -> bool:
@@ -302,9 +302,9 @@ def picture(name: str, file: Path, like: Encoding) -> str:
     of_pairs = (
         op for op in kinds if {*REGISTRY[op].arrays} == PAIRS <= {*like.arrays} and REGISTRY[op].returns == like.returns
     )
-    found = like.name if like.name in kinds else next(of_pairs, "")
+    drawn_as = like.name if like.name in kinds else next(of_pairs, "")
     to_draw = f'msg = "TO DO: draw the picture, in posref/plots/pictures/{file.name}"\n    raise NotImplementedError(msg)'
-    kind, drawn = kinds.get(found, ("", to_draw))
+    kind, drawn = kinds.get(drawn_as, ("", to_draw))
     holds = "all((np.diff(y) < 0).all() for _, y in chart.series.values())" if kind == ', "bias"' else "False"
     return f'''
 
@@ -319,7 +319,7 @@ def {name}(asked: Asked) -> Chart:
 def exported(name: str, family: str, text: str) -> str:
     """Return posref/__init__.py with the line of a new operation, in alphabetical order."""
     module, lines = f"posref.{family}.{name}", text.splitlines(keepends=True)
-    later = (n for n, line in enumerate(lines) if (found := IMPORT.match(line)) and found[1] > module)
+    later = (n for n, line in enumerate(lines) if (match := IMPORT.match(line)) and match[1] > module)
     lines.insert(next(later), f"    from {module} import {name} as {name}\n")
     return "".join(lines)
 
@@ -366,12 +366,12 @@ class Source:
     def constants(self, *nodes: ast.AST) -> str:
         """Return the constants that nodes need, and those that these need."""
         names = {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}
-        found: list[str] = []
+        sources: list[str] = []
         for constant in reversed(list(dict.fromkeys(self.assigned.values()))):
             if names & {name for name, other in self.assigned.items() if other is constant}:
                 names |= {x.id for x in ast.walk(constant) if isinstance(x, ast.Name)}
-                found.insert(0, self.of(constant))
-        return "\n".join(found)
+                sources.insert(0, self.of(constant))
+        return "\n".join(sources)
 
 
 def _indented(text: str) -> str:

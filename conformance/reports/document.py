@@ -21,8 +21,8 @@ SHOWN = 3  # failing cases spelled out for each operation
 
 def state(document: Mapping[str, Any]) -> str:
     """Return the overall verdict of a report's JSON in words; incomplete if any part of it is missing."""
-    found = {"operations": len(document["operations"]), "cases": len(document["cases"])}
-    if not document["complete"] or document["totals"] != found:
+    totals = {"operations": len(document["operations"]), "cases": len(document["cases"])}
+    if not document["complete"] or document["totals"] != totals:
         return "incomplete"
     holds = document["conformant"] and all(op["conformant"] for op in document["operations"])
     if document["schema"] == 1 or not holds:
@@ -55,7 +55,7 @@ def shown(word: str) -> str:
 
 def verdict_text(document: Mapping[str, Any]) -> str:
     """Return the printed verdict of a report, with its model and its declared error."""
-    declared = {float(found[1]) for found in map(TRIG.search, document["target"]["claims"].values()) if found}
+    declared = {float(match[1]) for match in map(TRIG.search, document["target"]["claims"].values()) if match}
     allowed = f" with sines and cosines off by up to {max(declared):.2g} (trig)" if declared else ""
     return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "") + allowed
 
@@ -67,8 +67,8 @@ def process(document: Mapping[str, Any]) -> str:
 
 def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report's JSON with keys in the order of the file, so that what is made of it depends on content alone."""
-    found: dict[str, Any] = json.loads(json.dumps(document, sort_keys=True))
-    return found
+    in_order: dict[str, Any] = json.loads(json.dumps(document, sort_keys=True))
+    return in_order
 
 
 def standing(op: Mapping[str, Any]) -> str:
@@ -98,11 +98,11 @@ def samples(bad: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[Mapping[str, A
 
 def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
     """Return every operation in one dtype, with its cases: the gravest verdict first."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    cases: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for case in document["cases"]:
-        found.setdefault((case["op"], case["dtype"]), []).append(case)
+        cases.setdefault((case["op"], case["dtype"]), []).append(case)
     operations = sorted(document["operations"], key=lambda op: STANDINGS.index(standing(op)))
-    return [(op, found.get((op["op"], op["dtype"]), [])) for op in operations]
+    return [(op, cases.get((op["op"], op["dtype"]), [])) for op in operations]
 
 
 def ratio(op: Mapping[str, Any]) -> str:
@@ -132,7 +132,7 @@ def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
     computed = {op["op"] for op in document["operations"] if {"pass", "fail"} & op["counts"].keys() or op["conformant"]}
-    scopes = [one for one in document.get("scopes", ()) if one["op"] in computed and one["answered"] < one["asked"]]
+    scopes = [row for row in document.get("scopes", ()) if row["op"] in computed and row["answered"] < row["asked"]]
     lacking = [scope for scope in scopes if scope["library"]]
     lines = []
     if len(lacking) > 1:
@@ -143,11 +143,11 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
         shared = len(lacking) > 1 and scope["library"]
         limits = [limit for limit in scope["limits"] if not (shared and limit["axis"] == "gradient")]
         if limits or scope["wrong"]:
-            told = "; ".join(limit.get("line", f"{limit['text']} [{limit['cases']}]") for limit in limits)
+            limits_in_words = "; ".join(limit.get("line", f"{limit['text']} [{limit['cases']}]") for limit in limits)
             line = str(scope.get("line", f"{scope['answered']} of {scope['asked']}"))
             count, _, calls = line.partition(":")[0].partition(" and ")  # fresh calls, if there are any
             count = f"{count} cases" + (f" and {calls}" if calls else "")
-            lines.append(f"scope of {scope['op']}: {count}" + (f": {told}" if told else ""))
+            lines.append(f"scope of {scope['op']}: {count}" + (f": {limits_in_words}" if limits_in_words else ""))
     return lines
 
 
@@ -159,22 +159,29 @@ def batch_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the text on batch invariance, if the check measured it: a line, and one for each operation whose rows differ."""
     if "batch_invariance" not in document:
         return []
-    found = document["batch_invariance"]
-    broken = [one for one in found if one["broken"]]
-    compared = sum(one["compared"] for one in found)
-    ops = f"{len(found) - len(broken)} of {len(found)} operations and dtypes"
+    measured = document["batch_invariance"]
+    broken = [operation for operation in measured if operation["broken"]]
+    compared = sum(operation["compared"] for operation in measured)
+    ops = f"{len(measured) - len(broken)} of {len(measured)} operations and dtypes"
     line = (
         f"batch invariance: {ops} give a row the same bits alone as in a batch ({compared} rows; does not decide conformance)"
     )
-    return [line, *(f"not batch-invariant: {one['op']} {one['dtype']}: {one['broken']}" for one in broken)]
+    return [
+        line,
+        *(f"not batch-invariant: {operation['op']} {operation['dtype']}: {operation['broken']}" for operation in broken),
+    ]
 
 
 def meanings(document: Mapping[str, Any]) -> list[str]:
     """Return how accurate operations that conform are: what a class means at the longest position, and what misses fused."""
     conforming = [op for op in document["operations"] if op["conformant"]]
-    told = [op for op in conforming if op["dtype"] not in UNIT and (op.get("meaning") or {}).get("error", 0.0) > NOTEWORTHY]
+    noteworthy = [
+        op for op in conforming if op["dtype"] not in UNIT and (op.get("meaning") or {}).get("error", 0.0) > NOTEWORTHY
+    ]
     worst = max(
-        told, key=lambda op: (op["dtype"] == told[0]["dtype"], op["meaning"]["position"], op["meaning"]["error"]), default=None
+        noteworthy,
+        key=lambda op: (op["dtype"] == noteworthy[0]["dtype"], op["meaning"]["position"], op["meaning"]["error"]),
+        default=None,
     )
     lines = [] if worst is None else [f"{worst['op']} {worst['dtype']}: {worst['meaning']['text']}"]
     for dtype in dict.fromkeys(op["dtype"] for op in conforming):
@@ -187,6 +194,6 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
     for op in document["operations"]:
         off = op.get("systematic")
         if off and op["claim"].startswith("fused") and abs(float(off["slope"])) > float(off["slope_bound"]):
-            found = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
-            lines.append(f"{found}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
+            operation = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
+            lines.append(f"{operation}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
     return lines

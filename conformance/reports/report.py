@@ -86,11 +86,11 @@ class Report:
         return {
             "schema": SCHEMA, "complete": self.complete, "posref": __version__, "suite": dict(self.suite),
             "target": dict(self.target), "tier": self.tier, "part": self.part, "for": self.model, "verdict": self.verdict,
-            "conformant": self.conformant, "scopes": [_scope(one) for one in self.scopes], "unmet": list(self.unmet),
+            "conformant": self.conformant, "scopes": [_scope(part) for part in self.scopes], "unmet": list(self.unmet),
             "counts": _counts(self.counts), "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
             "operations": [_operation(op) for op in self.operations], "cases": [_case(case) for case in cases],
             "totals": {"operations": len(self.operations), "cases": len(cases)},
-            **({} if self.batch is None else {"batch_invariance": [dict(one) for one in self.batch]}),
+            **({} if self.batch is None else {"batch_invariance": [dict(part) for part in self.batch]}),
         }  # fmt: skip
 
     def write_json(self, path: Path) -> None:
@@ -122,7 +122,7 @@ def _scope(scope: Scope) -> dict[str, Any]:
     return {
         "op": scope.op, "asked": scope.asked, "answered": scope.answered, "stated": scope.stated, "line": scope.line,
         "limits": [{"axis": o.axis, "text": o.text, "cases": o.cases, "line": o.line} for o in scope.limits],
-        "selective": [list(one) for one in scope.refused], "narrow": scope.narrow, "library": scope.library,
+        "selective": [list(refused) for refused in scope.refused], "narrow": scope.narrow, "library": scope.library,
         "drawn": scope.drawn, "wrong": scope.wrong, "supports": scope.supports,
     }  # fmt: skip
 

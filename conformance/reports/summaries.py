@@ -176,8 +176,8 @@ def badge(document: Json) -> str:
 def _loosest(document: Json) -> str:
     """Return the loosest class that an operation achieved. A class widened by `trig` is looser than the same without."""
     order = OF_DTYPE["bfloat16"]
-    found = {op["achieved"] for op in document["operations"] if op["achieved"]}
-    return printable(max(found, key=lambda name: (order.index(TRIG.sub("", name)), name), default="no class"))
+    classes = {op["achieved"] for op in document["operations"] if op["achieved"]}
+    return printable(max(classes, key=lambda name: (order.index(TRIG.sub("", name)), name), default="no class"))
 
 
 def _row(op: Json) -> str:
@@ -232,10 +232,10 @@ def _outcome(element: ET.Element, case: Json) -> None:
     if verdict == "pass":
         return
     kind = "failure" if verdict in ("fail", "selective") else "error" if verdict in BAD else "skipped"
-    found = ET.SubElement(element, kind, message=printable(case["message"]))
+    outcome = ET.SubElement(element, kind, message=printable(case["message"]))
     if kind != "skipped":
-        found.set("type", verdict)
-        found.text = printable(f"repeat: {case.get('reproduce', '')}")
+        outcome.set("type", verdict)
+        outcome.text = printable(f"repeat: {case.get('reproduce', '')}")
 
 
 def _count(root: ET.Element) -> None:
@@ -243,10 +243,10 @@ def _count(root: ET.Element) -> None:
     sums: Counter[str] = Counter()
     for suite in root:
         tests = suite.findall("testcase")
-        found = {f"{kind}s": sum(t.find(kind) is not None for t in tests) for kind in ("failure", "error")}
-        found = {"tests": len(tests), **found, "skipped": sum(t.find("skipped") is not None for t in tests)}
-        sums.update(found)
-        for name, n in found.items():
+        counts = {f"{kind}s": sum(t.find(kind) is not None for t in tests) for kind in ("failure", "error")}
+        counts = {"tests": len(tests), **counts, "skipped": sum(t.find("skipped") is not None for t in tests)}
+        sums.update(counts)
+        for name, n in counts.items():
             suite.set(name, str(n))
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sums[name]))

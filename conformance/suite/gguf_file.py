@@ -105,8 +105,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
             tensors = _begin(reader)
             pairs = reader.count("key-value pairs", GGUF_PAIRS)
             metadata = {reader.string(): reader.value(reader.scalar("I")) for _ in range(pairs)}
-            found = [_tensor(reader) for _ in range(tensors)]
-            return metadata, _divisors(reader, found, metadata.get("general.alignment", 32))
+            records = [_tensor(reader) for _ in range(tensors)]
+            return metadata, _divisors(reader, records, metadata.get("general.alignment", 32))
     except (ValueError, OverflowError, MemoryError, struct.error) as error:
         msg = f"{path}: not a GGUF file that can be read: {error}."
         raise TargetError(msg) from error

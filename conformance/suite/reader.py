@@ -82,9 +82,9 @@ def document(root: Path, name: str, schema: str) -> Any:
     """Return a JSON file at the top of a suite, checked against its schema."""
     path = root / name
     data = safe_files.read(path, SUITE_DOCUMENT, root=root)
-    found = parse(path, data)
-    validate_once(schema, found, data, path)
-    return found
+    content = parse(path, data)
+    validate_once(schema, content, data, path)
+    return content
 
 
 def load_groups(root: Path, *, ops: Container[str] | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
@@ -105,10 +105,10 @@ def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
         for name in FILES:
             tensors.read_bytes(root / entry["id"] / name, entry["files"][name], root=root)
         return _GROUPS[key]
-    found = _load_group(root, entry)
+    group = _load_group(root, entry)
     if len(_GROUPS) < KEPT and sum(file["bytes"] for file in entry["files"].values()) <= LARGEST:
-        _GROUPS[key] = found
-    return found
+        _GROUPS[key] = group
+    return group
 
 
 def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
@@ -140,11 +140,11 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
 
 def _by_call(tolerance: tensors.Tensors) -> Widths:
     """Return half-widths by the name of their call, their class and their output."""
-    found: Widths = {}
+    widths: Widths = {}
     for key, value in tolerance.items():
         accuracy, name, output = key.split("/")
-        found.setdefault(name, {}).setdefault(accuracy, {})[output] = value
-    return found
+        widths.setdefault(name, {}).setdefault(accuracy, {})[output] = value
+    return widths
 
 
 def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, widths: Widths) -> LoadedCase:

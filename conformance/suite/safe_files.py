@@ -83,13 +83,13 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
         if not stat.S_ISREG(os.lstat(place).st_mode):  # opening some devices does something
             raise refusal(path, "must be a regular file", root)
         with os.fdopen(os.open(place, FLAGS), "rb", buffering=0) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-                raise refusal(path, f"must be a regular file of at most {limit} bytes; got {found.st_size}", root)
-            data = b"".join(iter(lambda: file.read(found.st_size + 1), b""))
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+                raise refusal(path, f"must be a regular file of at most {limit} bytes; got {status.st_size}", root)
+            data = b"".join(iter(lambda: file.read(status.st_size + 1), b""))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise refusal(path, f"cannot be read: {getattr(error, 'strerror', None) or error}", root) from error
-    if len(data) != found.st_size:
+    if len(data) != status.st_size:
         raise refusal(path, "was written to while it was read", root)
     return data
 
@@ -114,10 +114,10 @@ def open_named(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         place = Path(os.path.realpath(path))
         regular = stat.S_ISREG(place.stat().st_mode)  # opening some devices does something
         with os.fdopen(os.open(place if regular else os.devnull, FLAGS), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise refusal(path, "must be a regular file")
-            yield file, found.st_size
+            yield file, status.st_size
     except OSError as error:
         raise refusal(path, f"cannot be read: {error.strerror or error}") from error
 
@@ -266,10 +266,10 @@ class PrivateFile:
 
 def is_private(path: Path) -> bool:
     """Return whether a file or folder is this user's, and nobody else may read or change it; no link is one."""
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         return False
-    return os.name == "nt" or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
+    return os.name == "nt" or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
 
 
 def whole_file(path: Path, data: str | bytes) -> None:
@@ -329,15 +329,15 @@ def _expect_file(path: Path) -> int | None:
     """Return the permissions of the file at `path`, None if there is nothing; raise unless it may be replaced."""
     with _naming(path):
         try:
-            found = path.lstat()
+            status = path.lstat()
         except FileNotFoundError:
             return None
-        kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-        if not stat.S_ISREG(found.st_mode):
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+        if not stat.S_ISREG(status.st_mode):
             raise refusal(path, f"must be a regular file or new; it is {kind}. Choose another name, or - for standard output")
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return stat.S_IMODE(found.st_mode)
+        return stat.S_IMODE(status.st_mode)
 
 
 KINDS = {

@@ -177,10 +177,10 @@ def read_bytes(path: Path, recorded: Mapping[str, Any], *, root: Path | None = N
         raise safe_files.refusal(
             path, f"must have {recorded['bytes']} bytes; got {len(data)}. The file is truncated or altered: fetch it again"
         )
-    found = digest(data)["sha256"]
-    if found != recorded["sha256"]:
+    sha256 = digest(data)["sha256"]
+    if sha256 != recorded["sha256"]:
         raise safe_files.refusal(
-            path, f"must have sha256 {recorded['sha256']}; got {found}. The file is altered: fetch it again"
+            path, f"must have sha256 {recorded['sha256']}; got {sha256}. The file is altered: fetch it again"
         )
     return data
 

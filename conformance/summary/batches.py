@@ -92,8 +92,8 @@ class Batch:
     def where(self) -> Reals:
         """The position of every value, with its sign; not a number where it has none."""
         nowhere = np.full((), np.nan)
-        found = (nowhere if output.where is None else output.where for output in self.outputs)
-        return judge.joined([np.broadcast_to(x, output.expected.shape) for x, output in zip(found, self.outputs, strict=True)])
+        places = (nowhere if output.where is None else output.where for output in self.outputs)
+        return judge.joined([np.broadcast_to(x, output.expected.shape) for x, output in zip(places, self.outputs, strict=True)])
 
     @cached_property
     def far(self) -> Reals:
@@ -152,11 +152,11 @@ class Batch:
             apart = expected - np.repeat(add(expected, self.starts) / self.sizes, self.sizes)
             square = add(apart**2, self.starts)
             weights = apart / np.repeat(square, self.sizes)
-            found = np.abs(add(weights * (got - expected), self.starts)) / add(np.abs(weights) * self.allowed, self.starts)
+            slopes = np.abs(add(weights * (got - expected), self.starts)) / add(np.abs(weights) * self.allowed, self.starts)
             vague = ~(square > VAGUE * add(expected**2, self.starts))  # nearly constant
         has_slope = [
             size >= judge.FEWEST and not call.cotangents and call.expected[name].dtype.kind == "f"
             for size, (call, name, _) in zip(self.sizes, self._values, strict=True)
         ]
-        found = np.where(vague | ~np.isfinite(found), np.inf, found)
-        return [float(value) for value in np.where(has_slope, found, -1.0)]
+        slopes = np.where(vague | ~np.isfinite(slopes), np.inf, slopes)
+        return [float(value) for value in np.where(has_slope, slopes, -1.0)]

@@ -25,16 +25,16 @@ def call_in_words(case: LoadedCase) -> str:
 
 def _options(op: str, call: Call) -> list[str]:
     """Return the options of a call that it does not leave at their defaults."""
-    given = [(name, call.params[name]) for name in REGISTRY[op].domains if name in call.params]
-    return [f"{name}={_value(value)}" for name, value in given if name not in defaults(op) or value != defaults(op)[name]]
+    values = [(name, call.params[name]) for name in REGISTRY[op].domains if name in call.params]
+    return [f"{name}={_value(value)}" for name, value in values if name not in defaults(op) or value != defaults(op)[name]]
 
 
 def _value(value: Any) -> str:
     if isinstance(value, Scaling):
         parts = [
-            f"{one.name}={_value(getattr(value, one.name))}"
-            for one in dataclasses.fields(value)
-            if one.default is dataclasses.MISSING or getattr(value, one.name) != one.default
+            f"{part.name}={_value(getattr(value, part.name))}"
+            for part in dataclasses.fields(value)
+            if part.default is dataclasses.MISSING or getattr(value, part.name) != part.default
         ]
         return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, list | tuple) and len(value) > SHOWN:

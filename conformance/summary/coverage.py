@@ -55,6 +55,6 @@ def _words_of(case: LoadedCase) -> Iterator[tuple[str, str]]:
 
 def _band(case: LoadedCase) -> Iterator[tuple[str, str]]:
     """Yield the band in which the farthest position of a case lies."""
-    found = [abs(call.inputs[name]).max() for call in case.calls for name in positions_of(case.op) if call.inputs[name].size]
-    if found:
-        yield POSITIONS, next(band_name(low, high) for low, high in BANDS if high is None or max(found) < high)
+    farthest = [abs(call.inputs[name]).max() for call in case.calls for name in positions_of(case.op) if call.inputs[name].size]
+    if farthest:
+        yield POSITIONS, next(band_name(low, high) for low, high in BANDS if high is None or max(farthest) < high)

@@ -82,8 +82,8 @@ class Figures:
         ratio = _known(batch.ratio)
         for k, i in zip(worst, owners, strict=True):
             rank = (float(group[k]), *(-float(key[k]) for key in keys))
-            own = {c: float(width[k]) for c, width in bounds.items()}
-            point = Point(batch.outputs[i], k - int(batch.starts[i]), float(error[k]), float(ratio[k]), own)
+            widths = {c: float(width[k]) for c, width in bounds.items()}
+            point = Point(batch.outputs[i], k - int(batch.starts[i]), float(error[k]), float(ratio[k]), widths)
             self.points.append((rank, point))
 
     def draw(self) -> None:

@@ -58,7 +58,7 @@ def _measure(operation: Operation, answers: list[Answer], known: Places) -> None
         farthest = farther(operation.op, batch, farthest)
         figures.add(batch)
     operation.bands = [
-        {"from": low, "to": high, "achieved": _loosest(found, classes)} for (low, high), found in held.items() if found
+        {"from": low, "to": high, "achieved": _loosest(achieved, classes)} for (low, high), achieved in held.items() if achieved
     ]
     operation.worst_ratio = max(ratios, default=None)
     operation.first_failing_position = min(failing, key=abs, default=None)
@@ -101,9 +101,9 @@ def _measure_systematic(operation: Operation, slopes: Sequence[tuple[float, Outp
     most = max((slope for slope, _ in slopes if np.isfinite(slope)), default=0.0)
     worst, share = None, 0.0
     for output in [output for slope, output in slopes if slope >= max(most - CLOSE, 0.0)]:
-        found = _slope(operation, output)
-        if found is not None and found >= share:
-            worst, share = output, found
+        fitted = _slope(operation, output)
+        if fitted is not None and fitted >= share:
+            worst, share = output, fitted
     if worst is None:
         return
     call, name, y = worst.values
@@ -115,10 +115,10 @@ def _measure_systematic(operation: Operation, slopes: Sequence[tuple[float, Outp
 
 def _slope(operation: Operation, output: Output) -> float | None:
     """Return the slope of an output, over the worst that its class allows; None where there is none."""
-    found = judge.weighted(operation.op, *output.values, operation.claim, operation.dtype)
-    if found is None:
+    fit = judge.weighted(operation.op, *output.values, operation.claim, operation.dtype)
+    if fit is None:
         return None
-    (weights, _), error, width = found
+    (weights, _), error, width = fit
     return abs(float(np.sum(weights * error))) / float(np.sum(np.abs(weights) * width))
 
 

@@ -18,11 +18,11 @@ def repeat_heads(x: Any, q: Any) -> Any:
     """Return keys or values `x` with as many heads (axis -3) as `q` has: query head h uses head h // (Hq // Hk)."""
     if len(shape(x)) < 3 or len(shape(q)) < 3 or shape(x)[-3] >= shape(q)[-3]:
         return x
-    (*lead, own, length, width), heads = shape(x), shape(q)[-3]
+    (*lead, groups, length, width), heads = shape(x), shape(q)[-3]
 
     def element(*index: int) -> Any:
         *batch, h, n, z = index
-        return at(x, (*batch, h // (heads // own), n, z))
+        return at(x, (*batch, h // (heads // groups), n, z))
 
     return build((*lead, heads, length, width), element)
 

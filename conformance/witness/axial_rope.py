@@ -59,7 +59,7 @@ def pairs_of(dims: Any, arrangement: str) -> list[tuple[int, int]]:
     left = [[(axis, k) for k in range(dim // 2)] for axis, dim in enumerate(dims)]
     order = []
     if arrangement == "chunked":
-        order = [pair for own in left for pair in own]
+        order = [pair for of_axis in left for pair in of_axis]
     while arrangement == "round_robin" and any(left):
         turn = len(order) % len(dims)
         while not left[turn]:
@@ -71,12 +71,12 @@ def pairs_of(dims: Any, arrangement: str) -> list[tuple[int, int]]:
 def lanes_of(dims: Any, order: list[tuple[int, int]], layout: str) -> list[tuple[int, int]]:
     """Return the two lanes of every pair."""
     half = sum(dims) // 2
-    found = []
+    lanes_of_pairs = []
     for i, (axis, k) in enumerate(order):
         lanes = {
             "half": (i, i + half),
             "interleaved": (2 * i, 2 * i + 1),
             "half_by_axis": (sum(dims[:axis]) + k, sum(dims[:axis]) + k + dims[axis] // 2),
         }[layout]
-        found.append(lanes)
-    return found
+        lanes_of_pairs.append(lanes)
+    return lanes_of_pairs

@@ -19,10 +19,10 @@ def cumulative_angles(increments: Any, start: Any) -> Any:
 
     def row(*batch: int) -> Any:
         state = [at(start, (*batch, i)) for i in range(pairs)]
-        found = []
+        rows = []
         for t in range(tokens):
             state = [angle + at(increments, (*batch, t, i)) for i, angle in enumerate(state)]
-            found.append(state)
-        return found
+            rows.append(state)
+        return rows
 
     return build(lead, row)

@@ -13,11 +13,11 @@ from .lists import at, build, shape
 
 def draft_tree(verified: Any, parents: Any) -> Any:
     """Return, for every node, the steps up to its root and the tokens before the tree."""
-    own = shape(parents)
+    sizes = shape(parents)
 
     def element(*index: int) -> int:
         *row, node = index
-        lead = row if len(own) > 1 else []
+        lead = row if len(sizes) > 1 else []
         position = 0
         node = at(parents, (*lead, node))
         while node >= 0:
@@ -25,4 +25,4 @@ def draft_tree(verified: Any, parents: Any) -> Any:
             node = at(parents, (*lead, node))
         return position + int(at(verified, tuple(row)))
 
-    return build((*shape(verified), own[-1]), element)
+    return build((*shape(verified), sizes[-1]), element)

@@ -14,10 +14,10 @@ from .turned_products import relative
 def chunked(m: int, n: int, chunk_size: int, window: int) -> int:
     """Return the relative position of query position `m` and key position `n`."""
     chunk_len = chunk_size - window
-    own, of_key = m // chunk_len, n // chunk_len
-    if own - of_key == 1:
+    of_query, of_key = m // chunk_len, n // chunk_len
+    if of_query - of_key == 1:
         at = min(m % chunk_len + chunk_len, chunk_size)
-    elif own - of_key > 1:
+    elif of_query - of_key > 1:
         at = min(chunk_len - 1 + chunk_len, chunk_size)
     else:  # its own chunk; later ones are never asked for
         at = m % chunk_len

@@ -20,17 +20,17 @@ def random_walk_diagonals(adjacency: Any, *, steps: int) -> Any:
     def returns(*index: int) -> list[Any]:
         """Follow the walk from one node, step by step, and note what returns."""
         *batch, start = index
-        found, back = {start: mp.mpf(1)}, []
+        probabilities, back = {start: mp.mpf(1)}, []
         for _ in range(steps):
             after: dict[int, Any] = {}
-            for node, probability in found.items():
+            for node, probability in probabilities.items():
                 edges = [at(adjacency, (*batch, node, other)) for other in range(nodes)]
                 degree = mp.fsum(edges)
                 for other, weight in enumerate(edges):
                     if weight:
                         after[other] = after.get(other, mp.mpf(0)) + probability * weight / degree
-            found = after
-            back.append(found.get(start, mp.mpf(0)))
+            probabilities = after
+            back.append(probabilities.get(start, mp.mpf(0)))
         return back
 
     return build((*lead, nodes), returns)

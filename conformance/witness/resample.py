@@ -72,12 +72,12 @@ def taps(scale: Fraction, n: int, i: int, method: str, align_corners: bool, boun
         a = Fraction(-3, 4)
         weights = convolution2(t + 1, a), convolution1(t, a), convolution1(1 - t, a), convolution2(2 - t, a)
         around = list(zip(range(first - 1, first + 3), weights, strict=True))
-    found: dict[int, Fraction] = {}
+    by_tap: dict[int, Fraction] = {}
     for j, weight in around:
         tap = min(max(j, 0), n - 1) if boundary == "border" else j
         if 0 <= tap < n:
-            found[tap] = found.get(tap, Fraction(0)) + weight
-    return found
+            by_tap[tap] = by_tap.get(tap, Fraction(0)) + weight
+    return by_tap
 
 
 def antialiased(scale: Fraction, n: int, i: int, method: str) -> dict[int, Fraction]:

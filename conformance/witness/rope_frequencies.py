@@ -92,9 +92,9 @@ def _longrope(theta: list[Any], scaling: Any, length: Any) -> tuple[list[Any], A
     old = scaling["original_length"]
     which = "long" if length > old else "short"
     freqs = [f / mpf(factor) for f, factor in zip(theta, scaling[f"{which}_factor"], strict=True)]
-    for given in (scaling["attention_factor"], scaling[f"{which}_mscale"]):
-        if given is not None:
-            return freqs, mpf(given)
+    for setting in (scaling["attention_factor"], scaling[f"{which}_mscale"]):
+        if setting is not None:
+            return freqs, mpf(setting)
     scale = mpf(scaling["factor"]) if scaling["factor"] is not None else mpf(scaling["max_length"]) / old
     return freqs, mpf(1) if scale <= 1 else mp.sqrt(1 + mp.log(scale) / mp.log(old))
 

@@ -56,8 +56,8 @@ def page(families: str) -> str:
 
 def inventory() -> list[dict[str, Any]]:
     """Return the encodings of papers and libraries: each with its operations, or with why there are none, and who has it."""
-    found: list[dict[str, Any]] = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
-    return found
+    rows: list[dict[str, Any]] = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
+    return rows
 
 
 def _capital(sentence: str) -> str:
@@ -75,11 +75,11 @@ def types() -> str:
     lines += ["`posref.from_config` reads the options too. posref does not define the encodings in italics.", ""]
     lines += ["A row for a `vision table` says how a learned table is resampled for images of another size.", ""]
     letter = ""
-    for name, found in _types().items():
+    for name, parts in _types().items():
         if name[0].lower() != letter:
             letter = name[0].lower()
             lines += [f"## {letter.upper()}", ""]
-        said = [f"{part} {', '.join(_link(op, '../') for op in ops)}" for part, ops in found.items()]
+        said = [f"{part} {', '.join(_link(op, '../') for op in ops)}" for part, ops in parts.items()]
         lines += [f"`{name}`\n: {'; '.join(said) or 'no positions'}\n"]
     return "\n".join(lines)
 
@@ -107,16 +107,16 @@ def _cell(fact: object) -> str:
     for part in str(fact).split(" or "):
         option, _, word = part.rpartition("=")
         words.setdefault(option, []).append(word)
-    return "; ".join((f"{option}: " if option else "") + " or ".join(found) for option, found in words.items())
+    return "; ".join((f"{option}: " if option else "") + " or ".join(values) for option, values in words.items())
 
 
 def missing() -> dict[str, list[str]]:
     """Return the encodings that posref does not define, by the field's names, with the model types that have them."""
-    found: dict[str, list[str]] = {}
+    kinds: dict[str, list[str]] = {}
     for kind, components in _types().items():
         for op in sorted({op for ops in components.values() for op in ops if op not in REGISTRY} - {UNKNOWN}):
-            found.setdefault(op, []).append(kind)
-    return dict(sorted(found.items(), key=lambda row: row[0].lower()))
+            kinds.setdefault(op, []).append(kind)
+    return dict(sorted(kinds.items(), key=lambda row: row[0].lower()))
 
 
 def _types() -> dict[str, dict[str, list[str]]]:
@@ -128,15 +128,15 @@ def _components(name: str) -> dict[str, list[str]]:
     known = TABLE[name]
     if "like" in known:
         return _components(known["like"])
-    found: dict[str, list[str]] = {}
+    components: dict[str, list[str]] = {}
     for row in known.get("rows", ()):
         if row["operation"] is not None:
-            found.setdefault(row["component"], []).append(row["operation"])
+            components.setdefault(row["component"], []).append(row["operation"])
     for part in known.get("parts", {}).values():
         kind = part.get("type", "") if isinstance(part, dict) else part
         for component, ops in (_components(kind) if kind in TABLE else {}).items():
-            found.setdefault(component, []).extend(ops)
-    return {component: list(dict.fromkeys(ops)) for component, ops in found.items()}
+            components.setdefault(component, []).extend(ops)
+    return {component: list(dict.fromkeys(ops)) for component, ops in components.items()}
 
 
 def _link(op: str, up: str = "") -> str:

@@ -100,14 +100,14 @@ def _short(value: object) -> str:
 
 def _sizes(members: list[Preset]) -> str:
     """Return the known sizes; if they differ, with the models that have each."""
-    found: dict[str, list[str]] = {}
+    sizes: dict[str, list[str]] = {}
     for preset in members:
         if preset.sizes is not None:
             heads, keys, channels, tokens = vars(preset.sizes).values()
             said = f"{heads} query heads of {channels} channels, {keys} key heads; context of {tokens} tokens"
-            found.setdefault(said, []).append(preset.name)
-    alike = len(found) == 1 and all(preset.sizes for preset in members)
-    return ". ".join(said if alike else f"{', '.join(names)}: {said}" for said, names in found.items())
+            sizes.setdefault(said, []).append(preset.name)
+    alike = len(sizes) == 1 and all(preset.sizes for preset in members)
+    return ". ".join(said if alike else f"{', '.join(names)}: {said}" for said, names in sizes.items())
 
 
 def _code(preset: Preset) -> list[str]:

@@ -21,7 +21,7 @@ def additions() -> dict[str, Numbers]:
     clipped = {"left": 4, "right": 4, "order": "key_minus_query"}
     projection = rng.standard_normal((WIDTH, 1, WIDTH))
     one = np.ones(1)
-    found = {
+    biases = {
         "sinusoids": (q + rows) @ np.swapaxes(k + rows, 1, 2) - q @ np.swapaxes(k, 1, 2),
         "Shaw": posref.shaw_scores(q, nothing, learned, places, places, **clipped),
         "Transformer-XL": posref.transformer_xl_scores(q, nothing, projection, places, places, layout="sin_cos"),
@@ -29,7 +29,7 @@ def additions() -> dict[str, Numbers]:
         "ALiBi": posref.alibi(places, places, heads=1, form="distance", dtype=np.float64),
         "KERPLE": posref.kerple(places, places, one, one, form="log"),
     }
-    return {name: values[0] / np.abs(values).max() for name, values in found.items()}
+    return {name: values[0] / np.abs(values).max() for name, values in biases.items()}
 
 
 def chart() -> plots.Map:

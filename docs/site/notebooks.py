@@ -52,8 +52,8 @@ def chart(source: str) -> plots.Chart:
 
 def _of_operation(source: str) -> str | None:
     """Return the operation whose page already shows a cell's picture."""
-    found = re.fullmatch(r'plots\.chart\("(\w+)"(?:, "(\w+)")?\)', source)
-    return found[1] if found and found[2] in (None, plots.kinds_of(found[1])[0].name) else None
+    match = re.fullmatch(r'plots\.chart\("(\w+)"(?:, "(\w+)")?\)', source)
+    return match[1] if match and match[2] in (None, plots.kinds_of(match[1])[0].name) else None
 
 
 def _cells(name: str) -> list[dict[str, Any]]:

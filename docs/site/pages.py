@@ -159,12 +159,12 @@ def _mentions(op: str) -> list[str]:
     texts = {f"guides/{path.name}": path.read_text(encoding="utf-8") for path in sorted((DOCS / "guides").glob("*.md"))}
     texts |= {f"notebooks/{name}.md": notebooks.page(name) for name in notebooks.NAMES}
     named = re.compile(rf"`{op}`|posref\.{op}\b|plots\.chart\(\"{op}\"")
-    found = {
+    pages = {
         name: text
         for name, text in texts.items()
         if name not in ("guides/arguments.md", "guides/operations.md") and named.search(text)
     }
-    return [f"[{text.splitlines()[0][2:]}](../{name})" for name, text in found.items()]
+    return [f"[{text.splitlines()[0][2:]}](../{name})" for name, text in pages.items()]
 
 
 def _words(op: str) -> list[str]:
@@ -181,11 +181,11 @@ def _words(op: str) -> list[str]:
 def _pitfalls(op: str) -> list[str]:
     """Return the known mistakes in this operation, then those in what it calls."""
     below = {op, *stages(op)}
-    own = [d for d in DEVIATIONS.values() if op in d.wraps]
+    direct = [d for d in DEVIATIONS.values() if op in d.wraps]
     other = [d for d in DEVIATIONS.values() if op not in d.wraps and below & set(d.wraps)]
-    if not own + other:
+    if not direct + other:
         return []
-    lines = [_pitfall(d.text, d.hint, d.seen_in) for d in own + other]
+    lines = [_pitfall(d.text, d.hint, d.seen_in) for d in direct + other]
     shown, folded = lines[:PITFALLS], lines[PITFALLS:]
     more = [f":::{{dropdown}} {len(folded)} more", *folded, ":::", ""] if folded else []
     return ["## Pitfalls", "", "Mistakes that `posref check` names:", "", *shown, "", *more]
@@ -199,9 +199,9 @@ def _pitfall(text: str, hint: str, seen_in: str) -> str:
 
 def _users(op: str) -> list[str]:
     """Return the presets that call this operation."""
-    found = [p for p in presets.values() if p.op == op]
+    users = [p for p in presets.values() if p.op == op]
     pages = {p.name: families.slug(family) for family, members in families.families().items() for p in members}
-    return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in found) + ".", ""] if found else []
+    return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in users) + ".", ""] if users else []
 
 
 # ---- other pages ------------------------------------------------------------------------------------------------------------

@@ -246,8 +246,8 @@ class Trace(NumberSystem):
         return self._wave(np.cos, x)
 
     def _wave(self, function: Callable[..., Part], x: Array) -> Array:
-        found = self._of(function.__name__, function(x.parts[0]), float64 if x.dtype is angles else x.dtype, x)
-        return Array(found.parts, float32, self)
+        wave = self._of(function.__name__, function(x.parts[0]), float64 if x.dtype is angles else x.dtype, x)
+        return Array(wave.parts, float32, self)
 
     def sin_pi(self, x: Array) -> Array:
         """Return the sine of pi x."""
@@ -326,8 +326,8 @@ def _place() -> str:
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(PACKAGE) and not name.startswith(MACHINERY):
-            found = str(frame.f_code.co_name)
-            return found if found[0] not in "<" else str(frame.f_code.co_qualname.split(".")[0])
+            function = str(frame.f_code.co_name)
+            return function if function[0] not in "<" else str(frame.f_code.co_qualname.split(".")[0])
         frame = frame.f_back
     return ""
 
@@ -681,10 +681,10 @@ def example(op: str, case: str, call: Call, output: str) -> Example:
     width = call.widths["angle32"][output]
     places = np.argwhere((width > 0) & np.isfinite(call.expected[output]))
     chosen = [tuple(map(int, places[i])) for i in np.unique(np.linspace(0, len(places) - 1, TRIED).astype(int))]
-    found = {at: Derivation(trace, int(numbers[at])) for at in chosen}
-    at = max(found, key=lambda at: (len(found[at].shown), sum(len(line.numbers) for line in found[at].lines)))
+    derivations = {at: Derivation(trace, int(numbers[at])) for at in chosen}
+    at = max(derivations, key=lambda at: (len(derivations[at].shown), sum(len(line.numbers) for line in derivations[at].lines)))
     tolerances = {name: float(call.widths[name][output][at]) for name in BASE if name in call.widths}
-    return Example(case, call, output, at, found[at], tolerances)
+    return Example(case, call, output, at, derivations[at], tolerances)
 
 
 def _given(trace: Trace, op: str, name: str, value: Any) -> Array:
@@ -701,16 +701,16 @@ FORMULAS = re.compile(r"^\| `(\S+) = .*?` \| `(.*?)` \| `(.*?)` \| .* \|$", re.M
 
 def section(op: str) -> list[str]:
     """Return the section of an operation's page: the lines of one value, and what they give."""
-    found = first(op)
-    if found is None:
+    example = first(op)
+    if example is None:
         return []
-    lines = found.derivation.shown
-    place = ", ".join(map(str, found.at))
+    lines = example.derivation.shown
+    place = ", ".join(map(str, example.at))
     said = [
         "## Tolerance as a rule",
         "",
-        f"The definition, run on numbers that know where they come from, gives these steps for `{found.output}[{place}]` of",
-        f"case `{found.case}`. A step with operands a, b and result z has the bound E(z) = P + what it introduces. P is what",
+        f"The definition, run on numbers that know where they come from, gives these steps for `{example.output}[{place}]` of",
+        f"case `{example.case}`. A step with operands a, b and result z has the bound E(z) = P + what it introduces. P is what",
         "it propagates from E(a) and E(b). See [how to read a rule](../tolerances.md).",
         "",
     ]
@@ -723,7 +723,9 @@ def section(op: str) -> list[str]:
     said += [f":::{{dropdown}} {len(lines)} steps", "", *rows, "", ":::", ""] if folded else [*rows, ""]
     printed = {line.name: (line.propagated, line.introduced) for line in lines}
     said += ["| class | E(result) by these steps | stored tolerance |", "|---|---|---|"]
-    said += [f"| {name} | {bound(found.derivation, printed, name):.3g} | {width:.3g} |" for name, width in found.stored.items()]
+    said += [
+        f"| {name} | {bound(example.derivation, printed, name):.3g} | {width:.3g} |" for name, width in example.stored.items()
+    ]
     return [*said, ""]
 
 
@@ -735,8 +737,8 @@ def cell(text: str) -> str:
 def printed(page: str) -> dict[str, tuple[str, str]]:
     """Return the formulas that a page shows: propagated and introduced, by the name of the step."""
     text = page.partition("## Tolerance as a rule")[2].replace("\\|", "\0")
-    found = FORMULAS.findall(text)
-    return {name: (p.replace("\0", "|"), i.replace("\0", "|")) for name, p, i in found}
+    formulas = FORMULAS.findall(text)
+    return {name: (p.replace("\0", "|"), i.replace("\0", "|")) for name, p, i in formulas}
 
 
 def units() -> str:

@@ -126,7 +126,7 @@ def without_unused_icons(page: str) -> str:
 
 def unindented(page: str) -> str:
     """Return a page whose lines begin at the margin, but where spaces count."""
-    kept = [found[0] for found in KEPT.finditer(page)]
+    kept = [match[0] for match in KEPT.finditer(page)]
     parts = [re.sub(r"\s*\n\s*", "\n", part) for part in KEPT.sub("\0", page).split("\0")]
     return "".join(part + code for part, code in zip(parts, [*kept, ""], strict=True))
 

@@ -25,10 +25,10 @@ def page() -> str:
 
 
 def _table(file: Path) -> list[str]:
-    found = json.loads(file.read_text(encoding="utf-8"))
-    machine = ", ".join(f"{name} {value}" for name, value in found["machine"].items() if value is not None)
+    measured = json.loads(file.read_text(encoding="utf-8"))
+    machine = ", ".join(f"{name} {value}" for name, value in measured["machine"].items() if value is not None)
     lines = [f"Measured with: {machine}.", ""]
-    for theme, members in groupby(found["lines"], key=lambda line: line["theme"]):
+    for theme, members in groupby(measured["lines"], key=lambda line: line["theme"]):
         rows = {_row(line): line for line in members}
         lines += [f"## {theme.capitalize()}", "", COLUMNS, RULE, *rows, ""]
         costs = [f"- {line['name']}: {line['cost']}" for row, line in rows.items() if "missed" in row and line.get("cost")]

@@ -26,7 +26,7 @@ known_mistakes = cache(mistakes)
 
 def accuracy(op: str) -> list[str]:
     """Return the section that says how far results may be off: the median and the largest bound of each class."""
-    widths = {name: np.concatenate(found) for name in BASE if (found := list(_widths(op, name)))}
+    widths = {name: np.concatenate(bounds) for name in BASE if (bounds := list(_widths(op, name)))}
     if not widths:
         return []
     if not any(width.any() for width in widths.values()):
@@ -40,14 +40,14 @@ def accuracy(op: str) -> list[str]:
 
 def asked(op: str) -> list[str]:
     """Return the number of cases, a list of them by option, and how many catch each mistake, as measured."""
-    found = cases(op)
-    kinds = Counter(case.kind for case in found)
+    stored = cases(op)
+    kinds = Counter(case.kind for case in stored)
     said = ", ".join(f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind])
-    lines = [f"{len(found)} cases check this operation: {said}.", "", ":::{dropdown} Cases by option, and what they catch", ""]
+    lines = [f"{len(stored)} cases check this operation: {said}.", "", ":::{dropdown} Cases by option, and what they catch", ""]
     for option, domain in REGISTRY[op].domains.items():
         if isinstance(domain, OneOf | Flag):
-            given = [{call.params.get(option) for call in case.calls} for case in found if case.kind != "reject"]
-            words = Counter(str(word) for each in given for word in each if word is not None)
+            values = [{call.params.get(option) for call in case.calls} for case in stored if case.kind != "reject"]
+            words = Counter(str(word) for each in values for word in each if word is not None)
             known = [f"`{word}` {number}" for word, number in words.most_common()]
             lines += [f"- {option}: {', '.join(known)}"] if known else []
     caught = {name: said["cases"][op] for name, said in known_mistakes().items() if op in said["cases"]}

@@ -110,7 +110,7 @@ def anchors() -> dict[str, str]:
 
 def address(thread: str) -> str:
     """Return the address of a thread, written as owner/repository#number."""
-    found = re.fullmatch(r"([\w.-]+/[\w.-]+)#(\d+)", thread)
-    if found is None:
+    match = re.fullmatch(r"([\w.-]+/[\w.-]+)#(\d+)", thread)
+    if match is None:
         raise ValueError(f"symptoms: a thread must be owner/repository#number; got {thread!r}.")
-    return f"https://github.com/{found[1]}/issues/{found[2]}"
+    return f"https://github.com/{match[1]}/issues/{match[2]}"
