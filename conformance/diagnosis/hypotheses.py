@@ -354,6 +354,9 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     size = np.where(finite, np.abs(value), 0.0)
     size = np.max(size, axis=-1, keepdims=True) if sums else size
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    largest = np.max(np.abs(observation.expected), initial=0.0)
+    beyond = np.where(high - low > ANYWHERE * largest, high - low, 0.0)  # samples of such an angle do not reach its ends
+    low, high = low - beyond, high + beyond
     outside = np.maximum(np.maximum(low - observation.observed, observation.observed - high), 0.0)
     shift = np.abs(value - observation.expected)
     # Elsewhere the prediction is what was expected, with the case's own tolerance.
