@@ -29,10 +29,12 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def called_as(op: str) -> str:
-    """Return how a check calls an operation: its arrays in order, and options by name."""
+    """Return in words how a check calls an operation: arrays in order, options by name, and those that may be left out."""
     parameters = [p for n, p in parameters_of(REGISTRY[op].function).items() if n not in ("xp", "device", "dtype")]
-    words = [f"{p.name}=..." if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
-    return f"{op}({', '.join(words)})"
+    optional = [p.name for p in parameters if p.default is not p.empty]
+    words = [f"{p.name}=..." if p.kind is p.KEYWORD_ONLY else p.name for p in parameters if p.name not in optional]
+    call = f"{op}({', '.join(words)})"
+    return f"{call}, in some cases also with {', '.join(optional)}" if optional else call
 
 
 def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

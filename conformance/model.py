@@ -317,7 +317,9 @@ class Operation:
         bad = [case for case in self.failing if case.verdict != "selective"]
         valid = [case for case in bad if case.kind != "reject"]
         ended = [case for case in valid if case.verdict in ENDED]
-        parts = [f"{len(valid)} of {len(asked)} cases fail"] if valid and not ended else []
+        answered = len(asked) - self.counts["unsupported"]
+        cases = "cases" if answered == len(asked) else "answered cases"
+        parts = [f"{len(valid)} of {answered} {cases} fail"] if valid and not ended else []
         if ended:
             left = sum(case.verdict == "not-run" for case in valid)
             words = f"{ended[0].verdict} at {ended[0].id}"

@@ -87,7 +87,7 @@ def page(
     said = f"All rows are of today's suite, {today['version']}."
     if current < len(summaries):
         said = f"{current} of {len(summaries)} rows are of today's suite, {today['version']}. The others, marked\n"
-        said += "**older suite**, were asked other cases, so their numbers of cases cannot be compared."
+        said += "**older suite**, may have been asked other cases: their numbers of cases cannot be compared."
     lines = [
         HEAD.format(suites=said),
         "| library | version | suite | operations | cases passed | findings |",

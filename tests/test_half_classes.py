@@ -25,7 +25,7 @@ LONG = ("rms_norm", "attention_logits", "sinusoidal")
 
 
 def test_the_table_has_every_operation() -> None:
-    assert list(TABLE) == operations()
+    assert list(TABLE) == operations(), "run: python tests/half_classes.py --write NAME"
     assert of_mixed() == {op for op in TABLE if class_of_claim(op, DEFAULT_CLAIM["bfloat16"]) == "mixed"}
 
 

@@ -15,6 +15,7 @@ from ..targets.python import UNSTATED
 from .case_run import with_few
 from .learned_scope import Trials
 
+REFUSE = "Leave out what the code does not have: posref sees that it lacks the option. For a word, raise NotImplementedError."
 REMEDY = UNSTATED.partition("{")[0]  # how the message begins of a file that does not say which library it computes with
 
 
@@ -33,7 +34,7 @@ def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
         if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
             found = operation.diagnosis or NO_DIAGNOSIS
             text = f"No call is answered. posref calls {called_as(operation.op)}. {found['text']}".strip()
-            operation.diagnosis = {**found, "text": text}
+            operation.diagnosis = {**found, "text": text, "hint": found["hint"] or REFUSE}
 
 
 def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:

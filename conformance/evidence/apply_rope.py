@@ -133,6 +133,7 @@ def cases() -> tuple[Case, ...]:
 
 
 LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
+LAYOUT = f"If the code has one layout alone, raise NotImplementedError for the others. {LANES}"
 SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."
@@ -410,12 +411,12 @@ def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
 _deviation = deviations_of("apply_rope")
 
 DEVIATIONS = (
-    _deviation("layout-half", "layout is always 'half'", option(layout=always("half")), hint=LANES,
+    _deviation("layout-half", "layout is always 'half'", option(layout=always("half")), hint=LAYOUT,
                seen_in="LLMs-from-scratch#747, vllm-ascend#12820", one_of="layout"),
-    _deviation("layout-interleaved", "layout is always 'interleaved'", option(layout=always("interleaved")), hint=LANES,
+    _deviation("layout-interleaved", "layout is always 'interleaved'", option(layout=always("interleaved")), hint=LAYOUT,
                seen_in="ik_llama.cpp#2290", one_of="layout"),
     _deviation("layout-interleaved-to-half", "layout is always 'interleaved_to_half'",
-               option(layout=always("interleaved_to_half")), hint=LANES, seen_in="vllm-metal#44", one_of="layout"),
+               option(layout=always("interleaved_to_half")), hint=LAYOUT, seen_in="vllm-metal#44", one_of="layout"),
     _deviation("writes-halves", "interleaved pairs are read, but their results are written as halves",
                _of_rotated(after(_concatenated)), hint="Results are concatenated rather than interleaved.",
                seen_in="vllm-metal#44"),

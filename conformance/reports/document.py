@@ -106,13 +106,13 @@ def by_operation(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], l
 
 
 def ratio(op: Mapping[str, Any]) -> str:
-    """Return the worst error over the bound as text; nothing if it is no number, or some cases did not run."""
+    """Return the worst error over the bound as text; nothing if there is none, or some cases did not run."""
     if any(op["counts"].get(verdict) for verdict in ENDED):
         return ""
     if op["worst_ratio"] is None:
         return "exact" if op["counts"].get("pass") and not op["counts"].get("fail") else ""
     worst = float(op["worst_ratio"])
-    return f"{worst:.2g}" if worst < LARGE else f"> {LARGE:.0e}".replace("+0", "") if math.isfinite(worst) else ""
+    return f"{worst:.2g}" if worst < LARGE else f"> {LARGE:.0e}".replace("+0", "")
 
 
 def plainness(case: Mapping[str, Any]) -> tuple[bool, bool, bool, int, int]:

@@ -22,7 +22,7 @@ def check(function: str, base: float, scaling: Record, length: Any) -> None:
     check_integer(function, f"{record}.original_length", scaling.original_length, 1)
     if scaling.beta_fast < scaling.beta_slow:
         msg = (
-            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs rotate more often); "
+            f"{function}: {record}.beta_fast must be at least beta_slow (fast pairs rotate more often); "
             f"got {scaling.beta_fast} and {scaling.beta_slow}."
         )
         raise ValueError(msg)

@@ -4,7 +4,9 @@ IGNORED = "The argument is not used, or does not reach the code that needs it."
 SKIPPED = "The rotation is skipped: look for a condition that is never true."
 ROUND_ONCE = "Compute in float32 and round once, at the end: look for a cast before the arithmetic."
 SLICE = "Slice off the channels that rotate, and put the others back as they were."
-BRANCH = "One branch is always taken: look where the option is compared."
+BRANCH = (
+    "One branch is always taken: look where the option is compared. If there is no other, raise NotImplementedError for it."
+)
 KEEP_FLOAT32 = "These numbers must stay float32: look for a cast of the model that reaches buffers and constants too."
 EXPONENT = "The exponent is -2i/d, with d the channels that rotate: compare numerator and denominator."
 SIGN = "Compare key minus query with query minus key, and the sign in front."
@@ -14,7 +16,10 @@ ARANGE = "Pass the positions on: arange is right only without a cache, padding o
 EACH_ROW = "Each row of the batch has positions or values of its own: look for an index [0], or a table made of one row."
 ORDER = "Compare the order of cosine and sine where they are made, stored and read."
 FACTOR = "Multiply cosine and sine by the attention factor of the scaling."
-DEFAULT = "A default is used: follow the option from the configuration to the formula."
+DEFAULT = (
+    "A default is used: follow the option from the configuration to the formula. If the code has only this value, raise "
+    "NotImplementedError for others."
+)
 ALL_AXES = "All axes count: look for an index [0] where axes are selected or summed."
 AXIS_ORDER = "Compare the order of axes where coordinates are made and where they are read: height or width first."
 TWO_PI = "Multiply by 2 pi before taking sine and cosine."
@@ -27,7 +32,10 @@ HEAD_BLOCKS = "Neighbouring query heads share a key head: use repeat_interleave,
 CAP_FIRST = "Cap the scaled products first: a capped mask is a finite number, so that hidden keys are seen."
 ROOT_OF_SIZE = "Divide the logits by the root of the head's size."
 TENSOR_CORES = "A matrix product on tensor cores rounds its inputs to TensorFloat-32: turn allow_tf32 off, or multiply."
-LAST_QUERIES = "A causal mask aligned to its last corner is right only if queries are the last tokens: compare positions."
+LAST_QUERIES = (
+    "A causal mask aligned to its last corner is right only if queries are the last tokens: compare positions. Code that takes "
+    "lengths alone must refuse other positions: raise NotImplementedError."
+)
 LAST_TOKENS = "The queries are the last tokens: with a cache their indices begin at K - Q."
 CUMULATIVE_SUMS = "Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."
 NEGATIVE_INDICES = "An array library wraps negative indices."
