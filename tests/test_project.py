@@ -18,8 +18,8 @@ from posref.conformance.reports.summaries import workflow_commands
 ROOT = Path(__file__).parents[1]
 EXAMPLE = (ROOT / "examples" / "broken_rope.py").read_text(encoding="utf-8")
 WRONG = (
-    "::error title=posref rope_table float32::7 of 50 answered cases fail. Matches the reference if positions are held in float16 "
-    "(positions-float16); first failure at position 2049.\n"
+    "::error title=posref rope_table float32::7 of 50 answered cases fail. Matches the reference if positions are held in "
+    "float16 (positions-float16); first failure at position 2049.\n"
 )
 
 

@@ -16,7 +16,7 @@ from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..experiments.anchor_search import likely, seek
 from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, WRONG, Asker
-from ..experiments.cause_search import Cause, Experiment, call_key, is_scaling
+from ..experiments.cause_search import FRESH, Cause, Experiment, call_key, is_scaling
 from ..experiments.cause_wording import essential, is_vague, what_is_left
 from ..experiments.number_rules import Numbers, Rule
 from ..experiments.quantities import quantities
@@ -179,6 +179,7 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
         trial.hold_to([*(call for one in passed for call in cases[one.id]), *trial.answers()], REFUSED)
         trial.asker.budget += kept
         trial.predict((REFUSED,))
+    _predict_the_rest(trial)
     whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     causes = [essential(cause) for cause in whole]
     holding = {id(cause): full.holds for cause, full in zip(causes, whole, strict=True)}
@@ -200,6 +201,15 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
             told.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
     return told, left
+
+
+def _predict_the_rest(trial: Experiment) -> None:
+    """Ask a few fresh calls of the causes for which no calls were left: learning others may have taken those kept for it."""
+    untried = [cause for cause in trial.causes if cause.kind == REFUSED and not cause.asked and not is_vague(cause)]
+    for cause in untried:
+        cause.told = False
+    trial.asker.budget = max(trial.asker.budget, trial.asker.calls + 2 * FRESH * len(untried))
+    trial.predict((REFUSED,))
 
 
 def _statement_of(restriction: Restriction) -> Any:
