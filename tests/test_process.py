@@ -102,6 +102,29 @@ def test_an_invalid_call_may_be_answered(tmp_path: Path) -> None:
     assert [case.verdict for operation in report.operations for case in operation.cases] == ["fail"]
 
 
+def test_an_input_that_the_second_call_restores_was_changed(tmp_path: Path) -> None:
+    """One message asks for both calls of a case: each has inputs of its own, and the first verdict stays."""
+    file = tmp_path / "negating.py"
+    file.write_text(
+        "import posref\n\n\ndef rope(x, positions, /, **options):\n    rotated = posref.rope(x, positions, **options)\n"
+        "    x *= -1\n    return rotated\n",
+        encoding="utf-8",
+    )
+    found = {case.message for case in check(str(file), op="rope", tier="smoke").operations[0].cases if case.kind == "value"}
+    assert found == {"changed its input x"}
+
+
+def test_a_crash_after_a_wrong_answer_leaves_its_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "crashing.py"
+    file.write_text(
+        "import os\ncalls = []\n\n\ndef alibi_slopes(heads, /, **options):\n    calls.append(heads)\n"
+        "    return [1.0] if len(calls) % 2 else os._exit(3)\n",
+        encoding="utf-8",
+    )
+    first, second = check(str(file), op="alibi_slopes").operations[0].cases[:2]
+    assert (first.verdict, second.verdict) == ("fail", "fail")
+
+
 @few(1, "dtype", [">f8", "longdouble"])
 def test_numbers_of_another_form_are_judged_by_value(dtype: str, tmp_path: Path) -> None:
     file = tmp_path / "wide.py"

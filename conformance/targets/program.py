@@ -56,7 +56,9 @@ class Session:
     notes: dict[str, None] = field(default_factory=dict)  # that its replies gave, each once
     interrupted: bool = False
     lent: tuple[LoadedCase, int, str, dict[str, Any]] | None = None  # the last call, whose inputs lie in the file as they were
+    following: tuple[LoadedCase, int, str, dict[str, Any]] | None = None  # the same call, to which a reply will come unasked
     said: ClassVar[str] = ""  # before how it ended
+    pairs: ClassVar[bool] = False  # whether one message may ask for a call and the same call again
     _folder: Path | None = None
 
     @property
@@ -81,20 +83,26 @@ class Session:
         return CannotRun(f"{self.name}: says that it cannot run: {text}")
 
     def ask(
-        self, case: LoadedCase, step: int, dtype: str, calls: int = 1, meanwhile: Callable[[], None] | None = None
-    ) -> Reply:
+        self, case: LoadedCase, step: int, dtype: str, calls: int = 1, meanwhile: Callable[[], None] | None = None, *,
+        again: bool = False,
+    ) -> Reply:  # fmt: skip
         """
         Return the reply to a call of a case, which is made for this many times with it, or raise `Stopped`.
 
-        What has to be done `meanwhile` is done while the program computes.
+        What has to be done `meanwhile` is done while the program computes. With `again` the same call is asked next.
         """
         if self.interrupted:
             raise Stopped(verdict="not-run", message="not asked: interrupted")
-        if self.child is None:
-            self._restart()
-        request, limit = self._request(case, step, dtype, calls), protocol.limit(case.calls[step])
+        request, limit = dict[str, Any](), protocol.limit(case.calls[step])
         try:
-            self._send(request, self.timeout, limit, meanwhile)
+            request = self._following(case, step, dtype, calls)
+            if request:
+                self._send({}, self.timeout, limit, meanwhile)
+            else:
+                if self.child is None:
+                    self._restart()
+                request = self._request(case, step, dtype, calls, again=again and self.pairs)
+                self._send(request, self.timeout, limit, meanwhile)
             reply = self._replied(request, case.calls[step], limit)
         except BaseException as error:
             self._drop()
@@ -102,9 +110,25 @@ class Session:
             raise
         finally:
             protocol.remove_files(request.get("files", {}))
-        if calls == 1 and self.shared is not None and reply.outputs and not (reply.changed or self.stated.get("in_place")):
+        if protocol.BEHIND in request and reply.status == "ok":
+            self.seq += 1
+            self.following = case, step, dtype, protocol.second(request)
+        elif calls == 1 and self.shared is not None and reply.outputs and not (reply.changed or self.stated.get("in_place")):
             self.lent = case, step, dtype, request
         return reply
+
+    def _following(self, case: LoadedCase, step: int, dtype: str, calls: int) -> dict[str, Any]:
+        """Return the request that was sent with the last one, if this is it; else wait for its reply, which nobody wants."""
+        following, self.following = self.following, None
+        if following is None:
+            return {}
+        if following[0] is case and following[1:3] == (step, dtype) and calls > 1:
+            return following[3]
+        try:
+            self._send({}, self.timeout, protocol.limit(following[0].calls[following[1]]))
+        except Stopped:  # it ended in a call whose case has its verdict
+            self._drop()
+        return {}
 
     def _replied(self, request: Mapping[str, Any], call: Call, limit: int) -> Reply:
         """Return the reply that the last line holds."""
@@ -121,7 +145,7 @@ class Session:
 
     def again(self) -> Self:
         """Return a session with the same program, to begin anew."""
-        return replace(self, child=None, shared=None, seq=0, restarts=0, notes={}, lent=None, _folder=None)
+        return replace(self, child=None, shared=None, seq=0, restarts=0, notes={}, lent=None, following=None, _folder=None)
 
     def close(self) -> bool:
         """Tell the program to stop, leave nothing behind, and return whether it had ended by itself."""
@@ -134,8 +158,8 @@ class Session:
             self._folder = None
         return ended
 
-    def _request(self, case: LoadedCase, step: int, dtype: str, calls: int) -> dict[str, Any]:
-        """Return the next request."""
+    def _request(self, case: LoadedCase, step: int, dtype: str, calls: int, *, again: bool) -> dict[str, Any]:
+        """Return the next request; with `again` for two calls, unless there is no room for the inputs of both."""
         self.seq += 1
         before, self.lent = self.lent, None
         if before is not None and before[0] is case and before[1:3] == (step, dtype):
@@ -145,6 +169,8 @@ class Session:
                 self.shared.begin()
             put = protocol.in_message if self.shared is None else partial(self.shared.lend, form=case.form)
             request = protocol.run(self.seq, case, step, dtype, put)
+            behind = self.shared.lend_again() if again and self.shared is not None else None
+            request |= {} if behind is None else {protocol.BEHIND: behind}
         if calls > 1 and self.stated.get("repeats"):
             request["calls"] = calls
         if self.stated.get("tensors") == "file":
@@ -254,10 +280,11 @@ class Session:
             raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
 
     def _send(self, message: dict[str, Any], seconds: float, limit: int, meanwhile: Callable[[], None] | None = None) -> None:
-        """Send a message and take the line that answers it; `Stopped` if there is none."""
+        """Send a message, or nothing, and take the line that answers it; `Stopped` if there is none."""
         assert self.child is not None
+        data = protocol.write(message) if message else b""
         try:
-            self.last = self.child.ask(protocol.write(message), seconds=seconds, limit=limit, meanwhile=meanwhile)
+            self.last = self.child.ask(data, seconds=seconds, limit=limit, meanwhile=meanwhile)
         except Stopped as stopped:
             said = self.said if stopped.verdict == "crash" else ""
             raise Stopped(verdict=stopped.verdict, message=f"{said}{stopped}") from stopped
@@ -302,9 +329,9 @@ class Program(StatingTarget, CalledTarget):
         """Return whether it states that it keeps the results of a case."""
         return bool(self.stated.get("repeats", False))
 
-    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1, *, again: bool = False) -> Reply:
         """Return its reply to a call."""
-        return self.session.ask(case, step, dtype, calls, self.meanwhile)
+        return self.session.ask(case, step, dtype, calls, self.meanwhile, again=again)
 
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, and how often it was started again."""

@@ -119,11 +119,11 @@ class Child:
         self, message: bytes | memoryview, *, seconds: float, limit: int, meanwhile: Callable[[], None] | None = None
     ) -> bytes:
         """
-        Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes.
+        Send a line, or nothing, and return the next line that begins with a brace; no line may have more than `limit` bytes.
 
         While the program computes, what has to be done `meanwhile` is done; its time is not the program's.
         """
-        if self._asked:
+        if self._asked and message:
             self._refuse_more(limit)
         self._asked = True
         deadline = time.monotonic() + seconds

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .shared_file import SharedFile
 
 VERSION = 1
+BEHIND = "behind"  # in a request for two calls: how many bytes behind the inputs of the first those of the second lie
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
     "int8": "I8", "uint8": "U8", "bool": "BOOL",
@@ -76,6 +77,21 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str, put: Put = in_message
     }  # fmt: skip
     cotangents = {n: given(case.op, "", v, dtype, "", put) for n, v in call.cotangents.items()}
     return message | forms(case) | ({"cotangents": cotangents} if cotangents else {})
+
+
+def second(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the second of two requests in one message: for the same call, with inputs that lie behind those of the first."""
+    left = {key: value for key, value in request.items() if key != BEHIND}
+    moved = {key: {n: _moved(t, request[BEHIND]) for n, t in request[key].items()} for key in ROLES if key in request}
+    return left | moved | {"seq": request["seq"] + 1, "calls": 2}
+
+
+def _moved(tensor: Tensor, by: int) -> Tensor:
+    """Return a tensor that lies farther behind in a file, if it lies there."""
+    if "block" not in tensor:
+        return tensor
+    start, size = tensor["block"]
+    return tensor | {"at": tensor["at"] + by, "block": [start + by, size]}
 
 
 def forms(case: LoadedCase) -> dict[str, list[str]]:

@@ -113,7 +113,7 @@ class PythonTarget(CalledTarget):
         """Return whether a function takes the dtype of its result."""
         return takes_dtype(op) and invocation.takes_keyword(self.function(op), "dtype")
 
-    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1, *, again: bool = False) -> Reply:
         """Call it in this process, with new arrays; whatever it raises is in the reply."""
         reply = _caught(lambda: self._reply(case, step, dtype, calls))
         foreign = self.unstated and reply.status == "error" and re.search("numpy|ndarray|tensor", reply.message, re.IGNORECASE)

@@ -36,6 +36,7 @@ class PythonSession(Session):
     options: dict[str, Any] = field(default_factory=dict)
     copied: bool = False
     said = "its process "
+    pairs = True
 
     def __post_init__(self) -> None:
         """Start the copy, before this process reads a suite: no expected value ever is in the memory of the other one."""
@@ -120,12 +121,12 @@ class PythonProgram(Program):
         target.reproduce = f"posref check {shlex.quote(session.name)}{said}"
         return target
 
-    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1, *, again: bool = False) -> Reply:
         """Return its reply to a call."""
         if (case.op, dtype) in self.ended:
             raise Stopped(verdict="not-run", message=f"not asked: {self.ended[case.op, dtype]}")
         try:
-            return super().reply(case, step, dtype, calls)
+            return super().reply(case, step, dtype, calls, again=again)
         except Stopped as stopped:
             if stopped.verdict != "not-run":
                 self.ended[case.op, dtype] = f"{stopped.verdict} at {case.id}"

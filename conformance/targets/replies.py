@@ -36,8 +36,12 @@ class CalledTarget(Target):
     """An implementation that computes on request, judged by its replies. Calls that `repeated` leaves out are made but once."""
 
     @abstractmethod
-    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
-        """Return the reply to a call of a case, which is made for this many times with it; `Stopped` if there is none."""
+    def reply(self, case: LoadedCase, step: int, dtype: str, calls: int = 1, *, again: bool = False) -> Reply:
+        """
+        Return the reply to a call of a case, which is made for this many times with it; `Stopped` if there is none.
+
+        With `again` the same call is asked next, if this one succeeds.
+        """
 
     def repeats(self) -> bool:
         """Return whether it keeps the results of a case, and says which of them a later call overwrote."""
@@ -47,8 +51,9 @@ class CalledTarget(Target):
         """Return what it gives, twice where calls are repeated, and does not overwrite in a call with other numbers."""
         step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
         self.expect_gradients(case)
-        first = self._outputs(case, step, dtype, self.reply(case, step, dtype))
-        if self.repeated is None or self.repeated(case, dtype):
+        again = self.repeated is None or self.repeated(case, dtype)
+        first = self._outputs(case, step, dtype, self.reply(case, step, dtype, again=again))
+        if again:
             invocation.expect_same(first, self._outputs(case, step, dtype, self.reply(case, step, dtype, 2)))
         if case.tier in OVERWRITING and not call.cotangents and self.repeats():
             later = replace(case, calls=(*case.calls, _with_other_numbers(case.op, call)))

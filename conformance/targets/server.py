@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -49,13 +49,14 @@ def serve(
     place = os.environ.pop(OFFERED, None) if shared is None else shared  # what the target starts has its own
     file = None if place is None else SharedFile.offered(place)
     server: Server | None = None
+    found: Iterator[dict[str, Any]]
     try:
         for line in requests:
             request = json.loads(line)
             if request["cmd"] == "stop":
                 return
             if request["cmd"] == "run" and server is not None:
-                reply = server.run(request)
+                found = server.replies(request)
             else:
                 len(
                     REGISTRY
@@ -63,16 +64,17 @@ def serve(
                 sys.path[:] = sys.path if path is None else path
                 try:
                     server = Server(load_python(target, backend=backend, dtype=dtype, device=device), file)
-                    reply = {"protocol": protocol.VERSION, **server.stated()}
+                    stated = server.stated()
                 except (PosrefError, BackendMissing, ValueError) as error:
-                    server, reply = None, {"protocol": protocol.VERSION, "error": invocation.text_of(error)}
+                    server, stated = None, {"error": invocation.text_of(error)}
                 except BaseException as error:
-                    text = f"{target}: could not be loaded: {invocation.in_one_line(error)}"
-                    server, reply = None, {"protocol": protocol.VERSION, "error": text}
-            if os.getpid() != own:  # a copy of this process, which the target made
-                os._exit(1)
-            replies.write(protocol.write(reply))
-            replies.flush()
+                    server, stated = None, {"error": f"{target}: could not be loaded: {invocation.in_one_line(error)}"}
+                found = iter([{"protocol": protocol.VERSION, **stated}])
+            for reply in found:
+                if os.getpid() != own:  # a copy of this process, which the target made
+                    os._exit(1)
+                replies.write(protocol.write(reply))
+                replies.flush()
     except OSError as error:  # of the two streams, which the target may close
         os.write(2, f"posref: the target closed a stream of its process: {error.strerror}\n".encode())
         os._exit(1)
@@ -102,10 +104,20 @@ class Server:
         shared = {} if self.shared is None else {"tensors": "memory", "in_place": list(self.target.in_place)}
         return self.target.stated() | shared
 
-    def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request to run."""
-        given = (t for key in ("inputs", "cotangents") for t in request.get(key, {}).values())
+    def replies(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the reply to a request to run, and where it is for two calls the other reply too, if the first succeeds."""
+        given = (t for key in protocol.ROLES for t in request.get(key, {}).values())
         end = max((sum(tensor["block"]) for tensor in given if "block" in tensor), default=0)
+        end += request.get(protocol.BEHIND, 0)
+        if self.shared is not None:
+            self.shared.begin(-(-end // ALIGNED) * ALIGNED)
+        reply = self.run(request, end)
+        yield reply
+        if protocol.BEHIND in request and reply["status"] == "ok":
+            yield self.run(protocol.second(request), end)
+
+    def run(self, request: Mapping[str, Any], end: int = 0) -> dict[str, Any]:
+        """Return the reply to a request to make one call; up to `end` the shared file holds inputs."""
         try:
             reply = self._reply(request, end)
         except BaseException as error:  # also KeyboardInterrupt: whatever an implementation raises is its verdict
@@ -131,8 +143,6 @@ class Server:
             {n: NONE if n in self.target.lent else protocol.decode(tensor, self.shared)[0] for n, tensor in given.items()}
             for given in (request["inputs"], request.get("cotangents", {}))
         )
-        if self.shared is not None:
-            self.shared.begin(-(-end // ALIGNED) * ALIGNED)
         params = {name: from_json(v) for name, v in request["params"].items() if name not in request.get("defaults", ())}
         wanted = dict.fromkeys(request["outputs"], np.zeros(())) if cotangents else {}  # names alone: values are not sent
         calls = (*(Call({}, {}),) * step, Call(params, inputs, wanted, cotangents=cotangents))  # others were asked before

@@ -97,6 +97,24 @@ class SharedFile:
         strides = {} if values.flags.c_contiguous else {"strides": values.strides}
         return {"at": place["at"] + inside, "block": [place["at"], owner.nbytes], **strides}
 
+    def lend_again(self) -> int | None:
+        """Put all inputs that were lent once more behind them, and return how far; None where they are large."""
+        size, lent = self._end, {**self._lent}
+        if 2 * size > LARGE:
+            return None
+        data = bytearray(size)
+        for at, values in lent.items():
+            block = _owner(values).tobytes()
+            data[at : at + len(block)] = block
+        try:
+            self._write(data, size)
+        except OSError:  # a limit on the size of files
+            return None
+        self._lent |= {at + size: values for at, values in lent.items()}
+        self._end += size
+        self._most = max(self._most, self._end)
+        return size
+
     def is_changed(self, tensor: Mapping[str, Any]) -> tuple[bool, bool]:
         """Return whether an input that was lent has other bits now, and whether the memory around it has."""
         start, size = tensor.get("block", (0, 0))
@@ -158,7 +176,7 @@ class SharedFile:
         self._file.seek(at)
         return self._file.read(size)
 
-    def _write(self, data: bytes, at: int) -> None:
+    def _write(self, data: bytes | bytearray, at: int) -> None:
         """Write all bytes to a place."""
         left = memoryview(data)
         while left:
