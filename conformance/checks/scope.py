@@ -272,15 +272,13 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     for first, second in [*combinations(options, 2), *product(options, traits)]:
         least = 1 if second == "empty" else enough
         cases: dict[tuple[Any, Any], set[str]] = {}
-        answered: set[tuple[Any, Any]] = set()
         for one, words in having[first]:
-            if not words.get(second):
-                continue
-            both = {(a, b) for a in words[first] for b in words[second]}
-            answered |= both if one.answered else set()
-            for pair in both:
+            for pair in () if one.answered else product(words[first], words.get(second, ())):
                 cases.setdefault(pair, set()).add(one.id)
-        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= least)
+        for one, words in having[first] if cases else ():
+            for pair in product(words[first], words.get(second, ())) if one.answered else ():
+                cases.pop(pair, None)
+        missing = frozenset(pair for pair in cases if len(cases[pair]) >= least)
         if missing:
             found.append(Restriction((first, second), missing, _has_pair(first, second, missing)))
     return found
