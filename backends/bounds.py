@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -167,9 +167,12 @@ class Bounds(NumberSystem):
         error = np.abs(p) * f + np.abs(q) * e + e * f
         product = np.asarray(p * q)
 
-        @cache
-        def significands() -> tuple[Part, Part]:
-            return _broadcast(odd(p), product.shape), _broadcast(odd(q), product.shape)
+        known: list[Part] = []
+
+        def significands() -> list[Part]:  # of both factors, once: a decorator for that takes longer than they
+            if not known:
+                known.extend(_broadcast(odd(factor), product.shape) for factor in (p, q))
+            return known
 
         def exact(at: Any) -> Part:
             first, second = significands()

@@ -39,7 +39,7 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
     if xp is None:
         _check_kinds(function, names, arrays)
         try:
-            xp = numpy_namespace() if are_numpy(*key) else array_namespace(*arrays)
+            xp = numpy_namespace() if are_numpy(*key) else _system_of(arrays) or array_namespace(*arrays)
         except TypeError as error:
             types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             *others, last = names
@@ -51,6 +51,12 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
         if number_system(xp) is None:  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
     return xp
+
+
+def _system_of(arrays: tuple[Array, ...]) -> Namespace | None:
+    """Return the number system of arrays of one; None for others. `array_namespace` takes long to find it."""
+    found = {getattr(array, "xp", None) for array in arrays}
+    return number_system(found.pop()) if len(found) == 1 else None
 
 
 def _check_kinds(function: str, names: tuple[str, ...], arrays: tuple[Array, ...]) -> None:
