@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 import warnings
@@ -33,6 +34,8 @@ from .scope_result import add_scopes, report_scope, stated_scope
 
 if TYPE_CHECKING:
     from ..evidence.every.for_model import Model
+
+SELDOM = 50_000  # new objects until a process that only checks looks for circles of garbage: a check leaves few, and holds many
 
 
 def check(
@@ -214,6 +217,7 @@ def _ask_in_halves(
 
 def _ask_beside(begin: Callable[[], Target], asking: Asking, ops: Sequence[str], reproduce: str) -> Findings:
     """Return what a process beside that of the check finds of operations of a target that it begins."""
+    gc.set_threshold(SELDOM)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         target = begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from functools import reduce
 from pathlib import Path
@@ -180,8 +181,9 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
             options={name: options[name] for name in ("backend", "dtype", "device")},
         )  # fmt: skip
     try:
-        from ..checks.check import check
+        from ..checks.check import SELDOM, check
 
+        gc.set_threshold(SELDOM)
         return check(progress=show, **options | {"target": session})
     finally:
         if session is not None:
