@@ -156,7 +156,7 @@ class Judgement:
 # ---- the verdict ----------------------------------------------------------------------------------------------------------
 def judge(
     op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, *,
-    truth: str = "stored", everything: bool = False, balls: int = ON_BALLS,
+    truth: str = "stored", everything: bool = False, balls: int = ON_BALLS, whole: Arrays | None = None,
 ) -> Judgement:  # fmt: skip
     """
     Return the verdict on one call.
@@ -179,10 +179,12 @@ def judge(
         Judge all rows of a live call, however many.
     balls : int
         How many values of a live call are decided on balls, at most.
+    whole : dict, optional
+        Arrays of the shapes and kinds of the results of a live call, if they are known.
     """
     try:
         stored = truth == "stored"
-        sample = _whole(call, outputs) if stored else _live(op, call, outputs, accuracy, dtype, everything, balls)
+        sample = _whole(call, outputs) if stored else _live(op, call, outputs, accuracy, dtype, everything, balls, whole)
     except NotJudged as none:
         told = (Verdict(name, none.verdict, 0, y.size, str(none)) for name, y in outputs.items())
         return Judgement(op, accuracy, dtype, tuple(told))
@@ -317,12 +319,12 @@ def _whole(call: Call, outputs: Arrays) -> Sample:
 
 
 def _live(
-    op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, everything: bool, balls: int
+    op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, everything: bool, balls: int, known: Arrays | None
 ) -> Sample:  # fmt: skip
     """Return the rows of a call that are judged, with their true values and tolerances; `NotJudged` if there are none."""
     accuracy, dtype = class_and_dtype(op, accuracy, dtype, gradients=bool(call.cotangents))
     whole = call.expected or (call.inputs if call.cotangents else {})
-    whole = whole or result_placeholders(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
+    whole = whole or known or result_placeholders(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
     outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
     proved = accuracy == "float64" and dtype == "float64" and REGISTRY[op].returns == "real"
     rows = Rows({}, {}, {})

@@ -12,7 +12,7 @@ from .. import judge
 from ..calls import ASKED, class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..model import Call, LoadedCase
-from ..proof.evaluation import is_askable, result_placeholders
+from ..proof.evaluation import is_askable, placeholder, result_placeholders
 from ..proof.live_truth import Sample
 from ..targets.base import Target
 from ..targets.invocation import text_of
@@ -154,8 +154,8 @@ class Asker:
     def judged(self, call: Call, outputs: Any) -> str:
         """Return whether results of a call are right."""
         claim = class_of_claim(self.op, self.target.claims[self.dtype])
-        bare = replace(call, expected={})
-        judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS)
+        bare, whole = replace(call, expected={}), {n: placeholder(x, x.shape) for n, x in call.expected.items()}
+        judgement = judge.judge(self.op, bare, outputs, claim, self.dtype, truth="live", balls=ON_BALLS, whole=whole)
         self.said, self.sample = str(judgement.failures[0]) if judgement.failures else "", judgement.sample
         return {"pass": RIGHT, "fail": WRONG}.get(judgement.verdict, "not judged")
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from posref.backends.bounds import Bounds, Sensitivity, rounded_up
 from posref.backends.numbers import Array, Undecided
@@ -213,8 +214,12 @@ def result_placeholders(
     if not found or near.sizes.keys() != free.sizes.keys() or shapes not in (None, named):
         found = plain(op, inputs, params)
         named = {n: x.shape for n, x in found.items()}
-    kinds = {n: np.int64 if x.dtype.kind in "bi" else np.float64 for n, x in found.items()}
-    return {n: np.broadcast_to(np.zeros((), kinds[n]), shape) for n, shape in named.items()}
+    return {n: placeholder(x, named[n]) for n, x in found.items()}
+
+
+def placeholder(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array of a shape, of the kind of `x`, that takes no memory."""
+    return np.broadcast_to(np.zeros((), np.int64 if x.dtype.kind in "bi" else np.float64), shape)
 
 
 def widths_of(errors: Arrays, expected: Arrays) -> Arrays:
