@@ -20,6 +20,7 @@ LARGEST = {
     "float8_e5m2": 57344.0,
     "float8_e4m3fnuz": 240.0,
 }
+OF_NUMPY = ("float32", "float16")
 # beyond their range is the largest value: kernels store no infinity and no NaN
 SATURATING = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
 
@@ -49,6 +50,9 @@ def _pieces(size: int) -> list[slice]:
 def _rounded(x: npt.NDArray[np.float64], dtype: str) -> npt.NDArray[np.float64]:
     if dtype in SATURATING:
         return saturated(x, BITS[dtype], LEAST[dtype], LARGEST[dtype])
+    if dtype in OF_NUMPY:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return x.astype(dtype).astype(np.float64)  # one rounding, half to even: NumPy makes it of binary64
     scaled = _nearest(x, BITS[dtype], LEAST[dtype])
     scaled = np.where(np.abs(scaled) > LARGEST[dtype], np.copysign(np.inf, x), scaled)
     return np.where(np.isfinite(x), scaled, x)
@@ -75,9 +79,9 @@ def representable(x: npt.NDArray[Any], dtype: str) -> bool:
 
 def bits_of(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     """Return `x` rounded once to `dtype`, in NumPy's dtype of that name. bfloat16 is returned as uint16 with the same bits."""
-    if dtype in ("float32", "float16"):
+    if dtype in OF_NUMPY:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return np.asarray(x, dtype=np.float64).astype(dtype)  # one rounding, half to even: NumPy makes it of binary64
+            return np.asarray(x, dtype=np.float64).astype(dtype)
     narrow = round_to(x, dtype)
     if dtype != "bfloat16":
         return narrow.astype(dtype)

@@ -163,17 +163,23 @@ def sensitivity(
 
 def askable(op: str, inputs: Arrays, expected: Arrays, form: str = "") -> list[str]:
     """Return the dtypes that hold every real input exactly and every output within their range."""
-    return [dtype for dtype in OF_DTYPE if is_askable(op, inputs, expected, dtype, form)]
+    largest = _largest(op, inputs, expected)
+    return [dtype for dtype in OF_DTYPE if largest <= LARGEST[dtype] and is_askable(op, inputs, {}, dtype, form)]
 
 
 def is_askable(op: str, inputs: Arrays, expected: Arrays, dtype: str, form: str = "") -> bool:
     """Return whether a dtype holds every real input exactly and every output within its range."""
     if not all(representable(v, given_dtype(op, n, dtype, form)) for n, v in inputs.items() if v.dtype.kind == "f"):
         return False
+    return _largest(op, inputs, expected) <= LARGEST[dtype]
+
+
+def _largest(op: str, inputs: Arrays, expected: Arrays) -> float:
+    """Return the largest size of the numbers that must be within the range of a dtype; NaN if there is one."""
     values = [v for v in expected.values() if v.dtype.kind == "f"]
     if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
         values += [v for n, v in inputs.items() if n in positions_of(op)]
-    return all(bool(np.all(np.abs(v) <= LARGEST[dtype])) for v in values)
+    return float(np.max([np.max(np.abs(v), initial=0.0) for v in values], initial=0.0))
 
 
 def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
