@@ -190,10 +190,10 @@ def test_a_draw_says_what_is_asked_twice_in_other_dtypes(monkeypatch: pytest.Mon
     asked: list[tuple[str, str, int]] = []
     right = python.PythonTarget.reply
 
-    def counted(self: python.PythonTarget, case: LoadedCase, step: int, dtype: str, calls: int = 1) -> Reply:
+    def counted(self: python.PythonTarget, case: LoadedCase, step: int, dtype: str, calls: int = 1, **options: bool) -> Reply:
         if case.kind != "reject":
             asked.append((case.id, dtype, calls))
-        return right(self, case, step, dtype, calls)
+        return right(self, case, step, dtype, calls, **options)
 
     def shares(**options: Any) -> dict[str, float]:
         """Return the share of calls that are made twice, by dtype."""

@@ -23,6 +23,7 @@ from ..suite.safe_files import PrivateFile
 ALIGNED = 64
 SHARED, ANONYMOUS, WRITABLE, MOVED = 0x01, 0x22, 0x03, 0x03  # flags of mmap and mremap on Linux
 FAILED = (None, ctypes.c_void_p(-1).value)  # what both return then
+PIECE = 1 << 16  # bytes that are compared at once
 LARGE = 1 << 24  # bytes after which memory is given back
 POSITIONED = hasattr(os, "pread")  # not on Windows
 
@@ -75,7 +76,7 @@ class SharedFile:
 
     def put(self, array: npt.NDArray[Any]) -> dict[str, Any]:
         """Write an array behind the last one, and return its place as a tensor says it; its bytes where they find none."""
-        data, at = array.tobytes(), self._end
+        data, at = _bytes_of(array).data, self._end
         try:
             self._write(data, at)
         except OSError:  # a limit on the size of files holds for this one too
@@ -104,8 +105,8 @@ class SharedFile:
             return None
         data = bytearray(size)
         for at, values in lent.items():
-            block = _owner(values).tobytes()
-            data[at : at + len(block)] = block
+            block = _bytes_of(_owner(values))
+            data[at : at + block.size] = block.data
         try:
             self._write(data, size)
         except OSError:  # a limit on the size of files
@@ -120,10 +121,10 @@ class SharedFile:
         start, size = tensor.get("block", (0, 0))
         if not size:
             return False, False
-        before, now = self._lent[start], self.get(start, size)
-        block = _owner(before).tobytes()
-        if now == block:
+        before = self._lent[start]
+        if self._has(start, _bytes_of(_owner(before))):
             return False, False
+        now, block = self.get(start, size), _owner(before).tobytes()
         if len(now) != size:
             return True, True
         around = bytearray(now)
@@ -131,6 +132,11 @@ class SharedFile:
         inside = after.tobytes() != before.tobytes()
         after[...] = before
         return inside, around != block
+
+    def _has(self, at: int, block: npt.NDArray[np.uint8]) -> bool:
+        """Return whether the file has these bytes at a place, piece by piece: a copy of a large one would take new memory."""
+        pieces = ((at + k, block[k : k + PIECE]) for k in range(0, block.size, PIECE))
+        return all(self.get(start, piece.size) == piece.tobytes() for start, piece in pieces)
 
     # ---- the process that computes ------------------------------------------------------------------------------------------
     def borrow(self, size: int) -> memoryview | None:
@@ -176,7 +182,7 @@ class SharedFile:
         self._file.seek(at)
         return self._file.read(size)
 
-    def _write(self, data: bytes | bytearray, at: int) -> None:
+    def _write(self, data: bytearray | memoryview, at: int) -> None:
         """Write all bytes to a place."""
         left = memoryview(data)
         while left:
@@ -193,6 +199,11 @@ class SharedFile:
         self._file.close()
         if self._private is not None:
             self._private.remove()
+
+
+def _bytes_of(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of an array in one axis, without a copy where they lie so."""
+    return array.reshape(-1).view(np.uint8)
 
 
 def _owner(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
