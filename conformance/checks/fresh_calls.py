@@ -35,7 +35,7 @@ from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.quantities import quantities
 from ..experiments.records import is_number, make, read, word_of
-from ..model import TABLE_FORMS, Answer, Call, LoadedCase, Operation, Scope
+from ..model import TABLE_FORMS, Answer, Arrays, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..vocabulary.axes import arranged, holds, limits, names_in, result_axes, value_of, within
 from ..vocabulary.traits import RELATIONS, are_lengths, are_whole, defaults, last_cells, letters, traits_of
@@ -88,6 +88,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     cases = [cases[at] for at in rng.permutation(len(cases))]
     answered = refused = with_numbers = 0
     before, following = Call({}, {}), False  # the last call with none exchanged, and whether it was right
+    values: Arrays = {}  # of that call, near the truth
     seen = Counter[str]()  # arrays in which numbers were exchanged
     scope = stated.get(op, {})
     drawn = chain(
@@ -97,11 +98,14 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     )
     for case, call, words, exchanged in drawn:
         if exchanged:
-            if not following or seen[exchanged] >= EXCHANGES or not _differ(op, before, call):
+            if not following or seen[exchanged] >= EXCHANGES:
+                continue
+            values = values or plain(op, before.inputs, before.params)
+            if not _differ(op, values, call):
                 continue
             seen[exchanged] += 1
         else:
-            before, following = call, False
+            before, following, values = call, False, dict[str, npt.NDArray[Any]]()
             if words == NUMBERS and with_numbers >= CALLS and (answered or trials.right.get(op)):
                 continue
         outcome = asker.asked(call, case.form)
@@ -215,10 +219,10 @@ def _exchangeable_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
     }  # fmt: skip
 
 
-def _differ(op: str, call: Call, other: Call) -> bool:
-    """Return whether two calls have different results, and the definition takes both."""
+def _differ(op: str, before: Arrays, other: Call) -> bool:
+    """Return whether a call has other results than one `before`, and the definition takes it."""
     try:
-        before, after = (plain(op, one.inputs, one.params) for one in (call, other))
+        after = plain(op, other.inputs, other.params)
     except ValueError:
         return False
     return any(not np.array_equal(before[name], after[name]) for name in before)
