@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from sampling import few, in_turn, share
 
 import posref
-from posref.conformance import check, check_call
+from posref.conformance import Unsupported, check, check_call
 from posref.conformance.checks import fresh_calls
 from posref.conformance.experiments import asker as experiments
 from posref.conformance.experiments.cause_search import call_key
+from posref.conformance.experiments.inside_scope import moved
 from posref.conformance.model import Call, LoadedCase
 from posref.conformance.proof.evaluation import askable
 from posref.conformance.suite import INSTALLED, load_groups
@@ -116,6 +118,40 @@ def test_what_is_right_for_the_numbers_of_the_suite_alone_fails(op: str, number:
     assert report.counts["fail"] == 0
     assert report.exit_code == 1
     assert report.operations[0].scope.narrow.startswith("it is wrong in a fresh call")
+
+
+# A narrow scope, and where code is wrong inside it: no stored case has such a number
+NARROW: dict[str, tuple[str, Callable[..., int], int, int, int]] = {
+    "odd multiples of 8": ("rms_norm", lambda *x, **_: x[0].shape[-1], 8, 16, 24),
+    "odd multiples of 32": ("rms_norm", lambda *x, **_: x[0].shape[-1], 8, 64, 96),
+    "odd multiples of 4 in an option": ("rerope_distances", lambda *_, window: window, 4, 8, 12),
+    "odd multiples of 4 keys": ("sliding_window", lambda *x, **_: x[1].shape[-1], 4, 8, 20),
+}
+
+
+@few(2, "name", NARROW)
+@few(1, "seed", in_turn(range(4)))
+def test_what_is_wrong_at_some_multiples_of_a_narrow_scope_fails(name: str, seed: int) -> None:
+    """Drawn numbers are moved into the scope that was learned, to odd multiples of what it asks for too."""
+    op, number, step, twice, first = NARROW[name]
+
+    def target(*inputs: Any, **options: Any) -> Any:
+        n = number(*inputs, **options)
+        if n % step:
+            raise Unsupported("a size")
+        found = getattr(posref, op)(*inputs, **options)
+        wrong = ~found if found.dtype.kind == "b" else found * 2
+        return wrong if n >= first and n % twice == first % twice else found
+
+    assert check_call(target, op=op, dtype="float32", seed=seed).exit_code == 1
+
+
+def test_numbers_are_moved_to_what_a_scope_may_allow() -> None:
+    record = {"size T": 3, "option left": 2, "option right": 2, "option base": 1.5}
+    numbers = [list(moved(record, name, other, {8.0, 50.0})) for name, other in (("size T", 21), ("option base", 1.7))]
+    assert {8, 16, 20, 24, 32, 49, 50, 51} <= {one["size T"] for one in numbers[0]}
+    assert [one["option base"] for one in numbers[1]] == [1.7, 8.0, 50.0]
+    assert record | {"option left": 9, "option right": 9} in moved(record, "option left", 9, ())
 
 
 @few(1, "seed", in_turn(range(3)))
@@ -270,7 +306,7 @@ def test_options_and_sizes_are_others_and_the_reference_is_right(op: str) -> Non
     cases, rng = small(op), np.random.default_rng(len(op))
     known = [case.calls[0] for case in cases]
     asker = experiments.Asker(load_python("posref"), op, "float32", 100)
-    drawn = [*fresh_calls.varied(op, cases, asker, rng, known, {}), *fresh_calls._with_numbers(cases, "float32", rng, known)]
+    drawn = [*fresh_calls.varied(op, cases, asker, rng, known), *fresh_calls._with_numbers(cases, "float32", rng, known)]
     assert not {call_key(op, call) for call in known} & {call_key(op, call) for _, call, *_ in drawn}
     outcomes = [asker.asked(call, case.form) for case, call, *_ in drawn]
     assert {*outcomes} <= {experiments.RIGHT, experiments.NO_VALUES, "not judged"}

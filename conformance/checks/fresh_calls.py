@@ -9,7 +9,8 @@ One that is right is asked again with two neighbours of an array exchanged. A ca
 array does not see that. Nor does a cache by weighted sums see four positions changed so that these stay, nor a cache by bytes
 or by halves that far positions of the suite are others. Reals are also moved far from 0, where a difference of sums is lost.
 
-Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not.
+Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not. A number that the
+scope excludes is moved into it: code for multiples of 8 meets odd multiples of 8, 16 and 32.
 
 Every operation must answer one fresh call: else it may be a table that refuses all that is not in it.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import chain, product
@@ -33,8 +34,9 @@ from posref.spec import REGISTRY, Axes, Flag, Integer, OneOf, Real
 from ..calls import EXACT, HALF, given_dtype, positions_of, returns_reals
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
+from ..experiments.inside_scope import moved, numbers_in, odd_multiples
 from ..experiments.quantities import quantities
-from ..experiments.records import is_number, make, read, word_of
+from ..experiments.records import Features, is_number, make, read, word_of
 from ..model import TABLE_FORMS, Answer, Arrays, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..vocabulary.axes import arranged, holds, limits, names_in, result_axes, value_of, within
@@ -51,6 +53,7 @@ VARIED = 8  # with another option or size
 SIZES = range(2, 67)  # of which an axis is given one
 ATTEMPTS = 12  # to change an option or a size
 TRIED = 12  # cases of which calls are tried while none is answered
+RECORDS = 3  # of which one is given a multiple
 LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
 TOKENS = {"size Q", "size K", "size T"}  # of which there are more, until a number of an option tells
@@ -60,6 +63,7 @@ Stored = Sequence[Mapping[str, Any]]  # options of the suite's calls
 # A case, the call that is drawn from it, what is other in it, and the array in which two numbers are exchanged, or ""
 Drawn = tuple[LoadedCase, Call, str, str]
 NUMBERS = "other numbers"
+May = Callable[[LoadedCase, Call], bool]  # whether a call of a case lies in the scope, as far as it is known
 EXCHANGES = 2  # in one array
 BALANCED = np.array([1, -3, 3, -1])  # added to four positions, they change no sum weighted by 1, by the place or by its square
 TIMES = (64, 32, 16, 8, 4, 2, 1)  # the first of which fits: positions keep their parity too, and more of their last bits
@@ -90,11 +94,16 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     before, following = Call({}, {}), False  # the last call with none exchanged, and whether it was right
     values: Arrays = {}  # of that call, near the truth
     seen = Counter[str]()  # arrays in which numbers were exchanged
-    scope = stated.get(op, {})
+    numbers = _numbers_in(op, stated, trials)
+
+    def may(case: LoadedCase, call: Call) -> bool:
+        return _is_stated(case, call, stated) and not _is_excluded(op, case, call, trials)
+
     drawn = chain(
         _with_numbers(cases, operation.dtype, rng, known),
         _alike(op, every, asker),
-        varied(op, cases, asker, rng, known, scope),
+        varied(op, cases, asker, rng, known, numbers, may),
+        _multiples(op, cases, asker, rng, known, numbers, may),
     )
     for case, call, words, exchanged in drawn:
         if exchanged:
@@ -247,17 +256,15 @@ def _with_two_exchanged(x: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
 
 def varied(
     op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call],
-    scope: Mapping[str, Any],
+    numbers: Collection[float] = (), may: May | None = None,
 ) -> Iterator[Drawn]:  # fmt: skip
     """
-    Yield calls with a new number in one option or one size, inside a stated scope.
+    Yield calls with a new number in one option or one size; those that a scope `may` have, if it has `numbers`.
 
     An integer option gets an odd and an even number of steps, and on either side of it are numbers that give other values, if
     such a call is found: a window that is wider than all positions says nothing.
     """
-    records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
-    there = {id(case.calls[0]): record for case, record in records}
-    stored = [there.get(id(call)) or read(op, call) for call in known]
+    records, stored = _records(op, cases, known)
     names = sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)})
     drawn = [names[at] for at in rng.permutation(len(names))]
     for name in sorted(drawn, key=lambda name: name.startswith("size "))[:VARIED]:  # options first
@@ -271,10 +278,11 @@ def varied(
                 if found and at >= ATTEMPTS:
                     break
                 case, record = some[at % len(some)]
-                other = _stated_number(scope.get(own), taken, _other(op, name, record[name], rng, odd), rng)
+                other = _other(op, name, record[name], rng, odd)
                 grown = {n: record[n] * (1 + at % ATTEMPTS) for n in TOKENS & record.keys()} if whole else {}
-                made = None if repr(other) in taken else make(op, record | grown | {name: other}, int(rng.integers(1 << 30)))
-                call = None if made is None or are_lengths(case.calls[0]) != are_lengths(made) else asker.filled(made)
+                trials = moved(record | grown, name, other, numbers) if numbers else ({**record, **grown, name: other},)
+                calls = (_made(case, one, asker, rng) for one in trials if repr(one[name]) not in taken)
+                call = next((one for one in calls if one is not None and (may is None or may(case, one))), None)
                 if call is not None and is_small(call):
                     found = case, call
                     if not whole or _tells(op, own, call):
@@ -283,6 +291,55 @@ def varied(
                 yield *found, f"another {word_of(op, own) if kind == 'size' else own}", ""
                 if kind == "size":
                     yield from _exchanged(*found, "another size and ")
+
+
+def _records(
+    op: str, cases: Sequence[LoadedCase], known: Sequence[Call]
+) -> tuple[list[tuple[LoadedCase, Features]], list[Features]]:  # fmt: skip
+    """Return cases with the records of their calls, and the records of known calls."""
+    records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
+    there = {id(case.calls[0]): record for case, record in records}
+    return records, [there.get(id(call)) or read(op, call) for call in known]
+
+
+def _made(case: LoadedCase, record: Features, asker: Asker, rng: np.random.Generator) -> Call | None:
+    """Return the call of a record, with positions like those of a case; None where there is no such call."""
+    call = make(case.op, record, int(rng.integers(1 << 30)))
+    return None if call is None or are_lengths(case.calls[0]) != are_lengths(call) else asker.filled(call)
+
+
+def _multiples(
+    op: str, cases: Sequence[LoadedCase], asker: Asker, rng: np.random.Generator, known: Sequence[Call],
+    numbers: Collection[float], may: May,
+) -> Iterator[Drawn]:  # fmt: skip
+    """Yield calls with odd multiples of the numbers of a scope, in options and sizes that it limits."""
+    records, stored = _records(op, cases, known) if any(n > 1 for n in numbers) else ([], [])
+    for name in sorted({name for _, record in records for name, value in record.items() if _is_varied(name, value)}):
+        having = [(case, record) for case, record in records if type(record.get(name)) is int]
+        having = [having[at] for at in rng.permutation(len(having))[:RECORDS]]
+        nexts = [(case, _made(case, {**record, name: record[name] + 1}, asker, rng)) for case, record in having]
+        taken = {record.get(name) for record in stored}
+        if not any(call is not None and not may(case, call) for case, call in nexts):
+            continue
+        for sizes in odd_multiples(numbers):
+            trials = (
+                (case, _made(case, {**record, name: n}, asker, rng)) for n in sizes if n not in taken for case, record in having
+            )
+            found = next(
+                ((case, call) for case, call in trials if call and is_small(call, 4 * LARGEST) and may(case, call)), None
+            )
+            if found:
+                yield *found, f"another {word_of(op, name[5:]) if name.startswith('size ') else name.partition(' ')[2]}", ""
+
+
+def _numbers_in(op: str, stated: Stated, trials: Trials) -> set[float]:
+    """Return the numbers of a scope that is stated or learned."""
+    if op in stated:
+        bounds = [one for one in stated[op].values() if isinstance(one, Bound)]
+        few = [n for one in stated[op].values() if not isinstance(one, Bound) for n in one or () if is_number(n)]
+        return {n for one in bounds for n in (one.low, one.high, one.multiple_of) if n is not None} | {*few}
+    causes = trials.of[op].causes if op in trials.of else ()
+    return numbers_in(rule for cause in causes for rule in cause.rules if cause.kind == REFUSED)
 
 
 def _by_words(op: str, having: Sequence[Any]) -> list[list[Any]]:
@@ -303,17 +360,6 @@ def _tells(op: str, name: str, call: Call) -> bool:
             before, after = (plain(op, call.inputs, params) for params in (call.params, {**call.params, name: number}))
             differ.append(any(not np.array_equal(x, after[n]) for n, x in before.items()))
     return any(differ) or not differ
-
-
-def _stated_number(allowed: Any, taken: Collection[str], other: Any, rng: np.random.Generator) -> Any:
-    """Return a number allowed by a stated scope in place of another, such as one of its list outside `taken`."""
-    if not is_number(other):
-        return other
-    if isinstance(allowed, Bound):
-        low, high = (other if end is None else type(other)(end) for end in (allowed.low, allowed.high))
-        return min(max(other, low), high) // (allowed.multiple_of or 1) * (allowed.multiple_of or 1)
-    numbers = sorted(n for n in allowed or () if is_number(n) and repr(type(other)(n)) not in taken)
-    return type(other)(numbers[int(rng.integers(len(numbers)))]) if numbers else other
 
 
 def _is_varied(name: str, value: Any) -> bool:
@@ -354,18 +400,20 @@ def _is_stated(case: LoadedCase, call: Call, stated: Stated) -> bool:
 
 def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stated, trials: Trials) -> bool:
     """Return whether a call that was refused lies outside of the scope, as far as it is known."""
-    op = operation.op
-    if op in stated:
-        return False
+    return operation.op not in stated and (not call.inputs or _is_excluded(operation.op, case, call, trials))
+
+
+def _is_excluded(op: str, case: LoadedCase, call: Call, trials: Trials) -> bool:
+    """Return whether what was learned of an operation excludes a call."""
     traits = traits_of(replace(case, calls=(call,)), case.dtypes[0])
     learned = trials.learned.get(op)
     if learned and not is_inside(scope_statement.read(op, {op: learned})[op], traits):
         return True
     if op not in trials.of:
-        return not call.inputs
+        return False
     record = trials.of[op].full(read(op, call, case.form))
     numbers = quantities(op, record, call)
-    return not call.inputs or any(cause.holds(record, numbers) for cause in trials.of[op].causes)
+    return any(cause.holds(record, numbers) for cause in trials.of[op].causes)
 
 
 def _decide(own: Pairs, decided: str, text: str) -> None:

@@ -69,7 +69,7 @@ def _with_other_options(trial: Experiment, every: Sequence[Asked]) -> Iterator[L
     cases = [one.case for one in every if len(one.case.calls) == 1 and is_small(one.case.calls[0])]
     rng = np.random.default_rng(len(every))
     cases = [cases[at] for at in rng.permutation(len(cases))]
-    for case, call, *_ in varied(trial.asker.op, cases, trial.asker, rng, [case.calls[0] for case in cases], {}):
+    for case, call, *_ in varied(trial.asker.op, cases, trial.asker, rng, [case.calls[0] for case in cases]):
         yield trial.asker.case(call, case.form)
 
 
