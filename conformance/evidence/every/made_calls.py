@@ -195,7 +195,9 @@ def _positions(
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
     axes = REGISTRY[op].arrays[argument]
     low, high = limits(axes, known)
-    found = found if high is None else found % high if high > 0 else np.minimum(found, found.dtype.type(high))
+    behind = -(-found % -low) if low is not None and low < 0 else found  # of negative positions, where there may be some
+    inside = found if high is None else found % high if high > 0 else np.minimum(found, found.dtype.type(high))
+    found = np.where(found < 0, behind, inside).astype(found.dtype)
     found = found if low is None else np.maximum(found, low)
     return arranged(found, axes)
 
