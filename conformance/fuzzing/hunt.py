@@ -6,7 +6,7 @@ import hashlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
@@ -30,8 +30,10 @@ from ..calls import class_of_claim
 from ..checks import case_run
 from ..diagnosis import explanation
 from ..errors import Disagreement, NotJudged, TargetError
+from ..experiments.anchor_search import likely, seek
 from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, Asker
 from ..experiments.cause_search import Experiment, differing
+from ..experiments.inside_scope import moved, numbers_in
 from ..experiments.records import Features, make, read
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
@@ -93,6 +95,7 @@ class Asking:
                 trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
                 if len(trial.answered) == ANSWERED:
                     break
+            _learn(trial, stored)
             trial.asker.budget = sys.maxsize
             self.trials[op, dtype] = trial
         return self.trials[op, dtype]
@@ -108,6 +111,21 @@ class Asking:
             msg = f"{self.target.name}: no longer answers: {result.message}."
             raise TargetError(msg)
         return result
+
+
+def _learn(trial: Experiment, stored: Sequence[Features]) -> None:
+    """Learn what a target refuses, and a call that it answers, if it answers no stored one."""
+    refused = [record for record, outcome in trial.asker.known.values() if outcome == REFUSED]
+    if not trial.answered:
+        trial.asker.budget += SOUGHT
+        good = seek(trial, stored, (), lambda _: True)
+        if good is None:
+            return
+        trial.begin_at(good, likely(trial.op, good, ()))
+    trial.asker.budget = trial.asker.calls + LEARNING
+    trial.learn(REFUSED, [(record, trial.numbers(record)) for record in refused])
+    if refused:
+        trial.alone(REFUSED, ("",))
 
 
 def _plain(trial: Experiment) -> Iterator[Features]:
@@ -173,7 +191,10 @@ STORED = 40  # cases whose options and sizes are known
 ANSWERED = 24  # calls of stored cases that are answered, into which refused draws are put
 HEADS = (64, 128)  # sizes that kernels are compiled for
 LEARNING = 600  # calls, to find those
+SOUGHT = 2000  # more, where none of the stored ones is
+NEAR = 32  # changes of a feature that are tried, until one lies in the scope
 PROVED = 16  # so many draws are proved, which tries the witnesses too; later ones where they do not pass
+SMALL = 1 << 8  # numbers of a draw that is proved although it passes
 ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
@@ -278,6 +299,7 @@ class Hunt:
             tally.reasons[f"unsupported: {self._trial.asker.said}"] += 1
             hypothesis.reject()
         drawn = inside
+        self._proves &= sum(x.size for x in drawn.inputs.values()) <= SMALL
         if self._evidence is None and not self._proves and self._outcome(drawn, judged=True) == RIGHT:
             tally.verdicts["pass"] += 1
             return
@@ -316,9 +338,12 @@ class Hunt:
         rng, record = Random(self._begin), trial.full(read(self.op, drawn))
         inside = rng.choice(trial.answered)
         names = differing(record, inside)
+        numbers = numbers_in(rule for cause in trial.causes for rule in cause.rules)
         for name in rng.sample(names, len(names)):
-            changed = {**inside, name: record[name]}
-            inside = changed if asker.answer(changed) in ANY_ANSWER else inside
+            changed = (
+                one for one in islice(moved(inside, name, record[name], numbers), NEAR) if not trial.explained(one, (REFUSED,))
+            )
+            inside = next((one for one in changed if asker.answer(one) in ANY_ANSWER), inside)
         return make(self.op, inside, self._begin)
 
     def _outcome(self, drawn: Call, *, judged: bool = False) -> str:
