@@ -23,6 +23,7 @@ from posref.conformance.proof.evaluation import askable
 from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.targets.python import load_python
 from posref.conformance.vocabulary.traits import defaults
+from posref.scaling import Linear
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -151,6 +152,8 @@ def test_numbers_are_moved_to_what_a_scope_may_allow() -> None:
     numbers = [list(moved(record, name, other, {8.0, 50.0})) for name, other in (("size T", 21), ("option base", 1.7))]
     assert {8, 16, 20, 24, 32, 49, 50, 51} <= {one["size T"] for one in numbers[0]}
     assert [one["option base"] for one in numbers[1]] == [1.7, 8.0, 50.0]
+    scaled = {"option scaling": Linear(4.0)}
+    assert list(moved(scaled, "option scaling", Linear(5.0), {8.0})) == [{"option scaling": Linear(5.0)}]
     assert record | {"option left": 9, "option right": 9} in moved(record, "option left", 9, ())
 
 

@@ -274,7 +274,7 @@ def varied(
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
         for odd, some in product((0, 1), _by_words(op, having)) if whole else ((None, having),):
             found: tuple[LoadedCase, Call] | None = None
-            for at in range(4 * ATTEMPTS):  # most numbers of the near ones may be in the suite
+            for at in range(ATTEMPTS if numbers else 4 * ATTEMPTS):  # most numbers of the near ones may be in the suite
                 if found and at >= ATTEMPTS:
                     break
                 case, record = some[at % len(some)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from .number_rules import Rule
-from .records import Features
+from .records import Features, is_number
 
 TIMES = (1, 2, 4)  # a multiple, of which an odd number is another case for a kernel
 WHOLE = ("size ", "option ")
@@ -16,7 +17,7 @@ def numbers_in(rules: Iterable[Rule]) -> set[float]:
     return {n for rule in rules for n in rule.numbers}
 
 
-def moved(record: Features, name: str, other: float, numbers: Collection[float]) -> Iterator[Features]:
+def moved(record: Features, name: str, other: Any, numbers: Collection[float]) -> Iterator[Features]:
     """Yield a record with another number of a feature, with numbers near it that a scope may allow, and with two that agree."""
     yield {**record, name: other}
     for n in _near(other, numbers):
@@ -29,8 +30,10 @@ def moved(record: Features, name: str, other: float, numbers: Collection[float])
         yield from ({**record, name: other, b: n} for n in dict.fromkeys(beside) if n > 0 and n != record[b])
 
 
-def _near(other: float, numbers: Collection[float]) -> list[float]:
+def _near(other: Any, numbers: Collection[float]) -> list[float]:
     """Return numbers at limits, or near another one: multiples, powers of two and what is within a limit."""
+    if not is_number(other):
+        return []
     if type(other) is not int:
         return sorted((type(other)(n) for n in numbers), key=lambda n: abs(n - other))
     whole = {int(n) for n in numbers if n == int(n) and n > 0}
