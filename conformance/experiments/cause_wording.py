@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any
@@ -32,6 +33,7 @@ TEXTS = {
     ("mask", "scattered"): "a mask that is not causal",
 }  # fmt: skip
 SHOWN = 4  # values that are told
+NEGATIVE = re.compile(r"\b(no|not)\b")  # in words
 
 
 def sentence(op: str, cause: Cause) -> str:
@@ -85,9 +87,20 @@ def conditions(op: str, cause: Cause) -> str:
     """Return what calls have that have a cause, in words."""
     cause = essential(cause)
     own = [name for name in cause.shows if name in cause.features]
-    parts = [rule.text for rule in cause.rules] + [words(op, name, cause) for name in own]
+    parts = [*_of_rules(cause.rules), *(words(op, name, cause) for name in own)]
     beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
     return ", with ".join(part for part in (*parts, *beside) if part)
+
+
+def _of_rules(rules: Sequence[Rule]) -> list[str]:
+    """Return rules in words, two of one number with its name once."""
+    texts = dict[str, str]()
+    for rule in rules:
+        before, name = texts.get(rule.quantity, ""), f"{rule.quantity} "
+        is_again = before.startswith(name) and rule.text.startswith(name)
+        more = f"{before} and {rule.text.removeprefix(name)}" if is_again else f"{before}, with {rule.text}"
+        texts[rule.quantity] = more if before else rule.text
+    return [*texts.values()]
 
 
 def what_is_left(op: str, cause: Cause) -> str:
@@ -107,7 +120,17 @@ def what_is_left(op: str, cause: Cause) -> str:
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
     if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):
         return text
-    return f"not {conditions(op, cause)}"
+    return _only_with(op, cause) or f"not {conditions(op, cause)}"
+
+
+def _only_with(op: str, cause: Cause) -> str:
+    """Return in words what two conditions leave, of which one says what is missing: the other only with that."""
+    parts = [(rule.text, rule.opposite.removesuffix(" alone")) for rule in cause.rules]
+    parts += [(text, text.removeprefix("no ")) for text in (words(op, name, cause) for name in cause.shows)]
+    lacking = [part for part in parts if NEGATIVE.search(part[0]) and not NEGATIVE.search(part[1])]
+    if len(parts) != 2 or len(lacking) != 1:
+        return ""
+    return f"{next(part[0] for part in parts if part not in lacking)} only with {lacking[0][1]}"
 
 
 def _axes_left(cause: Cause) -> str:

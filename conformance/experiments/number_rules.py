@@ -63,7 +63,11 @@ class Rule:
         one, other = name.partition(" per ")[::2]
         if other:
             return COMPARED[self.kind, 0.0].format(one, f"{numbers[0]} times {other}")
+        if (name, self.kind, self.numbers) in SIGNS:
+            return SIGNS[name, self.kind, self.numbers]
         match self.kind:
+            case "multiple" | "no multiple" if self.numbers == (1,):
+                return f"{name} {'not ' * (self.kind == 'no multiple')}whole"
             case "multiple":
                 return f"{name} a multiple of {numbers[0]}"
             case "no multiple":
@@ -94,9 +98,11 @@ class Rule:
                 return f"{replace(self, kind='equal').text} alone"
             case "no multiple" if len(self.numbers) == 1:
                 return replace(self, kind="multiple").text
+            case "multiple":
+                return replace(self, kind="no multiple").text
             case "no power of two":
                 return f"{name} a power of two"
-            case "least" | "most" if is_count:
+            case "least" | "most" if is_count and (name, self.kind, self.numbers) not in SIGNS:
                 limit = f"{self.numbers[0]:.12g}"
                 if name in COUNTED:
                     return f"{'fewer' if self.kind == 'least' else 'more'} than {limit} {name}"
@@ -109,6 +115,10 @@ COUNTED = {  # quantities that are counts, with the word for one
     "leading axes": "leading axis", "pairs": "pair", "taps": "tap", "coordinates": "coordinate",
     "channels that do not rotate": "channel that does not rotate", "query heads": "query head",
 }  # fmt: skip
+SIGNS: Mapping[tuple[str, str, tuple[float, ...]], str] = {
+    ("smallest position", "most", (-1.0,)): "negative positions",
+    ("smallest position", "least", (0.0,)): "no negative positions",
+}
 ALIKE = {
     ("equal", 0.0): "as many {} as {}", ("other", 0.0): "not as many {} as {}", ("least", 1.0): "more {} than {}",
     ("most", -1.0): "fewer {} than {}", ("most", 0.0): "at most as many {} as {}", ("least", 0.0): "at least as many {} as {}",
