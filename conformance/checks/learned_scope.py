@@ -7,6 +7,7 @@ there is one; positions in one sentence. What a call cannot be made of, such as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -218,10 +219,17 @@ def _statement_of(restriction: Restriction) -> Any:
 
 
 def merged(causes: Sequence[Cause]) -> list[Cause]:
-    """Return causes, those of values of one feature alone put together."""
+    """Return causes, those of values of one feature alone put together, and multiples of one number."""
     found: dict[str, Cause] = {}
-    rest = []
+    rest: list[Cause] = []
     for cause in causes:
+        before = next((one for one in rest if _are_multiples(one, cause)), None)
+        if before is not None:
+            step = math.lcm(*(int(one.rules[0].numbers[0]) for one in (before, cause)))
+            rules = [replace(cause.rules[0], numbers=(step,))]
+            true, asked = before.true + cause.true, before.asked + cause.asked
+            rest[rest.index(before)] = replace(before, rules=rules, true=true, asked=asked)
+            continue
         if len(cause.shows) != 1 or cause.rules or cause.rough:
             rest.append(cause)
             continue
@@ -233,6 +241,14 @@ def merged(causes: Sequence[Cause]) -> list[Cause]:
         together = replace(before, shows={name: shows}, lacks={name: lacks}, true=true, asked=asked)
         found[name] = cause if before is cause else together
     return [*found.values(), *rest]
+
+
+def _are_multiples(cause: Cause, other: Cause) -> bool:
+    """Return whether two causes say each that one number is no multiple of a step, and nothing else."""
+    plain = all(len(one.rules) == 1 and not one.shows and not one.rough for one in (cause, other))
+    both = [rule for one in (cause, other) for rule in one.rules]
+    of_step = all(rule.kind == "no multiple" and len(rule.numbers) == 1 for rule in both)
+    return plain and of_step and both[0].quantity == both[1].quantity
 
 
 def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
