@@ -8,13 +8,16 @@ earlier calls, or on chance.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+from posref.spec import REGISTRY
 
 from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import essential, is_vague, says_nothing, sentence, words
+from ..experiments.number_rules import is_relation
 from ..model import NO_DIAGNOSIS, Answer, Operation
 from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
@@ -28,6 +31,7 @@ CONDITIONS = 3  # of a cause that is told
 SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # what a diagnosis says that names nothing
 UNKNOWN = re.compile(r"unexplained: no known\b(?= mistake)")
 PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
+NOT_ALWAYS = " But not always: "
 SHAPE = (
     "size ",
     "start",
@@ -49,7 +53,7 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
     for operation, answers in operations:
         kinds = [verdict for verdict in VERDICTS if any(c.verdict == verdict and c.kind != "reject" for c in operation.cases)]
         found = operation.diagnosis or {}
-        if found and not (found.get("trait") or SILENT.search(str(found["text"]))):
+        if found and not (found.get("trait") or SILENT.search(str(found["text"])) or _is_partial(operation, found)):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
         if (operation.worst_ratio or NEAR) < NEAR or NARROW_VALUES in str(found.get("text")):
             kinds = [verdict for verdict in kinds if verdict != "fail"]
@@ -58,6 +62,13 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
             if text:
                 before = dict(operation.diagnosis or NO_DIAGNOSIS)
                 operation.diagnosis = before | _with(before, text)
+
+
+def _is_partial(operation: Operation, diagnosis: Mapping[str, Any]) -> bool:
+    """Return whether a diagnosis names mistakes for some failing cases alone, or for what would show in right ones too."""
+    explained = {case for group in diagnosis.get("groups", ()) if group["names"] for case in group["cases"]}
+    failing = {case.id for case in operation.cases if case.verdict == "fail" and case.kind in ("value", "sequence")}
+    return NOT_ALWAYS in str(diagnosis["text"]) or bool(explained and failing - explained)
 
 
 def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
@@ -87,14 +98,24 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
     causes = _widest(causes)
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
-        of_shape = [one for one in causes if one.kind == WRONG and all(name.startswith(SHAPE) for name in one.shows)]
+        options = [*REGISTRY[operation.op].domains]
+        of_shape = [one for one in causes if one.kind == WRONG and _is_of_shape(one, options)]
         causes = [one for one in causes if len(of_shape) < 2 or one not in of_shape]  # calls that have the place
-    if not causes or not _most(trial, every, causes):
+    if not causes:
         return ""
-    if not trial.steady(causes):
+    if _most(trial, every, causes):
+        said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
+    else:
+        said = _common(trial, every, causes)
+    if said and not trial.steady(causes):
         return UNSTEADY
-    said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def _is_of_shape(cause: Cause, options: Collection[str]) -> bool:
+    """Return whether a cause speaks of sizes and places alone, and of no option."""
+    words = {word for rule in cause.rules for word in rule.quantity.split()}
+    return all(name.startswith(SHAPE) for name in cause.shows) and not words & {*options}
 
 
 def _widest(causes: Sequence[Cause]) -> list[Cause]:
@@ -121,6 +142,18 @@ def _most(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) ->
     cases = described(trial, failing)
     having = [one for one in failing if any(cause.holds(*call) for cause in causes for call in cases[one.id])]
     return 2 * len(having) > len(failing)
+
+
+def _common(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> list[str]:
+    """Return the rule of two numbers that all causes have, and all wrong cases, and not most right ones."""
+    first, *others = (cause for cause in causes if cause.kind == WRONG)
+    shared = [rule for rule in first.rules if is_relation(rule.quantity) and all(rule in one.rules for one in others)]
+    wrong, right = (
+        list(described(trial, [one for one in every if one.verdict == verdict]).values()) for verdict in ("fail", "pass")
+    )
+    told = [rule for rule in shared if others and all(any(rule.holds(n) for _, n in calls) for calls in wrong)]
+    told = [rule for rule in told if 2 * sum(any(rule.holds(n) for _, n in calls) for calls in right) <= len(right)]
+    return [f"some calls are wrong, all of them with {rule.text}" for rule in told[:1]]
 
 
 def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:
