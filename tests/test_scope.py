@@ -413,7 +413,7 @@ ASKED = {  # positions beyond 2047 that stored cases of rope end at
         pytest.param(
             lambda c: largest(c) > 2047,
             lambda c: largest(c) == 2046,
-            "inside its limit, at position 2046, it is wrong",
+            "(inside its limit, at position 2046, it is wrong|wrong inside its scope, at .* to 2046: )",  # whichever is first
             marks=THOROUGH,
         ),
         pytest.param(lambda c: tokens(c) > 7, None, "", marks=THOROUGH),
@@ -421,7 +421,7 @@ ASKED = {  # positions beyond 2047 that stored cases of rope end at
 )
 def test_a_limit_is_tried_on_both_sides(refuses: Condition, wrong: Condition | None, words: str) -> None:
     scope = check(refusing(refuses, wrong=wrong), op="rope").scopes[0]
-    assert words in scope.narrow
+    assert re.search(words, scope.narrow)
     assert bool(scope.narrow) is bool(words)
     assert scope.drawn > 0
 
