@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from posref.scaling import Scaling
 from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real, Record
 
-from ..calls import positions_of
+from ..calls import broadcast_axes, positions_of
 from ..evidence.every.facts import facts_of
 from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usual_way
 from ..evidence.every.made_calls import call as made_call
@@ -35,7 +38,7 @@ QUERIES = ("last", "first", "beyond")  # the last of the keys, from the first ke
 NUMBERS = (*range(1, 10), 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 129, 192, 256, 257, 512, 1030)
 STARTS = (0, 1, 29, 1000, 2**15, 40_000, 2**16 - 1, 2**16 + 1, 70_000, 2**17 - 1, 2**24 + 1, -11)
 FARTHER = (2**31 - 1, 2**31, 2**33 + 1)  # in float64 alone: else every value is allowed there
-LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2))
+LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2), (5, 3), (1, 6), (2, 8))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
 AFTER = 2  # how far the queries of a call that is made stand behind its keys
 LARGEST = 1 << 18  # numbers of a call's arguments
@@ -108,6 +111,9 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     for one in records:
         for name in found.keys() & one.keys():
             found[name] = _with(found[name][0], [*found[name][1:], one[name]])
+    for name in (f"option {n}" for n, domain in record.domains.items() if isinstance(domain, Record)):
+        first = {type(value): value for value in reversed(found[name]) if isinstance(value, Scaling)}
+        found[name] = _with(found[name][0], [*found[name][1:], *(other for one in first.values() for other in _beside(one))])
     lists = [name for name, domain in record.domains.items() if isinstance(domain, Integers)]
     return found | {(name := f"option {n}"): _with(found[name][0], [*found[name][1:], *_lists(found[name][0])]) for n in lists}
 
@@ -124,6 +130,18 @@ def _lists(usual: Any) -> list[tuple[int, ...]]:
         (2 * first, first), (first, *more[1:]), (3 * first,) * len(usual), (4 * first, *rest), (first + 2, *rest),
         (first + 4, *rest), (first + 2,) * len(usual), (first,), (2 * first,),
     ]  # fmt: skip
+
+
+def _beside(value: Scaling) -> Iterator[Scaling]:
+    """Yield scalings like another, with one of its numbers larger, and no longer whole."""
+    for name, number in vars(value).items():
+        for other in (
+            (2 * number, 3 * number, *((number + 0.5, number + 1) if type(number) is float else ()))
+            if is_number(number)
+            else ()
+        ):
+            with suppress(ValueError, TypeError):  # there is no such scaling
+                yield replace(value, **{name: other})
 
 
 def _options(domain: Any, usual: Any) -> list[Any]:
@@ -178,7 +196,8 @@ def read(op: str, call: Call, form: str = "") -> Features:
         found["circle"] = "on" if are_unit(call) else "off"
     if marked(op):
         found["marks"] = "some" if np.any(call.inputs[marked(op)] < 0) else "none"
-    found["memory"] = form if form in VIEWS else ""
+    is_view = form in VIEWS and (form != "broadcast-view" or any(map(broadcast_axes, call.inputs.values())))
+    found["memory"] = form if is_view else ""
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
     found |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
@@ -341,8 +360,9 @@ def letters_in(tokens: Sequence[str]) -> set[str]:
 
 def _places(count: int, record: Features) -> npt.NDArray[Any]:
     """Return positions of a form, from a start on."""
-    p = np.arange(count)
-    forms = {"gaps": p * 3, "unsorted": (p * 7 + 3) % max(2 * count + 1, 3), "fractional": p + 0.5}
+    p, modulus = np.arange(count), max(2 * count + 1, 3)
+    modulus += modulus % 7 == 0  # else most would be equal
+    forms = {"gaps": p * 3, "unsorted": (p * 7 + 3) % modulus, "fractional": p + 0.5}
     return np.asarray(forms.get(record.get("form", ""), p) + record.get("start", 0))
 
 
