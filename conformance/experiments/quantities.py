@@ -8,11 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
+from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..calls import positions_of
 from ..model import Call
-from ..vocabulary.axes import alternative
+from ..vocabulary.axes import alternative, value_of
 from .records import GRID, Features, is_number, letters_in, part, sizes_in, tokens_of, word_of
 
 
@@ -32,9 +33,13 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
             if record["option rotary_dim"] is not None:
                 found["rotated share of the head"] = rotated / max(first.shape[-1], 1)
     has_rows = any(axis.startswith("*") for axes in tokens_of(op, record["way"]) for axis in axes)
-    leading = (record.get("leading axes", ()) or ()) if has_rows else ()
+    leading: tuple[int, ...] = (record.get("leading axes", ()) or ()) if has_rows else ()
     found |= {"leading axes": len(leading), "batch rows": math.prod(leading), "size of the first axis": (*leading, 1)[0]}
+    if len(leading) > 1:
+        found["size of the last leading axis"] = leading[-1]
     for name, value in part(record, "option ").items():
+        if isinstance(value, Scaling):
+            found |= {f"{one} of {name}": n for one, n in vars(value).items() if is_number(n)}
         if isinstance(value, tuple) and value:
             found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
             found |= {f"spread of {name}": max(value) - min(value), **_entries(name, value)}
@@ -52,6 +57,10 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     apart = [name for name in ("largest position", "largest distance") if name in found]
     found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
+    known = {**options, **sizes}
+    found |= {
+        word: value_of(axis, known) for axis, word in SHARED.items() if any(axis in one for one in tokens_of(op, record["way"]))
+    }
     heads = _last_axes(op, record["way"], call) | ({"query heads": found["query heads"]} if "query heads" in found else {})
     words: dict[str, float] = {word_of(op, n): size for n, size in sizes.items()}
     return found | _related(words | heads | lists | options, options)
@@ -75,7 +84,7 @@ def _last_axis(op: str, name: str, way: int) -> str:
 
 def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     """Return the first, the second and the last entry of a list, what they differ by, and the sum and divisor of all."""
-    places = {0: values[0], -1: values[-1]} | ({1: values[1]} if len(values) > 1 else {})
+    places = {0: values[0], -1: values[-1]} | ({1: values[1], -2: values[-2]} if len(values) > 1 else {})
     found: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
     for a, b in combinations(sorted(places, key=abs), 2):
         found[f"{name}[{a}] over {name}[{b}]"] = places[a] - places[b]
@@ -83,6 +92,7 @@ def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     return found | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
 
 
+SHARED = {"d//groups": "channels of a group"}  # axes that are no letter, with their words
 MINUS = (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e"), ("queries", "N"))  # counts
 ALIKE = {"head size", "rotary_dim", "pairs"}  # a share of the head has a name
 
