@@ -26,7 +26,7 @@ from posref.conformance.experiments.records import Features, count_of_results, d
 from posref.conformance.experiments.rule_search import fitting
 from posref.conformance.model import Call
 from posref.conformance.targets.python import load_python
-from posref.scaling import RECORDS, YaRN
+from posref.scaling import RECORDS, Linear, YaRN
 from posref.spec import REGISTRY
 
 SEEN = 60  # drawn calls that have a cause
@@ -285,7 +285,7 @@ def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) ->
     ("op", "holds", "words"),
     [
         ("levit_bias", lambda c: c.height != c.width, "square grids"),
-        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "axis d of x equal to groups alone"),
+        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "channels of a group of 1 alone"),
         ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "axis E of v equal to head size alone"),
         ("self_extend_distances", lambda c: c.group > c.window, "no group above window"),
         ("dual_chunk_distances", lambda c: c.window < 1 or c.chunk_size % c.window, "chunk_size a multiple of window alone"),
@@ -295,8 +295,14 @@ def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) ->
         ("sinusoidal", lambda c: c.dim % 2 or c.dim > 256, "dim up to 256 (refused: 384 and more)"),
         ("rms_norm", lambda c: not c.x.flags.c_contiguous, "contiguous arrays"),
         ("t5_bias", lambda c: c.bidirectional or c.q_positions.ndim > 1, "positions without axes for rows"),
+        ("sinusoidal", lambda c: c.dim % 6, "dim a multiple of 6"),
+        ("alibi", lambda c: c.form == "causal" and c.q_positions.shape[-1] != c.k_positions.shape[-1],
+         "form causal only with as many queries as keys"),
+        ("attention_logits", lambda c: c.q.ndim > 2 and c.q.shape[-3] != c.k.shape[-3], "query heads of a key head of 1 alone"),
+        ("xpos", lambda c: np.min(c.positions, initial=0) < 0, "no negative positions"),
     ],
-    ids=["equal", "sizes", "twice", "order", "multiple", "entries", "first", "list", "both", "memory", "rows"],
+    ids=["equal", "sizes", "twice", "order", "multiple", "entries", "first", "list", "both", "memory", "rows", "two steps",
+         "only with", "grouped", "negative"],
 )  # fmt: skip
 def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[SimpleNamespace], Any], words: str) -> None:
     report = check(as_posref(op, holds, kind="refused"), op=op, dtype="float32", seed=1)
@@ -319,14 +325,46 @@ def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[Sim
             "taps a multiple of 2, with groups of 2 or more",
         ),
         ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "axis N of q_nope below last axis of q_rope"),
+        (
+            "cope",
+            lambda c: c.q.shape[-1] % 4 == 2 and c.q.shape[-1] > 4,
+            "head size of 6 or more and with a remainder by 4 of 2",
+        ),
+        ("window_bias", lambda c: c.height == c.width > 1, "height equal to width, with "),
+        ("axial_frequencies", lambda c: c.dims[-2:-1] == c.dims[-1:], "dims[-1] equal to dims[-2]"),
+        ("xpos", lambda c: c.role == "key" and np.min(c.positions, initial=0) < 0, "negative positions, with role key"),
+        ("conv_positions", lambda c: c.weight.shape[1] % 2, "channels of a group not a multiple of 2"),
     ],
-    ids=["equal", "multiple", "order", "last", "power", "words", "sizes"],
+    ids=[
+        "equal",
+        "multiple",
+        "order",
+        "last",
+        "power",
+        "words",
+        "sizes",
+        "remainder",
+        "squares",
+        "ends",
+        "negative",
+        "shared",
+    ],
 )
 def test_conditions_of_several_numbers_are_a_cause(op: str, holds: Callable[[SimpleNamespace], Any], words: str) -> None:
     diagnosis = (
         check(as_posref(op, lambda c: bool(holds(c)), kind="wrong"), op=op, dtype="float32", seed=1).operations[0].diagnosis
     )
     assert f"Wrong at {words}" in str(diagnosis)
+
+
+def test_a_field_of_a_scaling_has_a_rule() -> None:
+    def rope_frequencies(dim: int, /, **options: Any) -> Any:
+        scaling = options.get("scaling")
+        found = posref.rope_frequencies(dim, **options, xp=np, dtype=np.float32)
+        return (found[0] * (2 if type(scaling) is Linear and scaling.factor % 1 else 1), found[1])
+
+    diagnosis = check(SimpleNamespace(rope_frequencies=rope_frequencies), op="rope_frequencies", dtype="float32", seed=1)
+    assert "Wrong at factor of scaling not whole, with scaling Linear [" in str(diagnosis.operations[0].diagnosis)
 
 
 def test_of_two_rules_either_may_give_the_outcome() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, islice, pairwise
+from itertools import chain, combinations, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,15 @@ import numpy as np
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, Integers
 
+from ..calls import broadcast_axes
 from ..model import Call, LoadedCase
 from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .neighbours import is_whole, near, tied
 from .number_rules import Numbers, Rule, independent, is_relation
-from .quantities import quantities
-from .records import FARTHER, Features, count_of_results, domains, is_number, make, part, word_of
-from .rule_search import Guess, fitting, parted
+from .quantities import SHARED, quantities
+from .records import FARTHER, Features, count_of_results, domains, is_number, letters_in, make, part, tokens_of, word_of
+from .rule_search import STEPS, Guess, fitting, parted
 
 CAUSES = 20  # of an outcome of one operation
 FRESH = 8  # calls that are predicted of each cause, half of them outside
@@ -274,10 +275,26 @@ class Experiment:
         found.shows = {name: values for name, values in found.shows.items() if name in needed}
         if not needed:
             return found
+        for name in (name for name in needed if is_scaling(bad[name])):
+            self._fields(found, name)
         numbers = [name for name in numbers if name not in given] + self._context(found)
         if numbers:
             self._number(found, [*numbers, *(name for name in given if name in needed)])
-        return found
+        return self._without_way(found, numbers)
+
+    def _without_way(self, found: Cause, numbers: Sequence[str]) -> Cause:
+        """Return a cause without an alternative of the axes, if a number that it speaks of is in no other."""
+        others = [self.numbers({**found.bad, "way": way}) for way in found.lacks.get("way", ())]
+        if (
+            "way" not in found.shows
+            or not found.rules
+            or any({rule.quantity for rule in found.rules} <= {*one} for one in others)
+        ):
+            return found
+        shows = {name: values for name, values in found.shows.items() if name != "way"}
+        features = dict.fromkeys((*(name for name in found.features if name != "way"), *numbers))
+        rules = [self._plainer(rule, found.kind, beside=bool(shows)) for rule in found.rules]
+        return replace(found, shows=shows, features=tuple(features), rules=rules)
 
     def _is_numeric(self, name: str, bad: Features, good: Features) -> bool:
         if isinstance(bad[name], tuple) and isinstance(good[name], tuple):
@@ -303,7 +320,8 @@ class Experiment:
     def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
         """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
         shows, lacks = found.shows.setdefault(name, []), found.lacks.setdefault(name, [])
-        self._sort(found, name, values)
+        own = [value for value in self.domains[name] if kind_of(value) == kind_of(found.bad[name])]
+        self._sort(found, name, [*values, *(own[:VALUES] if is_scaling(found.bad[name]) and found.kind not in ENDED else ())])
         mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
         left = [value for value in self.domains[name] if kind_of(value) in mixed]
         if left and found.kind not in ENDED and is_scaling(left[0]):
@@ -315,7 +333,7 @@ class Experiment:
         for value in {repr(v): v for v in (found.bad[name], found.good[name], *values)}.values():
             if repr(value) in map(repr, (*shows, *lacks)) or (found.kind == WRONG and self._is_nothing(found, name, value)):
                 continue
-            trial = self.changed(found.bad, name, value)
+            trial = self._as_view(found, self.changed(found.bad, name, value))
             if self.has_values(found.bad) and not self.has_values(trial):
                 continue
             outcome = self._ask(found.kind)(trial)
@@ -323,6 +341,13 @@ class Experiment:
                 shows.append(value)
             elif self._is_good(found.kind, outcome):
                 lacks.append(value)
+
+    def _as_view(self, found: Cause, record: Features) -> Features:
+        """Return a record with rows, if its arrays would else be no views, and contiguous ones with rows are answered."""
+        rows = {**record, "leading axes": ROWS}
+        if self._memory(record) == record.get("memory", "") or "leading axes" not in record or not self.numbers(rows):
+            return record
+        return rows if self._is_good(found.kind, self._ask(found.kind)({**rows, "memory": ""})) else record
 
     def _is_nothing(self, found: Cause, name: str, value: Any) -> bool:
         """Return whether a size is 0, other than in a good call with elements: what is wrong elsewhere is right in nothing."""
@@ -376,6 +401,8 @@ class Experiment:
                 continue
             others = [value for value in values if repr(value) != repr(found.bad[name])]
             numeric = [value for value in others if is_number(value)]
+            if name == "way":
+                others = [value for value in others if self._has_sizes(found, value)]
             is_list = isinstance(found.bad[name], tuple)
             is_word = not is_list and not (is_number(found.bad[name]) and len(numeric) > 2)
             few = list({kind_of(value): value for value in reversed(others)}.values())[:VALUES]
@@ -390,12 +417,23 @@ class Experiment:
                 numbers.append(name)
         return numbers
 
+    def _has_sizes(self, found: Cause, way: int) -> bool:
+        """Return whether an alternative of the axes has the sizes of a cause: in another one nothing can be seen of it."""
+        sizes = {name.removeprefix("size ") for name in found.features if name.startswith("size ")}
+        return sizes <= set[str]().union(*map(letters_in, tokens_of(self.op, way)))
+
     def _is_visible(self, found: Cause, record: Features) -> bool:
         """Return whether the features of a cause make a difference to a call: else it says nothing of them."""
         other = {**record, **{name: found.good[name] for name in found.features}}
         calls = [self.asker.call(one) for one in (record, other)]
         keys = [None if call is None else call_key(self.op, call) for call in calls]
-        return None in keys or keys[0] != keys[1] or record.get("memory") != other.get("memory")
+        return None in keys or keys[0] != keys[1] or self._memory(record) != self._memory(other)
+
+    def _memory(self, record: Features) -> str:
+        """Return how the arrays of a call lie in memory: some may be views of one row, where their rows are alike."""
+        call, memory = self.asker.call(record), str(record.get("memory", ""))
+        is_view = call is not None and any(map(broadcast_axes, call.inputs.values()))
+        return memory if memory != "broadcast-view" or is_view else ""
 
     def _varied(self, found: Cause) -> set[str]:
         """
@@ -445,6 +483,18 @@ class Experiment:
                 found.rough = found.rough or is_number(found.bad[name])
                 self._sweep(found, name, self.domains[name])
 
+    def _fields(self, found: Cause, name: str) -> None:
+        """Give a cause the rule of the fields of a scaling, where some of its type show the outcome and others do not."""
+        kind = kind_of(found.bad[name])
+        shows, lacks = ([value for value in values[name] if kind_of(value) == kind] for values in (found.shows, found.lacks))
+        if not lacks or {kind_of(value) for value in found.shows[name]} != {kind}:
+            return
+        parted = found.shows.pop(name)
+        rules = self._rules(found, [name], {})
+        found.rules += rules
+        found.shows[name] = [*shows, *lacks] if rules else parted
+        found.lacks[name] = [value for value in found.lacks[name] if not rules or kind_of(value) != kind]
+
     def _bisect(self, found: Cause, name: str) -> None:
         """Call beside the number of the bad call, and between two neighbours if only one has the outcome."""
         ask = self._ask(found.kind)
@@ -473,7 +523,7 @@ class Experiment:
         """
         within = Cause(found.kind, found.bad, found.good, (), {**found.shows, **fixed}, found.lacks, list(found.rules))
         names, direct = self._moving(found, numbers), {word_of(self.op, name.split(" ", 1)[-1]) for name in numbers}
-        lists = [name.removeprefix("option ") for name in numbers if isinstance(found.bad[name], tuple)]
+        lists = [name.removeprefix("option ") for name in numbers if isinstance(found.bad[name], tuple | Scaling)]
         direct |= {name for name in names for one in lists if name.endswith(f" of {one}") or name.startswith(f"{one}[")}
         back: Features = {
             name: found.good[name] if repr(found.good[name]) != repr(found.bad[name]) else next(iter(found.lacks[name]), None)
@@ -501,7 +551,8 @@ class Experiment:
 
         ends = found.bad, found.good
         base = [self.changed(found.bad, name, value) for name in numbers for value in self.domains[name]]
-        left, trials = guesses(), near(self.domains, ends, numbers, base, {*found.shows}, self.rng)
+        steps = ({**found.bad, name: found.bad[name] + n} for name in numbers if is_whole(name, ends) for n in STEPS)
+        left, trials = guesses(), chain(steps, near(self.domains, ends, numbers, base, {*found.shows}, self.rng))
         asked = 0
         for trial in trials:
             record = {**trial, **{n: values[0] for n, values in fixed.items()}}
@@ -525,7 +576,7 @@ class Experiment:
 
     def _plainer(self, rule: Rule, kind: str, *, beside: bool) -> Rule:
         """Return a rule in plainer words: of what is refused from 2 on, 1 is left; of a list the entries differ at all."""
-        sizes = {word_of(self.op, one) for one in part(self.domains, "size ") if one not in ("tail", "E")}
+        sizes = {*SHARED.values(), *(word_of(self.op, one) for one in part(self.domains, "size ") if one not in ("tail", "E"))}
         if kind == REFUSED and not beside and (rule.kind, rule.numbers) == ("least", (2.0,)) and rule.quantity in sizes:
             return replace(rule, kind="other", numbers=(1.0,))
         name = rule.quantity.removeprefix("spread of ")
@@ -629,6 +680,8 @@ class Experiment:
 
     def _narrower(self, cause: Cause, against: Features) -> Cause | None:
         """Return a cause with what tells its own call from one that it predicted wrongly."""
+        if any(is_relation(rule.quantity) for rule in cause.rules) and (within := self._within(cause, against)):
+            return within
         found = self.cause(cause.bad, against, cause.kind)
         if not found.features:
             return None
@@ -638,6 +691,30 @@ class Experiment:
             shows={**kept, **found.shows}, lacks={**cause.lacks, **found.lacks},
             rules=independent([*cause.rules, *found.rules]), rough=cause.rough or found.rough,
         ))  # fmt: skip
+
+    def _within(self, cause: Cause, against: Features) -> Cause | None:
+        """Return a cause of how numbers lie to each other with a limit of one of them; None without one."""
+        ends, here, there = (cause.bad, against), self.numbers(cause.bad), self.numbers(against)
+        names = [name for name, n in here.items() if not is_relation(name) and there.get(name, n) != n]
+        changed = [name for name in differing(cause.bad, against) if is_whole(name, ends)]
+        direct = {word_of(self.op, name.split(" ", 1)[-1]) for name in changed}
+
+        def guesses() -> list[Guess]:
+            asked = [(record, outcome == cause.kind, outcome) for record, outcome in self.asker.known.values()]
+            asked = [one for one in asked if one[1] or self._is_good(cause.kind, one[2])]
+            samples = [(self.numbers(record), bad) for record, bad, _ in asked if cause.holds(record, self.numbers(record))]
+            return [guess for guess in fitting(samples, names, direct) if len(guess.rules) == 1 and guess.other is None]
+
+        left, trials = guesses(), tied(self.domains, ends, changed)
+        telling = (
+            one for one in trials
+            if len(left) > 1 and not self.asker.is_known(one) and cause.holds(one, self.numbers(one))
+            and parted(left, self.numbers(one))
+        )  # fmt: skip
+        for record in islice(telling, PARTING):
+            self._ask(cause.kind)(record)
+            left = guesses()
+        return replace(cause, rules=[*cause.rules, *left[0].rules], true=0, asked=0) if left else None
 
     def _without_needless(self, cause: Cause) -> Cause:
         """Return a cause without the rules that no answered call needs, because the others exclude it too."""

@@ -44,7 +44,12 @@ def candidates(name: str, having: set[float], lacking: set[float]) -> Iterator[R
     yield Rule(name, "most", (high,))
     if len(lacking) == 1 and not lacking & having:
         yield Rule(name, "other", (*lacking,))
-    if not all(float(n).is_integer() for n in having):
+    are_whole = {float(n).is_integer() for n in having}
+    if are_whole == {False}:
+        yield Rule(name, "no multiple", (1,))
+    if are_whole == {True} and not all(float(n).is_integer() for n in lacking):
+        yield Rule(name, "multiple", (1,))
+    if False in are_whole:
         return
     for step in STEPS:
         rests = {n % step for n in having}
@@ -120,7 +125,7 @@ def fitting(
     against = [(entry, (entry[2] & lacking).bit_count()) for entry in wide if not having & ~entry[2]]
     exact = [rule for (_, rule, _), count in against if not count]
     if any(rule.quantity in direct for rule in exact):
-        return [Guess((rule,)) for rule in exact]
+        return [*(Guess((rule,)) for rule in exact), *_from_a_number_on(against, lacking)]
     plain = [entry for entry, count in against if 0 < count < lacking.bit_count()]
     own, several = [entry for entry in plain if entry[1].quantity in direct], len(samples) > FEW
     both = _pairs(own, plain, lambda one, other: not one[2] & other[2] & lacking) if several else []
@@ -136,6 +141,17 @@ def fitting(
         *(Guess(pair) for pair in both),
         *(Guess((rule,)) for _, rule in sorted(weak, key=lambda entry: entry[0])),
         *(Guess((one,), other) for one, other in turned),
+    ]
+
+
+def _from_a_number_on(entries: Sequence[tuple[Candidate, int]], lacking: int) -> list[Guess]:
+    """Return a multiple or a remainder from a number on, where it parts samples as a rule of a larger step does."""
+    steps = [entry for entry, count in entries if count and entry[1].kind in ("multiple", "remainders")]
+    least = {entry[1].quantity: entry for entry, _ in entries if entry[1].kind == "least"}
+    return [
+        Guess((rule, least[rule.quantity][1]))
+        for _, rule, met in steps
+        if rule.quantity in least and not met & least[rule.quantity][2] & lacking
     ]
 
 
