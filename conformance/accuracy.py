@@ -57,6 +57,15 @@ def of_mixed() -> frozenset[str]:
     return frozenset(op for op, row in rows.items() if row["default"] == "mixed")
 
 
+@cache
+def usual_roundings(op: str) -> frozenset[str]:
+    """Return the roundings to half precision that released code of an operation makes, or of those that it calls."""
+    from posref.core.composition import reaches
+
+    rows = json.loads(HALF_PRECISION.read_bytes())
+    return frozenset(name for own in reaches(op) | {op} for name in rows.get(own, {}).get("roundings", ()))
+
+
 def class_in(accuracy: str, dtype: str) -> str:
     """Return the name under which half-widths of a class are kept: with the dtype, where each has its own."""
     return f"{accuracy}-{dtype}" if accuracy in OF_HALF else accuracy

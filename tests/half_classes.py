@@ -17,6 +17,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ from posref.backends.rounding import round_to
 from posref.conformance import judge
 from posref.conformance.accuracy import HALF_PRECISION
 from posref.conformance.calls import makes_constants, returns_reals
+from posref.conformance.checks.better_fit import distinct
 from posref.conformance.checks.case_run import ask
+from posref.conformance.checks.rounding_fit import RoundingFit, by_mismatches, expressions, registered
+from posref.conformance.diagnosis.hypotheses import Budget, quiet
 from posref.conformance.errors import TargetError
 from posref.conformance.model import Answer, Call, LoadedCase
 from posref.conformance.proof.evaluation import call_of, half_widths
@@ -162,7 +166,30 @@ def measured(op: str) -> dict[str, Any]:
         adds |= system.adds
     inside = all(x <= 1 for of in (row[d] for d in DTYPES) for n, x in of.items() if n not in ("gain", "narrow"))
     mixed = adds and inside and all(row[d]["gain"] >= CLEARLY for d in DTYPES)
-    return {"default": "mixed" if mixed else "low", **row}
+    return {"default": "mixed" if mixed else "low", **row, "roundings": roundings(op)}
+
+
+def roundings(op: str) -> list[str]:
+    """Return the roundings that released code of an operation makes: the plain implementation, and transformers."""
+    found = set()
+    for dtype in DTYPES:
+        for file in (str(HERE / "plain" / f"{op}.py"), "transformers"):
+            with suppress(TargetError):  # its library has no such dtype
+                target = load_python(file, dtype=dtype)
+                found |= {fit.name for fit in fits(op, dtype, target)} if target.has(op) else set()
+    return sorted(found)
+
+
+def fits(op: str, dtype: str, target: Any) -> list[RoundingFit]:
+    """Return the roundings that fit the right answers of a target."""
+    answers = []
+    for case in cases(op, dtype):
+        answer = Answer(case, dtype)
+        if ask(target, case, dtype, answer).verdict == "pass" and len(answer.outputs) == len(case.calls):
+            answers.append(answer)
+    questions = list(distinct(op, answers, "low", Budget()))
+    with quiet():
+        return [*registered(op, dtype, questions), *expressions(op, dtype, by_mismatches(op, questions))]
 
 
 def operations() -> list[str]:

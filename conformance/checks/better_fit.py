@@ -31,6 +31,7 @@ from ..evidence.index import deviations_touching
 from ..evidence.tools.deviation import Deviation, before
 from ..model import Answer, Arrays, Operation
 from ..proof.evaluation import of_scalars
+from .rounding_fit import rounding_remark
 from .scope_result import caught
 
 WORK = 2_500_000  # values that are computed for one operation in one dtype: about 0.2 seconds of CPU
@@ -64,19 +65,22 @@ class _Fit:
         return share > 0 and 2 * self.rows * share**2 >= CHANCE and self.left <= 1
 
 
-def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
+def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[Answer] = ()) -> str:
     """
     Return what fits an operation's values in half precision clearly better than the definition, if anything.
 
-    That is a known mistake, or another scale of the products of queries and keys; the scale also where values fail.
+    That is a known mistake, or another scale of the products of queries and keys; the scale also where values fail. Else it is
+    a rounding, which `fine` answers show too; where values fail, if no mistake is named.
     """
     op, dtype, judged = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict in ("pass", "fail")}
     if dtype not in UNIT or makes_constants(op) or not returns_reals(op):
         return ""
     budget = Budget(WORK)
-    questions = list(_distinct(op, [a for a in answers if a.case.id in judged and a.part is None], operation.claim, budget))
+    questions = list(distinct(op, [a for a in answers if a.case.id in judged and a.part is None], operation.claim, budget))
     if operation.counts["fail"]:
-        return _other_scale(op, dtype, "fails, and", questions, budget)
+        named = (operation.diagnosis or {}).get("names")
+        found = _other_scale(op, dtype, "fails, and", questions, budget)
+        return found if found or named else rounding_remark(op, dtype, "fails, but", questions)
     known = caught(op)
     fits = []
     mistakes = deviations_touching(op) if _beyond_one_rounding(questions) >= FEWEST else ()
@@ -89,7 +93,10 @@ def better_fit(operation: Operation, answers: Sequence[Answer]) -> str:
                 fit = _fit(mistake, own, budget, scalars=True) if fit.clear else fit
                 fits += [fit] if fit.clear else []
     if not fits:
-        return _other_scale(op, dtype, "passes, but", questions, budget)
+        extra = distinct(op, fine, operation.claim, budget)
+        return _other_scale(op, dtype, "passes, but", questions, budget) or rounding_remark(
+            op, dtype, "passes, but", [*questions, *extra]
+        )
     best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
     return (
         f"{op} {dtype} passes, but fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
@@ -133,7 +140,7 @@ def _other_scale(op: str, dtype: str, verdict: str, questions: Sequence[Question
     )
 
 
-def _distinct(op: str, answers: Sequence[Answer], claim: str, budget: Budget) -> Iterator[Question]:
+def distinct(op: str, answers: Sequence[Answer], claim: str, budget: Budget) -> Iterator[Question]:
     """Yield the small answers first, as questions; of several with the same values one: their roundings are the same."""
     seen: set[bytes] = set()
     kept = [a for a in answers if a.case.kind in ("value", "sequence") and len(a.outputs) == len(a.case.calls)]

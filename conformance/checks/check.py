@@ -248,7 +248,8 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
     trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress)
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
     fresh = 0
-    if seed is not None and complete and target.kind != "outputs" and asks_all:
+    fresh_asked = seed is not None and complete and target.kind != "outputs" and asks_all
+    if seed is not None and fresh_asked:
         fresh = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
     alone = asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations)
     summarise_and_diagnose(operations, trials)
@@ -256,8 +257,10 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
     fits = []
     if any(o.dtype in UNIT for o, _ in operations):
         from .better_fit import better_fit  # the known mistakes take long to load, and only half precision asks for them
+        from .fine_calls import fine_answers
 
-        fits = [remark for o, answers in operations if (remark := better_fit(o, answers))]
+        fine = [fine_answers(o, answers, trials, seed or 0) if fresh_asked else [] for o, answers in operations]
+        fits = [text for (o, answers), own in zip(operations, fine, strict=True) if (text := better_fit(o, answers, own))]
     if complete and not all(operation.conformant for operation, _ in operations):
         from .failure_causes import report_failure_causes  # takes long to load, and what conforms needs none
 
