@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -284,9 +284,33 @@ def _allowed_of_all(op: str, outputs: Sequence[Output], expected: Reals, accurac
 
 
 def _stored(op: str, call: Call, name: str, base: str) -> npt.NDArray[Any]:
-    """Return the half-widths of an output in a class, computed where they are not stored."""
+    """
+    Return the half-widths of an output in a class, computed where they are not stored.
+
+    At position 0 a rotation is exact. Where positions count only by their differences, code may count them from 1: what the
+    class allows it there is allowed in place of nothing.
+    """
     widths = call.widths.get(base, {})
-    return widths[name] if name in widths else half_widths(op, call, base)[name]
+    width = widths[name] if name in widths else half_widths(op, call, base)[name]
+    if not _counts_differences(op) or call.cotangents:
+        return width
+    exact = (width == 0) & (call.expected[name] != 0)
+    return np.where(exact, _counted_from_1(op, call, base)[name], width) if exact.any() else width
+
+
+@cache
+def _counts_differences(op: str) -> bool:
+    """Return whether the result of a rotation depends on positions of queries and keys only by their differences."""
+    return "relative" in REGISTRY[op].invariants and {"q_positions", "k_positions"} <= REGISTRY[op].arrays.keys()
+
+
+def _counted_from_1(op: str, call: Call, base: str) -> Arrays:
+    """Return the half-widths of a call with all positions one larger, made once."""
+    kept = f"{base}, counted from 1"
+    if kept not in call.computed:
+        moved = {name: x + 1 if name.endswith("_positions") else x for name, x in call.inputs.items()}
+        call.computed[kept] = half_widths(op, replace(call, inputs=moved, computed={}), base)
+    return call.computed[kept]
 
 
 def _broadcast(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sample import stored
 
 import posref
 from posref.conformance.judge import compare, judge
@@ -107,3 +108,16 @@ def test_the_product_of_the_paper_is_right_where_gates_are_nearly_closed() -> No
     outputs = {"weights": weights.astype(np.float64), "remainder": (np.float32(1) - weights.sum(-1)).astype(np.float64)}
     judged = judge("stick_breaking", Call({}, inputs), outputs, "angle32", "float32", truth="live")
     assert judged.verdict == "pass"
+
+
+def test_positions_that_count_by_differences_may_be_counted_from_1() -> None:
+    """At position 0 a rotation is exact. Code that counts from 1 gives the same values up to its roundings."""
+    [case] = [case for case in stored("rotated_values") if case.id == "rotated_values/size/usual-k-1"]
+    [call] = case.calls
+    arrays = {n: (x.astype(np.float32) if x.dtype.kind == "f" else x + 1) for n, x in call.inputs.items()}
+    names = ("weights", "v", "q_positions", "k_positions")
+    value = posref.rotated_values(*(arrays[name] for name in names), **call.params)
+    error = np.max(np.abs(value - call.expected["out"]))
+    assert 0 < error < 1e-7
+    assert compare("rotated_values", call, {"out": value}, "angle32", "float32") is None
+    assert compare("rotated_values", call, {"out": value + 1e-6}, "angle32", "float32") is not None
