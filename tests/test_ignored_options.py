@@ -75,3 +75,28 @@ def test_what_is_wrong_everywhere_ignores_nothing(factor: float) -> None:
         return np.float32(factor) * posref.rope(*arrays, **options)
 
     assert "ignored" not in diagnosis(rope, "rope")["text"]
+
+
+def test_an_option_that_a_wrapped_function_lacks_is_outside() -> None:
+    """A decorator without functools.wraps, and a module of PyTorch, take any keywords and pass them on."""
+
+    def half(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        if layout != "half":
+            raise NotImplementedError
+        return posref.rope(x, positions, layout=layout, base=base)
+
+    def decorated(*args: Any, **options: Any) -> Any:
+        return half(*args, **options)
+
+    report = check(SimpleNamespace(rope=decorated), op="rope", dtype="float32", seed=1)
+    assert report.conformant
+    assert "no option 'scaling'" in {case.message for case in report.operations[0].cases}
+
+
+def test_a_wrapped_function_that_fails_by_itself_is_wrong() -> None:
+    def half(x: Any, positions: Any, /, **options: Any) -> Any:
+        return posref.rope(x, positions, lay="half", base=10.0)
+
+    report = check(SimpleNamespace(rope=half), op="rope", dtype="float32", seed=1, experiments=0)
+    assert report.operations[0].counts["error"]
+    assert not report.conformant

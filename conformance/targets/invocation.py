@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,6 +111,7 @@ KEPT = 4  # results: so many calls a sequence has
 PIECE = 1 << 16  # numbers that are compared at once
 TEXT = 100_000  # characters of an exception's text that are read
 AROUND = "wrote to the memory around its input {}"
+UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 OTHER_BITS = "the same call gave other bits the second time ({})"
 UNSTEADY = "answers change between identical calls: they depend on earlier calls, or on chance."
 
@@ -337,13 +339,36 @@ class ValueCall:
         """Return the results by name, on the host; `Failure` if memory that is none of this call was written to."""
         target, op = self.target, self.case.op
         with np.errstate(all="ignore"):
-            found = self.function(*self.positional.values(), **self.keywords)
+            found = self._computed()
         self.result = found if self.overwritten is None else self.inputs[self.overwritten]
         results = collected(target, op, self.result)
         for name, memory in self._around().items():
             if memory != self.around[name]:
                 raise Failure(AROUND.format(name))
         return results
+
+    def _computed(self) -> Any:
+        """Return what the function does; `Unsupported` if it passes any keywords on, and what it calls lacks one of them."""
+        try:
+            return self.function(*self.positional.values(), **self.keywords)
+        except TypeError as error:
+            lacks = UNEXPECTED.search(text_of(error))
+            name = lacks[1] if lacks and lacks[1] in self.keywords and keywords_of(self.function) is None else None
+            if name is None:
+                raise
+            if not self._is_default(name):
+                msg = f"no option {name!r}"
+                raise Unsupported(msg) from error
+        del self.keywords[name]
+        return self._computed()
+
+    def _is_default(self, name: str) -> bool:
+        """Return whether an option has its default value, so that the result is the same without it."""
+        if name == "dtype" and takes_dtype(self.case.op):
+            return self.dtype not in UNIT
+        return name not in self.call.inputs and bool(
+            self.keywords[name] == parameters_of(REGISTRY[self.case.op].function)[name].default
+        )
 
     def keep(self, kept: Kept, results: Collected) -> None:
         """Keep its results, unless they are in an argument, where the next call may overwrite them."""
