@@ -75,7 +75,7 @@ def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[A
     op, dtype, judged = operation.op, operation.dtype, {c.id for c in operation.cases if c.verdict in ("pass", "fail")}
     if dtype not in UNIT or makes_constants(op) or not returns_reals(op):
         return ""
-    budget = Budget(WORK)
+    budget, verdict = Budget(WORK), "passes, but" if operation.conformant else "does not conform, but"
     questions = list(distinct(op, [a for a in answers if a.case.id in judged and a.part is None], operation.claim, budget))
     if operation.counts["fail"]:
         named = (operation.diagnosis or {}).get("names")
@@ -99,7 +99,7 @@ def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[A
         )
     best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
     return (
-        f"{op} {dtype} passes, but fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
+        f"{op} {dtype} {verdict} fits a known mistake better: {best.mistake.text} ({best.mistake.name}). Then the largest "
         f"error is {best.left:.2g} of its bound, not {best.off:.2g}, and {best.nearer} of {best.rows} rows are nearer"
     )
 
