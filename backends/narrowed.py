@@ -19,19 +19,20 @@ import numpy as np
 
 from .live import FromNumPy, live
 from .numbers import Array, Label, NumberSystem, Part, float32, float64
-from .rounding import round_to, saturated
+from .rounding import BITS, round_to, saturated
 
 ELEMENTARY = frozenset({"sqrt", "exp", "log", "log1p", "tanh", "sin", "cos", "sin_pi", "cos_pi", "floor", "ceil"})
 BELOW = (["posref", "backends"], ["functools"], [""])  # packages of this file, and of what calls it from a definition
 
 
 class Step(NamedTuple):
-    """An expression of a definition that computes reals; with `adds`, the additions of its sum."""
+    """An expression of a definition that computes reals; with `adds`, its sum's additions; with `cut`, rounded towards zero."""
 
     file: str
     start: tuple[int, int]  # line, from 1, and column
     end: tuple[int, int]
     adds: bool = False
+    cut: bool = False
 
     @property
     def source(self) -> str:
@@ -44,11 +45,12 @@ class Step(NamedTuple):
     @property
     def in_words(self) -> str:
         """The expression and its file."""
-        return f"{'each addition of ' if self.adds else ''}`{self.source}` ({Path(self.file).name})"
+        how = "each addition of " * self.adds + "towards zero " * self.cut
+        return f"{how}`{self.source}` ({Path(self.file).name})"
 
     def __str__(self) -> str:
         """Return the name of the file and the expression."""
-        return f"{Path(self.file).name}: {self.source}{', added one by one' if self.adds else ''}"
+        return f"{Path(self.file).name}: {self.source}{', added one by one' * self.adds}{', towards zero' * self.cut}"
 
 
 @cache
@@ -88,8 +90,8 @@ class Narrowed(NumberSystem):
             self.steps.setdefault(step)
             if adds:
                 self.steps.setdefault(step._replace(adds=True))
-            if step in self.rounded:
-                value = round_to(np.asarray(value, dtype=np.float64), self.dtype)
+            for way, round_ in ((step, round_to), (step._replace(cut=True), towards_zero)):
+                value = round_(np.asarray(value, dtype=np.float64), self.dtype) if way in self.rounded else value
         return Array((np.asarray(value, dtype=np.float64),), dtype, self)
 
     @property
@@ -174,6 +176,12 @@ class Narrowed(NumberSystem):
     def either(self, a: Array, b: Callable[[], Array]) -> Array:
         """Return the first of two formulas for the same numbers."""
         return a
+
+
+def towards_zero(x: Part, dtype: str) -> Part:
+    """Return numbers rounded towards zero to the bits of `dtype`, whatever their exponents."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.trunc(np.ldexp(mantissa, BITS[dtype])), exponent - BITS[dtype])
 
 
 def _exactly() -> FromNumPy:

@@ -33,10 +33,12 @@ from posref.conformance.accuracy import HALF_PRECISION
 from posref.conformance.calls import makes_constants, returns_reals
 from posref.conformance.checks.better_fit import distinct
 from posref.conformance.checks.case_run import ask
+from posref.conformance.checks.fine_calls import fine_answers
+from posref.conformance.checks.learned_scope import Trials
 from posref.conformance.checks.rounding_fit import RoundingFit, by_mismatches, expressions, registered
 from posref.conformance.diagnosis.hypotheses import Budget, quiet
 from posref.conformance.errors import TargetError
-from posref.conformance.model import Answer, Call, LoadedCase
+from posref.conformance.model import Answer, Call, LoadedCase, Operation
 from posref.conformance.proof.evaluation import call_of, half_widths
 from posref.conformance.targets.python import load_python
 from posref.spec import REGISTRY
@@ -46,6 +48,7 @@ TORCH_HALF = HERE / "correct" / "torch_half.py"
 DTYPES = ("bfloat16", "float16")
 LARGEST = 6000  # values of a case that is asked
 CLEARLY = 1.5
+SEEDS = (1, 2, 3)
 Outputs = list[dict[str, np.ndarray[Any, Any]]]
 Code = Callable[[LoadedCase], Outputs | None]  # what an implementation gives for the calls of a case, or None
 
@@ -181,15 +184,19 @@ def roundings(op: str) -> list[str]:
 
 
 def fits(op: str, dtype: str, target: Any) -> list[RoundingFit]:
-    """Return the roundings that fit the right answers of a target."""
-    answers = []
+    """Return the roundings that fit the right answers of a target, to fresh calls too."""
+    answers, operation = [], Operation(op, dtype, "low", [])
     for case in cases(op, dtype):
         answer = Answer(case, dtype)
-        if ask(target, case, dtype, answer).verdict == "pass" and len(answer.outputs) == len(case.calls):
+        result = ask(target, case, dtype, answer)
+        if result.verdict == "pass" and len(answer.outputs) == len(case.calls):
             answers.append(answer)
+            operation.cases.append(result)
+    for seed in SEEDS:
+        answers += fine_answers(operation, answers, Trials(target, 0, seed, None), seed)
     questions = list(distinct(op, answers, "low", Budget()))
     with quiet():
-        return [*registered(op, dtype, questions), *expressions(op, dtype, by_mismatches(op, questions))]
+        return [*registered(op, dtype, questions), *expressions(op, dtype, by_mismatches(op, questions, most=len(questions)))]
 
 
 def operations() -> list[str]:

@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from posref.backends.narrowed import Narrowed, Step
-from posref.backends.rounding import BITS, round_to
+from posref.backends.narrowed import Narrowed, Step, towards_zero
+from posref.backends.rounding import round_to
 from posref.spec import REGISTRY, Flag, Integer, OneOf
 
 from ..accuracy import usual_roundings
@@ -62,13 +62,13 @@ class RoundingFit:
 
     @property
     def clear(self) -> bool:
-        """Whether chance does not explain that so many results are nearer to it, in both directions."""
+        """Whether chance does not explain that so many results are nearer to it, in both directions, or equal."""
         factors, nearer = self.counts
-        if not factors.all() or not self.left <= 1 or self.squares[1] >= self.squares[0]:
+        if not self.left <= 1 or self.squares[1] >= self.squares[0]:
             return False
         if self.equal >= (1 - OTHERWISE) * self.results and self.results >= FEWEST and factors.sum() >= FACTORS:
             return True
-        return 4 * float(factors.min()) * max(float((nearer / factors).min()) - 0.5, 0.0) ** 2 >= CHANCE
+        return bool(factors.all()) and 4 * float(factors.min()) * max(float((nearer / factors).min()) - 0.5, 0.0) ** 2 >= CHANCE
 
     @property
     def lost(self) -> bool:
@@ -134,8 +134,7 @@ def _truncated(questions: Sequence[Question], dtype: str) -> tuple[int, int]:
     """Return how many results differ if they are rounded towards zero, and how many of the answers are so."""
     results = equal = 0
     for o in (o for question in questions for o in question.observations):
-        mantissa, exponent = np.frexp(o.expected)
-        truncated = np.ldexp(np.trunc(np.ldexp(mantissa, BITS[dtype])), exponent - BITS[dtype])
+        truncated = towards_zero(o.expected, dtype)
         differs = np.isfinite(o.expected) & (truncated != round_to(o.expected, dtype))
         results, equal = results + int(differs.sum()), equal + int(np.sum(o.observed[differs] == truncated[differs]))
     return results, equal
@@ -178,7 +177,8 @@ def expressions(op: str, dtype: str, questions: Sequence[Question]) -> list[Roun
             values = _values(system, question, budget, known)
             for step in known:
                 fit = found.setdefault(step, RoundingFit(str(step), step.in_words))
-                _add(fit, question, values, _values(system, question, budget, known - {step}))
+                others = known - {step} | ({step._replace(cut=False)} if step.cut else frozenset())
+                _add(fit, question, values, _values(system, question, budget, others))
     return [fit for fit in found.values() if fit.clear]
 
 
@@ -186,7 +186,8 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
     """
     Return the expressions that leave least of the error if they are rounded.
 
-    The search begins with none of them or with all, whichever is nearer, and changes one as long as that takes errors away.
+    The search begins with none of them or with all, whichever is nearer, and changes one as long as that takes errors away: it
+    is rounded to the nearest, or towards zero, or not.
     """
 
     def error(rounded: frozenset[Step]) -> float:
@@ -196,8 +197,11 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
     known = min(frozenset[Step](), frozenset(step for step in steps if not step.adds), key=error)
     least, left = error(known), 0
     for step in budget.within(cycle(dict.fromkeys(steps))):
-        tried = error(known ^ {step})
-        known, least, left = (known ^ {step}, tried, 0) if tried < LESS * least else (known, least, left + 1)
+        ways = (step, step._replace(cut=True))
+        here = known.intersection(ways)
+        tried = {(known - here) | other: None for other in (frozenset(), *(frozenset({way}) for way in ways)) if other != here}
+        best, nearest = min(((other, error(other)) for other in tried), key=lambda pair: pair[1])
+        known, least, left = (best, nearest, 0) if nearest < LESS * least else (known, least, left + 1)
         if not least or left >= len(set(steps)):
             break
     return known
@@ -232,11 +236,11 @@ def _values(system: Narrowed, question: Question, budget: Budget, rounded: froze
     return [{name: np.asarray(value.parts[0]) for name, value in outputs.items()} for outputs in found]
 
 
-def by_mismatches(op: str, questions: Sequence[Question]) -> list[Question]:
+def by_mismatches(op: str, questions: Sequence[Question], most: int = ALL) -> list[Question]:
     """Return questions whose answers have most results that are not those of code that rounds once, of all options in turn."""
     having = sorted((q for q in questions if _mismatches(q)), key=_mismatches, reverse=True)
     turns = zip_longest(*by_options(op, having, lambda question: question.calls[0].params))
-    return [question for turn in turns for question in turn if question is not None][:ALL]
+    return [question for turn in turns for question in turn if question is not None][:most]
 
 
 def by_options(op: str, given: Iterable[T], params: Callable[[T], Mapping[str, Any]]) -> list[list[T]]:
