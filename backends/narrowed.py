@@ -26,13 +26,12 @@ BELOW = (["posref", "backends"], ["functools"], [""])  # packages of this file, 
 
 
 class Step(NamedTuple):
-    """An expression of a definition that computes reals; with `adds`, its sum's additions; with `cut`, rounded towards zero."""
+    """An expression of a definition that computes reals; with `adds`, its sum's additions."""
 
     file: str
     start: tuple[int, int]  # line, from 1, and column
     end: tuple[int, int]
     adds: bool = False
-    cut: bool = False
 
     @property
     def source(self) -> str:
@@ -45,12 +44,11 @@ class Step(NamedTuple):
     @property
     def in_words(self) -> str:
         """The expression and its file."""
-        how = "each addition of " * self.adds + "towards zero " * self.cut
-        return f"{how}`{self.source}` ({Path(self.file).name})"
+        return f"{'each addition of ' * self.adds}`{self.source}` ({Path(self.file).name})"
 
     def __str__(self) -> str:
         """Return the name of the file and the expression."""
-        return f"{Path(self.file).name}: {self.source}{', added one by one' * self.adds}{', towards zero' * self.cut}"
+        return f"{Path(self.file).name}: {self.source}{', added one by one' * self.adds}"
 
 
 @cache
@@ -90,8 +88,8 @@ class Narrowed(NumberSystem):
             self.steps.setdefault(step)
             if adds:
                 self.steps.setdefault(step._replace(adds=True))
-            for way, round_ in ((step, round_to), (step._replace(cut=True), towards_zero)):
-                value = round_(np.asarray(value, dtype=np.float64), self.dtype) if way in self.rounded else value
+            if step in self.rounded:
+                value = round_to(np.asarray(value, dtype=np.float64), self.dtype)
         return Array((np.asarray(value, dtype=np.float64),), dtype, self)
 
     @property
@@ -181,7 +179,7 @@ class Narrowed(NumberSystem):
 def towards_zero(x: Part, dtype: str) -> Part:
     """Return numbers rounded towards zero to the bits of `dtype`, whatever their exponents."""
     mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.trunc(np.ldexp(mantissa, BITS[dtype])), exponent - BITS[dtype])
+    return np.asarray(np.ldexp(np.trunc(np.ldexp(mantissa, BITS[dtype])), exponent - BITS[dtype]))
 
 
 def _exactly() -> FromNumPy:

@@ -32,7 +32,10 @@ def test_the_table_has_every_operation() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", share(sorted(of_mixed())))
 def test_the_table_says_what_is_measured(op: str) -> None:
-    assert measured(op) == TABLE[op]
+    """Fresh calls, which the table also has, show more roundings than stored cases."""
+    found, row = measured(op), dict(TABLE[op])
+    assert set(found.pop("roundings")) <= set(row.pop("roundings"))
+    assert found == row
 
 
 def test_rotations_and_what_does_not_add_are_held_to_low() -> None:

@@ -42,6 +42,7 @@ OF_A_STEP = 3  # a call of a definition with expressions rounded, in calls of Nu
 ENOUGH = 64  # factors that are not nearer to a rounding by half: it does not fit
 CASES = 8  # in which expressions are looked for that are rounded
 ALL = 24  # in which they are compared
+ALONE = 0.1  # of the error is left by a known mistake that explains the values without others
 SHOWN = 3  # of expressions that right code does not round
 LESS = 0.999  # of the error that is left by an expression that is taken
 Array = np.ndarray[Any, Any]
@@ -69,6 +70,11 @@ class RoundingFit:
         if self.equal >= (1 - OTHERWISE) * self.results and self.results >= FEWEST and factors.sum() >= FACTORS:
             return True
         return bool(factors.all()) and 4 * float(factors.min()) * max(float((nearer / factors).min()) - 0.5, 0.0) ** 2 >= CHANCE
+
+    @property
+    def taken(self) -> float:
+        """The error that it takes away."""
+        return float(self.squares[0] - self.squares[1])
 
     @property
     def lost(self) -> bool:
@@ -118,10 +124,11 @@ def rounding_remark(op: str, dtype: str, verdict: str, questions: Sequence[Quest
     with quiet():
         known = [fit for fit in registered(op, dtype, questions) if fit.name not in usual]
         found = expressions(op, dtype, asked)
-    others = sorted((fit for fit in found if fit.name not in usual), key=lambda fit: fit.share)
-    best = min([*known, *others], key=lambda fit: fit.share, default=None)
-    if best is None:
+    others = sorted((fit for fit in found if fit.name not in usual), key=lambda fit: fit.taken, reverse=True)
+    if not known and not others:
         return ""
+    named = min(known, key=lambda fit: fit.share, default=None)
+    best = named if named and (named.share < ALONE or not others) else others[0]
     text = best.text if best in known else f"the definition better with rounding to {dtype} of {_listed(others, len(found))}"
     factors, nearer = best.counts.sum(axis=1)
     return (
@@ -177,8 +184,7 @@ def expressions(op: str, dtype: str, questions: Sequence[Question]) -> list[Roun
             values = _values(system, question, budget, known)
             for step in known:
                 fit = found.setdefault(step, RoundingFit(str(step), step.in_words))
-                others = known - {step} | ({step._replace(cut=False)} if step.cut else frozenset())
-                _add(fit, question, values, _values(system, question, budget, others))
+                _add(fit, question, values, _values(system, question, budget, known - {step}))
     return [fit for fit in found.values() if fit.clear]
 
 
@@ -186,8 +192,7 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
     """
     Return the expressions that leave least of the error if they are rounded.
 
-    The search begins with none of them or with all, whichever is nearer, and changes one as long as that takes errors away: it
-    is rounded to the nearest, or towards zero, or not.
+    The search begins with none of them or with all, whichever is nearer, and changes one as long as that takes errors away.
     """
 
     def error(rounded: frozenset[Step]) -> float:
@@ -197,13 +202,12 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
     known = min(frozenset[Step](), frozenset(step for step in steps if not step.adds), key=error)
     least, left = error(known), 0
     for step in budget.within(cycle(dict.fromkeys(steps))):
-        ways = (step, step._replace(cut=True))
-        here = known.intersection(ways)
-        tried = {(known - here) | other: None for other in (frozenset(), *(frozenset({way}) for way in ways)) if other != here}
-        best, nearest = min(((other, error(other)) for other in tried), key=lambda pair: pair[1])
-        known, least, left = (best, nearest, 0) if nearest < LESS * least else (known, least, left + 1)
+        tried = error(known ^ {step})
+        known, least, left = (known ^ {step}, tried, 0) if tried < LESS * least else (known, least, left + 1)
         if not least or left >= len(set(steps)):
             break
+    for step in sorted(known, key=lambda step: (step.file, step.start), reverse=True):  # one rounding hides another
+        known = known - {step} if error(known - {step}) <= least else known
     return known
 
 
