@@ -179,7 +179,7 @@ def expressions(op: str, dtype: str, questions: Sequence[Question]) -> list[Roun
     budget, system = Budget(OF_EXPRESSIONS), Narrowed(dtype)
     found: dict[Step, RoundingFit] = {}
     for own in budget.within(by_options(op, questions, lambda question: question.calls[0].params)):
-        known = _rounded(system, own[:CASES], budget)
+        known = _rounded(system, own, budget)
         for question in own if known else ():
             values = _values(system, question, budget, known)
             for step in known:
@@ -195,10 +195,10 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
     The search begins with none of them or with all, whichever is nearer, and changes one as long as that takes errors away.
     """
 
-    def error(rounded: frozenset[Step]) -> float:
-        return sum(_error(question, _values(system, question, budget, rounded)) for question in questions)
+    def error(rounded: frozenset[Step], most: int = CASES) -> float:
+        return sum(_error(question, _values(system, question, budget, rounded)) for question in questions[:most])
 
-    steps = [step for question in questions for step in _steps(system, question, budget)]
+    steps = [step for question in questions[:CASES] for step in _steps(system, question, budget)]
     known = min(frozenset[Step](), frozenset(step for step in steps if not step.adds), key=error)
     least, left = error(known), 0
     for step in budget.within(cycle(dict.fromkeys(steps))):
@@ -207,7 +207,7 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
         if not least or left >= len(set(steps)):
             break
     for step in sorted(known, key=lambda step: (step.file, step.start), reverse=True):  # one rounding hides another
-        known = known - {step} if error(known - {step}) <= least else known
+        known = known - {step} if error(known - {step}, ALL) <= error(known, ALL) else known
     return known
 
 
