@@ -62,13 +62,15 @@ QUALITY = """\
 2. **One number**: an option that always has the same value, or a fixed relation to the right one; a field of a scaling; a
    gain; an offset or a scale of positions, or the position at which they wrap or stop. It must explain at least two failing
    cases. A number that changes positions must also explain several positions.
-3. **Two or three mistakes**, each in its own cases, and without effect on the cases of the others.
-4. **Two mistakes at once**, in the same cases. If stages (operations that this one calls) failed too, posref tries the
+3. **One changed expression** of the definition: another operator, a function left out, one name in place of another. The text
+   has both expressions, and the hint has the file and line of the definition.
+4. **Two or three mistakes**, each in its own cases, and without effect on the cases of the others.
+5. **Two mistakes at once**, in the same cases. If stages (operations that this one calls) failed too, posref tries the
    mistakes of these stages first. One of them may be a number.
-5. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report
+6. **Groups** of failing cases that share an option or a form of input. posref explains each group separately, and the report
    lists its cases. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
    begins with "unexplained (n of m failing cases)", and has no name and no hint.
-6. Otherwise no known mistake gives the values, and the text says so at its end. Before, it says what failing cases share and
+7. Otherwise no known mistake gives the values, and the text says so at its end. Before, it says what failing cases share and
    passing cases lack ("exactly the cases with an input that is not contiguous fail"), and where values are wrong ("only the
    last token is wrong"). If it can say neither, the failure is **unexplained**.
 

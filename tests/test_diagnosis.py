@@ -727,6 +727,30 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
+def edited(op: str, change: Callable[..., Any]) -> str:
+    """Return what is said of code in float32 that calls the definition with a change."""
+    return check(SimpleNamespace(**{op: change}), op=op, dtype="float32", experiments=0).operations[0].diagnosis["text"]
+
+
+def bias_before_the_product(x: Any, weight: Any, bias: Any, /, **options: Any) -> Any:
+    return posref.affine_waves(x, weight, weight * bias, **options)
+
+
+def gates_before_the_query(log_gates: Any, /, *, queries: int) -> Any:
+    sums = np.cumsum(log_gates, axis=-1)
+    of_queries = (sums - log_gates)[..., sums.shape[-1] - queries :, None]
+    return (of_queries - sums[..., None, :]).astype(np.float32)
+
+
+@pytest.mark.thorough
+@few(1, ("function", "op", "says"), [
+    (bias_before_the_product, "affine_waves", "`bias * weight` stands in place of `bias`"),
+    (gates_before_the_query, "forgetting_bias", "`sums - log_gates` stands in place of `sums`"),
+])  # fmt: skip
+def test_a_formula_is_read_with_one_expression_changed(function: Function, op: str, says: str) -> None:
+    assert edited(op, function).startswith(f"Matches the reference if {says}")
+
+
 @pytest.mark.thorough
 def test_results_that_lose_bits_are_told() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:

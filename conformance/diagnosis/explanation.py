@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from . import (
     extensions,
     extent,
     features,
+    formula_edits,
     frequencies,
     ignored_options,
     near_names,
@@ -305,7 +307,8 @@ def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanatio
     found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
     found = found if found and found.whole else with_trait or found
     solved = [] if found else numbers.solved(questions, known.budget)
-    found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
+    edits = partial(formula_edits.candidates, budget=known.budget)
+    found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates, edits])
     found = found or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
     if found:
         return found

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from posref.backends.rounding import round_to
+from posref.backends.rounding import LARGEST, round_to
 from posref.spec import REGISTRY
 
 from .. import judge
@@ -40,6 +40,7 @@ UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16
 FAR = 2.0**8  # tolerances that the samples of a prediction are apart, from which it is of other angles than what is expected
 ANYWHERE = 0.5  # of the largest value of an output: samples of a prediction so far apart are of an angle that says nothing
 LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
+HIGH = 16.0  # logarithm of a value beyond which it is taken for a power of a large exponent
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
@@ -194,13 +195,14 @@ def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
 
 def _call(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
     """Return the outputs of one call by name; none where the mistake makes no sense for it."""
+    names = REGISTRY[op].outputs
     try:
         result = function(*positional, **keywords)
-    except Exception:  # it may index outside a table, or want another shape
+        results = result if len(names) > 1 else (result,)
+        arrays = {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+    except Exception:  # it may index outside a table, want another shape, or give no array
         return {}
-    names = REGISTRY[op].outputs
-    results = result if len(names) > 1 else (result,)
-    return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+    return arrays if all(a.dtype.kind in "biuf" for a in arrays.values()) else {}
 
 
 def predicted_by(op: str, call: Call) -> Arrays:
@@ -338,12 +340,19 @@ def distances(question: Question, observation: Observation, predicted: list[Any]
         values = [np.broadcast_to(value, observation.expected.shape) for value in predicted]
     except ValueError:
         return hopeless
+    if observation.expected.dtype.kind == "f":
+        values = [_held(value, question.dtype) for value in values]
     value = values[0]
     if observation.expected.dtype.kind != "f":
         return np.where(value == observation.observed, 0.0, np.inf)
     if not np.array_equal(np.isfinite(value), np.isfinite(observation.observed)):
         return hopeless
     return _compared(question, observation, values)
+
+
+def _held(value: Array, dtype: str) -> Array:
+    """Return a prediction with infinity in place of what is beyond the numbers of a dtype."""
+    return np.where(np.abs(value) > LARGEST[dtype], np.copysign(np.inf, value), value) if dtype in LARGEST else value
 
 
 def _compared(question: Question, observation: Observation, values: list[Array]) -> Array:
@@ -363,7 +372,9 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     touched = (shift > UNITS["float64"] * size) | (shift > observation.width)
     elsewhere = high - low > FAR * (observation.width + UNITS["float64"] * size)
     touched |= elsewhere
-    allowed = np.where(touched, observation.width + UNITS[question.dtype] * size + LEAST[question.dtype], observation.width)
+    exponent = np.abs(np.log(np.where(size > 0, size, 1.0)))  # of a power: its own rounding is one of the result, times it
+    units = UNITS[question.dtype] * size * np.where(exponent > HIGH, exponent, 1.0)
+    allowed = np.where(touched, observation.width + units + LEAST[question.dtype], observation.width)
     distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
     if observation.failed and value.size:  # the worst value must be one that the mistake moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))

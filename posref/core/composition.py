@@ -82,6 +82,11 @@ def called(function: Function) -> tuple[str, ...]:
     return tuple(names)
 
 
+def helpers(function: Function) -> tuple[Function, ...]:
+    """Return the helpers that a function calls directly."""
+    return tuple(dict.fromkeys(other for _, other in _functions(function) if not is_known(other)))
+
+
 @cache
 def has_frequencies(op: str) -> bool:
     """Return whether an operation makes frequencies, or angles from positions and frequencies (`posref.core.angles`)."""

@@ -200,7 +200,7 @@ def where_allowed(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]])
 
 def after(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that changes the result: `change` takes it and the call's arguments."""
-    return lambda function: lambda *args, **options: change(function(*args, **options), *args, **options)
+    return around(lambda function, *args, **options: change(function(*args, **options), *args, **options))
 
 
 def argument(index: int, change: Callable[[Any], Any]) -> Wrap:

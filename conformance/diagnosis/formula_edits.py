@@ -1,0 +1,322 @@
+r"""
+Reads the formula of an implementation as the definition's with one expression changed: a sum where it has a difference.
+
+Every expression of the definition, of its parts and of its helpers is changed in every way that its kind allows: another
+operator, operands exchanged or left out, a number one larger, a function left out, one name or one value of an option in place
+of another, a branch that is always taken. What gives the smallest failing cases is judged on all cases, as every other
+explanation is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from functools import cache, partial
+from inspect import getsource, unwrap
+from itertools import islice
+from textwrap import dedent
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, cast
+
+from posref.core.composition import formula, helpers, reaches
+from posref.spec import REGISTRY, OneOf
+
+from ..calls import parameters_of
+from ..evidence.tools.deviation import Deviation, Wrap
+from .hypotheses import Budget, Hypothesis, Question, plausible
+
+Function = Callable[..., Any]
+WORK = 12_000_000  # values that edits may compute for an operation
+COMPILED = 12_000  # values that take as long as it takes to compile an edit
+AT_ALL, OF_OTHERS = 5, 1  # the highest rank of edits of an operation's own formula, and of those that it calls
+LONGEST = 80  # characters of a line that a text has
+PROBES = 3  # failing cases that an edit must give, before it is tried on all
+PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
+PASSING = ("cast", "beside", "asarray", "spread", "times")  # functions of an array that change no value of it
+SHAPING = (
+    "check_", "library", "namespace", "wide", "isdtype", "common_shape", "index_dtype", "result_dtype", "placement", "len",
+)  # fmt: skip
+OPERATORS: Mapping[type[ast.operator], tuple[ast.operator, ...]] = {
+    ast.Add: (ast.Sub(),), ast.Sub: (ast.Add(),), ast.Mult: (ast.Div(),), ast.Div: (ast.Mult(), ast.FloorDiv()),
+    ast.FloorDiv: (ast.Div(), ast.Mod()), ast.Mod: (ast.FloorDiv(),), ast.Pow: (ast.Mult(),),
+    ast.BitAnd: (ast.BitOr(),), ast.BitOr: (ast.BitAnd(),),
+}  # fmt: skip
+ARITHMETIC = (ast.Add(), ast.Sub(), ast.Mult(), ast.Div())
+STEPS = ((ast.Add(), 1), (ast.Sub(), 1), (ast.Mult(), 2), (ast.Div(), 2))  # numbers that may be beside an expression
+ORDERED: Mapping[type[ast.cmpop], tuple[ast.cmpop, ...]] = {
+    ast.Lt: (ast.LtE(), ast.GtE(), ast.Gt()), ast.LtE: (ast.Lt(), ast.Gt(), ast.GtE()),
+    ast.Gt: (ast.GtE(), ast.LtE(), ast.Lt()), ast.GtE: (ast.Gt(), ast.Lt(), ast.LtE()),
+    ast.Eq: (ast.NotEq(),), ast.NotEq: (ast.Eq(),),
+}  # fmt: skip
+ALIKE = (
+    ("floor", "ceil", "round", "trunc"), ("maximum", "minimum"), ("sin", "cos"), ("log", "log2", "log1p"), ("exp", "exp2"),
+    ("any", "all"), ("sum", "mean", "max", "min"), ("tanh", "sigmoid"),
+)  # fmt: skip
+
+
+class Edit(NamedTuple):
+    """An expression of a line of a definition and what stands in its place; `rank` is lower for plainer ones."""
+
+    rank: int
+    old: ast.expr
+    new: ast.expr
+    line: ast.AST
+
+
+class Place(NamedTuple):
+    """A function with an edit, and the known function that it is or is called by."""
+
+    edit: Edit
+    name: str
+    function: Function
+
+
+def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
+    """Return the first edit that all cases show, as a mistake; none if they show none."""
+    probes = [q for q in questions if q.failed and q.size][:PROBES]
+    some = budget.limited(min(WORK, budget.left)).within(_deviations(questions[0].op))
+    return list(islice((d for d in some if _shows(d, probes, COMPILED) and _shows(d, questions)), 1))
+
+
+def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:
+    hypothesis = Hypothesis(deviation, questions)
+    for question in questions[:1]:
+        question.meter.done += work
+    failing = [(n, q) for n, q in enumerate(questions) if q.failed][:PROBES]
+    return bool(failing) and all(plausible(q, hypothesis.predicted(n)) for n, q in failing) and hypothesis.fits()
+
+
+def _deviations(op: str) -> Iterator[Deviation]:
+    """Yield the edits of an operation and of what it calls, those of its own formula first, and the plainest of them."""
+    own = unwrap(formula(op)).__module__
+    for place in sorted(_places(op, own), key=lambda one: (one.function.__module__ != own, one.edit.rank)):
+        edit, function = place.edit, place.function
+        old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
+        if old == new:  # it changes a dtype or an axis of length 1 alone
+            continue
+        within = f" in `{line}`" if len(line) <= LONGEST and line != old else ""
+        number, file = function.__code__.co_firstlineno + edit.old.lineno - 1, function.__module__.replace(".", "/")
+        hint = f"Compare your code with line {number} of {file}.py."
+        yield Deviation("", f"`{new}` stands in place of `{old}`{within}", {place.name: _wrap(place)}, hint)
+
+
+def _places(op: str, own: str) -> Iterator[Place]:
+    """Yield the edits of an operation, in the module `own`, and of what it calls."""
+    seen: set[Function] = set()
+    for name in (op, *sorted(reaches(op))):
+        whole = unwrap(formula(name))
+        for function in (whole, *map(unwrap, helpers(whole))):
+            if function in seen or function.__module__ in PLAIN or function.__closure__:
+                continue
+            seen.add(function)
+            most = AT_ALL if function.__module__ == own else OF_OTHERS
+            with suppress(OSError):  # the source is not there
+                yield from (Place(edit, name, function) for edit in _edits(_tree(function)) if edit.rank <= most)
+
+
+def _wrap(place: Place) -> Wrap:
+    """Return a wrap that computes with an edit, in the function of a name or in a helper that it calls."""
+    whole, changed = unwrap(formula(place.name)), place.function
+    code = cache(lambda: _code(changed, place.edit))
+
+    def wrap(function: Function) -> Function:
+        if isinstance(function, partial):  # of roundings around it
+            return partial(function.func, wrap(*function.args))
+        plain = function if isinstance(function, FunctionType) and function.__code__ is whole.__code__ else whole
+        if changed is whole:
+            return _copy(plain, code(), plain.__globals__)
+        helper = _copy(changed, code(), changed.__globals__)
+        return _copy(plain, plain.__code__, plain.__globals__ | {changed.__name__: helper})
+
+    return wrap
+
+
+def _copy(function: Function, code: CodeType, scope: dict[str, Any]) -> Function:
+    copy = FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _code(function: Function, edit: Edit) -> CodeType:
+    """Return the code of a function with an edit."""
+    copies: dict[int, Any] = {}
+    tree = deepcopy(_tree(function), copies)
+    tree = _Replaced(copies[id(edit.old)], deepcopy(edit.new, copies)).visit(tree)
+    module = compile(ast.fix_missing_locations(ast.Module([tree], [])), "<edited>", "exec")
+    return next(one for one in module.co_consts if isinstance(one, CodeType))
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts an expression in the place of another."""
+
+    def __init__(self, old: ast.expr, new: ast.expr) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return what stands in the place of a node."""
+        return self.new if node is self.old else self.generic_visit(node)
+
+
+@cache
+def _tree(function: Function) -> ast.FunctionDef:
+    """Return the tree of a function, without decorators, annotations and defaults."""
+    tree = ast.parse(dedent(getsource(function))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise TypeError(function)
+    tree.decorator_list, tree.returns = [], None
+    tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
+    for one in ast.walk(tree.args):
+        if isinstance(one, ast.arg):
+            one.annotation = None
+    return tree
+
+
+# ---- expressions, and what may stand in their place --------------------------------------------------------------------------
+
+
+def _edits(tree: ast.FunctionDef) -> Iterator[Edit]:
+    """Yield the edits of a function."""
+    names = dict.fromkeys(one.arg for one in ast.walk(tree.args) if isinstance(one, ast.arg))
+    names |= dict.fromkeys(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    for line, node in _expressions(tree, tree):
+        for rank, new in _others(node):
+            yield Edit(rank, node, new, line)
+        if isinstance(node, ast.Name) and node.id in names:
+            yield from (Edit(1, node, ast.Constant(value), line) for value in _values().get(node.id, ()))
+            for other in (ast.Name(name, ast.Load()) for name in names if name != node.id):
+                yield Edit(3, node, other, line)
+                for op in ARITHMETIC:
+                    yield Edit(5, node, ast.BinOp(node, op, other), line)
+
+
+@cache
+def _values() -> dict[str, tuple[Any, ...]]:
+    """Return what each option may be: its words, or the numbers that are its defaults."""
+    found: dict[str, dict[Any, None]] = {}
+    for record in REGISTRY.values():
+        for word, domain in record.domains.items():
+            default = parameters_of(record.function)[word].default
+            values = domain.words if isinstance(domain, OneOf) else (default,) if isinstance(default, int | float) else ()
+            found.setdefault(word, {}).update(dict.fromkeys(values))
+    return {word: tuple(values) for word, values in found.items()}
+
+
+def _expressions(node: ast.AST, line: ast.AST) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield the expressions that make values, with their lines: none of errors, checks and loops whose end they decide."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Assign, ast.Return, ast.AugAssign)) or isinstance(node, (ast.If, ast.For)):
+            line = child
+        if isinstance(child, (ast.Raise, ast.While, ast.JoinedStr, ast.arguments)) or _refuses(child):
+            continue
+        if isinstance(child, ast.Attribute) or (isinstance(child, ast.Call) and _name(child.func).startswith(SHAPING)):
+            continue  # functions of the namespace, shapes and dtypes: no values
+        if isinstance(child, ast.expr) and isinstance(getattr(child, "ctx", ast.Load()), ast.Load):
+            yield line, child
+        yield from _expressions(child, line)
+
+
+def _refuses(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise)
+
+
+def _others(node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
+    """Yield what may stand in the place of an expression, each with its rank."""
+    match node:
+        case ast.BinOp():
+            yield from _operations(node)
+        case ast.Compare(left, [op], [right]):
+            yield from ((0, ast.Compare(left, [other], [right])) for other in ORDERED.get(type(op), ()))
+        case ast.UnaryOp(_, operand):
+            yield 0, operand
+        case ast.IfExp(test, body, orelse):
+            yield from ((0, one) for one in (body, orelse, ast.IfExp(test, orelse, body)))
+        case ast.Constant(bool(value)):
+            yield 0, ast.Constant(not value)
+        case ast.Constant(int(value) | float(value)):
+            near = dict.fromkeys((value + 1, value - 1, 2 * value, value / 2, 0))
+            yield from ((2, ast.Constant(one)) for one in near if one != value)
+        case ast.Call():
+            yield from _calls(node)
+    if isinstance(node, ast.Name | ast.BinOp | ast.Call):
+        yield 4, ast.UnaryOp(ast.USub(), node)
+        yield from ((4, ast.BinOp(node, op, ast.Constant(number))) for op, number in STEPS)
+
+
+def _operations(node: ast.BinOp) -> Iterator[tuple[int, ast.expr]]:
+    """Yield what may stand in the place of a sum, a product, a quotient or a power."""
+    left, op, right = node.left, node.op, node.right
+    yield from ((0, ast.BinOp(left, other, right)) for other in OPERATORS.get(type(op), ()))
+    if isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.Mod):
+        yield 0, ast.BinOp(right, op, left)
+    if isinstance(op, ast.FloorDiv):  # rounded up
+        yield 0, ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), op, right))
+    if isinstance(left, ast.BinOp):  # the other operation first: a (b + c) for a b + c
+        yield 0, ast.BinOp(left.left, left.op, ast.BinOp(left.right, op, right))
+    if isinstance(right, ast.BinOp):
+        yield 0, ast.BinOp(ast.BinOp(left, op, right.left), right.op, right.right)
+    yield from ((1, one) for one in _within(node))
+
+
+def _within(node: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
+    """Yield the operands of an expression, and theirs: what is left of it without some of its operations."""
+    operands = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
+    for operand in operands if depth else ():
+        if not isinstance(operand, ast.Constant | ast.Starred):
+            yield operand
+        yield from _within(operand, depth - 1)
+
+
+def _name(func: ast.expr) -> str:
+    """Return the name of a function that is called."""
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[int, ast.expr]]:
+    """Yield what may stand in the place of a call: another function, one of its arguments, or branches exchanged."""
+    func, args, name = node.func, node.args, _name(node.func)
+    if name in PASSING or any(isinstance(one, ast.Starred) for one in args):
+        return
+    for other in (other for group in ALIKE if name in group for other in group if other != name):
+        if isinstance(func, ast.Attribute):
+            yield 0, ast.Call(ast.Attribute(func.value, other, ast.Load()), args, node.keywords)
+    if name == "where" and len(args) == 3:
+        yield 0, ast.Call(func, [args[0], args[2], args[1]], node.keywords)
+        yield from ((1, one) for one in args[1:])
+    elif name == "cumulative_sum":  # of what comes before
+        yield 0, ast.BinOp(node, ast.Sub(), args[0])
+        yield 1, args[0]
+    else:
+        yield from ((1, one) for one in _within(node))
+        if len(args) == 2:
+            yield 0, ast.Call(func, [args[1], args[0]], node.keywords)
+
+
+# ---- words -------------------------------------------------------------------------------------------------------------------
+
+
+def shown(node: ast.AST) -> str:
+    """Return an expression in few words: without the namespace, dtypes, and axes of length 1."""
+    return ast.unparse(_Plain().visit(deepcopy(node)))
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out what changes no value."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return the argument of a function that changes no value, or the call without keywords."""
+        if _name(node.func) in PASSING and node.args:
+            return cast("ast.AST", self.visit(node.args[0]))
+        return self.generic_visit(ast.Call(node.func, node.args, []))
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Return a function of the namespace by its name alone."""
+        of_library = isinstance(node.value, ast.Call) or (isinstance(node.value, ast.Name) and node.value.id == "xp")
+        return ast.Name(node.attr, ast.Load()) if of_library else self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Return an array without an index that only adds axes."""
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        adds = all(ast.unparse(one) in ("None", "...", ":") for one in index)
+        return cast("ast.AST", self.visit(node.value)) if adds else self.generic_visit(node)
