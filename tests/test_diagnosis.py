@@ -751,6 +751,20 @@ def test_a_formula_is_read_with_one_expression_changed(function: Function, op: s
     assert edited(op, function).startswith(f"Matches the reference if {says}")
 
 
+def test_a_beta_of_the_token_before_and_a_mean_over_keys_are_said() -> None:
+    before = edited("path_logits", lambda q, k, w, betas, /, **o: posref.path_logits(q, k, w, np.roll(betas, 1, -1), **o))
+    assert (
+        before
+        == "Matches the reference if every entry along the last axis of betas is the one before it (the first is the last)."
+    )
+
+    def mean(weights: Any, v: Any, table: Any, q: Any, k: Any, /, **options: Any) -> Any:
+        keys = np.float32(max(1, weights.shape[-1]))
+        return posref.shaw_values(weights, v, table / keys, q, k, **options)
+
+    assert edited("shaw_values", mean) == "Matches the reference if value_table is divided by the number of keys."
+
+
 @pytest.mark.thorough
 def test_results_that_lose_bits_are_told() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:

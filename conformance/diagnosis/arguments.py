@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from operator import add
 from typing import Any
 
@@ -40,6 +40,8 @@ OF_TABLES: Mapping[str, Change] = {
     "every token has the tables of the token before it": lambda t: np.roll(t, 1, -2) if np.ndim(t) > 1 else t,
     "every token has the tables of the token after it": lambda t: np.roll(t, -1, -2) if np.ndim(t) > 1 else t,
 }
+COUNTED = {"Q": "queries", "K": "keys", "T": "tokens", "H": "heads", "D": "channels"}  # letters of axes, where they count these
+FACTORS = 4  # of the ways below: those by a size or its root
 VECTORS = ("x", "q", "k", "v")  # a factor of these is one of the scale, or of the result
 OF_REALS: Mapping[str, Callable[[Array, int], Array]] = {
     "divided by {}": lambda out, n: out / n, "multiplied by {}": lambda out, n: out * n,
@@ -72,6 +74,7 @@ def candidates(op: str) -> Iterator[Deviation]:
         yield from (Deviation("", f"along the last axis of positions, {text}", on_positions(op, ORDERS[text])) for text in LAST)
     yield from _of_arrays(op)
     yield from _of_results(op)
+    yield from _of_terms(op)
 
 
 def on_positions(op: str, change: Change) -> dict[str, Wrap]:
@@ -228,6 +231,9 @@ def _of_reals(told: str, shape: str, *, is_vector: bool, several: bool) -> Itera
     for axis, place in enumerate(PLACES[: max(map(len, alternatives(shape)))], start=1):
         yield f"{told} {verb} in reverse order along {'their' if several else 'its'} {place}", partial(_reversed, axis=-axis)
         yield f"all entries along the {place} of {told} are the first", partial(_first, axis=-axis)
+        for step, side, end in ((1, "before", "the first is the last"), (-1, "after", "the last is the first")):
+            text = f"every entry along the {place} of {told} is the one {side} it ({end})"
+            yield text, partial(_rolled, step=step, axis=-axis)
         yield (
             f"the halves of {told} along {'their' if several else 'its'} {place} are exchanged",
             partial(_exchanged, axis=-axis),
@@ -254,24 +260,40 @@ def _exchanged(a: Array, axis: int) -> Array:
     return np.roll(a, -(np.shape(a)[axis] // 2), axis) if np.ndim(a) >= -axis else a
 
 
+def _rolled(a: Array, step: int, axis: int) -> Array:
+    return np.roll(a, step, axis) if np.ndim(a) >= -axis else a
+
+
 def _first(a: Array, axis: int) -> Array:
     return np.broadcast_to(np.take(a, [0], axis), np.shape(a)) if np.ndim(a) >= -axis and np.size(a) else a
 
 
-def _of_sizes(op: str) -> Iterator[Deviation]:
-    """Yield that the result is off by a size of the call: reals by a factor or its root, integers by a term."""
+def sizes_of(op: str) -> dict[str, Callable[..., Any]]:
+    """Return the sizes of a call in words, each with the function that reads it from the arguments."""
     words = (w for w, domain in REGISTRY[op].domains.items() if isinstance(domain, Integer) and domain.low > 0)
     names = list(parameters_of(REGISTRY[op].function))
     sizes: dict[str, Callable[..., Any]] = {
         w: lambda *args, w=w, **options: dict(zip(names, args, strict=False)).get(w, options.get(w)) for w in words
     }
+    return sizes | _sizes_of_axes(op)
+
+
+def _sizes_of_axes(op: str) -> dict[str, Callable[..., Any]]:
+    """Return the sizes of the axes of a call's arrays."""
+    sizes: dict[str, Callable[..., Any]] = {}
     seen = set()
     for n, (name, axes) in enumerate(REGISTRY[op].arrays.items()):
         for axis, (letter, place) in enumerate(zip(reversed(alternatives(axes.shape)[-1]), PLACES, strict=False), start=1):
             if letter.isalpha() and letter not in seen:
                 seen.add(letter)
-                sizes[f"the size of the {place} of {name}"] = lambda *args, n=n, axis=axis, **options: np.shape(args[n])[-axis]
-    for what, size in sizes.items():
+                what = f"the number of {COUNTED[letter]}" if letter in COUNTED else f"the size of the {place} of {name}"
+                sizes[what] = lambda *args, n=n, axis=axis, **options: np.shape(args[n])[-axis]
+    return sizes
+
+
+def _of_sizes(op: str) -> Iterator[Deviation]:
+    """Yield that the result is off by a size of the call: reals by a factor or its root, integers by a term."""
+    for what, size in sizes_of(op).items():
         for way, change in (OF_REALS if REGISTRY[op].returns == "real" else OF_INTEGERS).items():
 
             def changed(out: Array, *args: Any, size: Any = size, change: Any = change, **options: Any) -> Array:
@@ -279,6 +301,26 @@ def _of_sizes(op: str) -> Iterator[Deviation]:
                 return change(out, number) if number else out
 
             yield Deviation("", f"the result is {way.format(what)}", {op: after(changed)})
+
+
+def _of_terms(op: str) -> Iterator[Deviation]:
+    """Yield that an array is off by a size of the call, as where a mean stands in place of a sum."""
+    arrays = {n: (name, axes) for n, (name, axes) in enumerate(REGISTRY[op].arrays.items())}
+    for n, (name, axes) in arrays.items():
+        if axes.kind not in ("real", "wide") or name in _places(op):
+            continue
+        for what, size in _sizes_of_axes(op).items():
+            for way, change in islice(OF_REALS.items(), FACTORS):
+
+                def changed(*args: Any, n: int = n, size: Any = size, change: Any = change, **options: Any) -> Any:
+                    number = size(*args, **options)
+                    return (
+                        *args[:n],
+                        change(args[n], number) if number and args[n] is not None else args[n],
+                        *args[n + 1 :],
+                    ), options
+
+                yield Deviation("", f"{name} is {way.format(what)}", {op: before(changed)})
 
 
 def _of_results(op: str) -> Iterator[Deviation]:

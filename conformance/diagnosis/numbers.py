@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from posref.core.composition import reaches
 from posref.scaling import Scaling
-from posref.spec import REGISTRY, OneOf, Real
+from posref.spec import REGISTRY, Integer, OneOf, Real
 
 from ..calls import TABLES, parameters_of, positions_of
 from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option, together, where_allowed
@@ -158,6 +158,20 @@ def _of_options(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
                 yield from _of_scalings(name, values)
             elif values and all(isinstance(v, int | float | type(None)) for v in values):
                 yield from _of_numbers(name, word, values)
+                yield from _as_sizes(op, word, values) if isinstance(domain, Integer) else ()
+
+
+def _as_sizes(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation]:
+    """Yield mistakes in which an option is a size of the call, where the operation admits that."""
+    for what, size in arguments.sizes_of(op).items():
+        if what == word:
+            continue
+
+        def sized(*args: Any, size: Callable[..., Any] = size, **options: Any) -> Any:
+            number = size(*args, **options)
+            return args, options | ({word: number} if number else {})
+
+        yield Deviation("", f"{word} is {what} ({_list(values)})", {op: where_allowed(sized)})
 
 
 def _values(questions: Sequence[Question], word: str) -> list[Any]:
