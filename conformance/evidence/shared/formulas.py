@@ -162,11 +162,18 @@ def _distance(sign: float, of: Any) -> Any:
 
 
 # ---- axes of pairs -----------------------------------------------------------------------------------------------------------
+def _exchanged(axes: list[int], sections: list[int], one: int, other: int) -> list[int]:
+    return [{one: other, other: one}.get(axis, axis) for axis in axes] if len(sections) > other else axes
+
+
 AXES: dict[str, Callable[[list[int], list[int]], Sequence[int]]] = {  # of the right axes and the sections, for all n pairs
     "as is asked": lambda axes, s: axes, "i mod A, to the last pair": lambda axes, s: [i % len(s) for i in range(len(axes))],
     "A - 1 - i mod A": lambda axes, s: [len(s) - 1 - i % len(s) for i in range(len(axes))],
     "(i + 1) mod A": lambda axes, s: [(i + 1) % len(s) for i in range(len(axes))],
     "floor(i A/n)": lambda axes, s: [i * len(s) // len(axes) for i in range(len(axes))],
+    "1 where 2 is asked, and conversely": lambda axes, s: _exchanged(axes, s, 1, 2),
+    "0 where 1 is asked, and conversely": lambda axes, s: _exchanged(axes, s, 0, 1),
+    "0 where 2 is asked, and conversely": lambda axes, s: _exchanged(axes, s, 0, 2),
     "that of pair n - 1 - i": lambda axes, s: axes[::-1],
     "that of the axes in order of their sections": lambda axes, s: [k for k in np.argsort(s) for _ in range(s[k])],
     "the axis before, from the second on": lambda axes, s: [max(axis - 1, 0) for axis in axes],
