@@ -75,6 +75,7 @@ OUT_OF_TIME = ("known mistake gives", "known mistake that was tried gives")
 LEAST_READ = 2  # wrong values that a formula must explain
 READERS = (frequencies, extensions, waves, slopes, partners)  # of formulas, the plainest reading first
 WAYS = 8  # combinations of the groups' ties that the record has
+MINORITY = 8  # one of so many failing cases is the least that a remark is worth
 MANY_WRONG = 32  # wrong values that a known mistake does not give by chance
 MANY_FAIL = 10  # failing cases that a number without a name does not explain by chance, whatever others say
 IN_PLACE = 'Copy the input first. A kernel that returns its result there says so: in_place = ("x",).'
@@ -546,7 +547,7 @@ def _without_name(
     common = places.common(questions)
     place = "" if places.NARROW_VALUES in common else places.place(questions)
     if not (place or common):
-        kept = [group for group in found if not group.where]
+        kept = [group for group in found if not group.where and len(group.cases) * MINORITY >= 2 * half]
     trait = features.shared(*_cases(questions), sure=bool(place))
     facts = trait + place + common + (coordinates.remark(questions) or partners.remark(questions))
     if kept:

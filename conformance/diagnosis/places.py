@@ -173,6 +173,9 @@ def common(questions: Sequence[Question]) -> str:
         return f" The wrong values are {times:.5g} times what they should be."
     tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
     found = next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+    sizes = np.unique(np.abs(values))
+    if not found and len(sizes) == 1 and len(values) >= LEAST:
+        found = f" All wrong values are {' or '.join(f'{v:.9g}' for v in np.unique(values))}."
     moved = all(np.all(p[3]) for p in pairs)
     return found or (" The wrong values are numbers of x." if moved else _of_fewer_bits(values, rights, questions[0].dtype))
 
