@@ -96,7 +96,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
-    causes = _widest(causes)
+    causes = _unrefuted(trial, every, _widest(causes))
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
         options = [*REGISTRY[operation.op].domains]
         of_shape = [one for one in causes if one.kind == WRONG and _is_of_shape(one, options)]
@@ -122,13 +122,27 @@ def _widest(causes: Sequence[Cause]) -> list[Cause]:
     """Return causes without limits of one number that lie beyond another limit of it."""
     limits: dict[tuple[str, ...], Cause] = {}
     for cause in causes:
-        if len(cause.rules) == 1 and not cause.shows and cause.rules[0].kind in WIDE:
+        if _is_limit(cause):
             [rule] = cause.rules
             before = limits.setdefault((cause.kind, rule.quantity, rule.kind), cause)
             if before.rules[0].holds({rule.quantity: rule.numbers[0]}) is False:
                 limits[cause.kind, rule.quantity, rule.kind] = cause
     kept = {id(one) for one in limits.values()}
-    return [one for one in causes if id(one) in kept or one.shows or len(one.rules) != 1 or one.rules[0].kind not in WIDE]
+    return [one for one in causes if id(one) in kept or not _is_limit(one)]
+
+
+def _is_limit(cause: Cause) -> bool:
+    """Return whether a cause is one limit of one number."""
+    return len(cause.rules) == 1 and not cause.shows and cause.rules[0].kind in WIDE
+
+
+def _unrefuted(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> list[Cause]:
+    """Return causes without limits of one number beyond which other cases, that no cause explains, are wrong too."""
+    if not any(_is_limit(one) and one.kind == WRONG for one in causes):
+        return list(causes)
+    cases = described(trial, [one for one in every if one.verdict == "fail"])
+    left = [calls for calls in cases.values() if not any(one.holds(*call) for one in causes for call in calls)]
+    return [one for one in causes if one.kind != WRONG or not _is_limit(one) or not left]
 
 
 def _most(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> bool:
