@@ -195,6 +195,6 @@ KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
         _buckets,
         (ARGUMENTS, RANGES, TIMES, ENDS),
     ),
-    "axial_table": ("of n pairs and A axes, pair i rotates with axis {0}{1}", _axes, (AXES, WHERE)),
+    "axial_table": ("pair i of n, with A axes, rotates with axis {0}{1}", _axes, (AXES, WHERE)),
     "alibi": ("the bias is {0}m {1}, of distance n", _distance, (SIGNS, DISTANCES)),
 }
