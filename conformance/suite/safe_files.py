@@ -191,7 +191,7 @@ def loads(data: bytes, *, limit: int = JSON_DOCUMENT, encoding: str = "ascii", l
         msg = f"it has {parts} objects and lists, more than {PARTS}"
         raise ValueError(msg)
     try:
-        document = LENIENT.decode(text) if lenient else _strict(text, parts)
+        document = (LENIENT if lenient else STRICT).decode(text)
     except RecursionError:
         document = None
         deep = True
@@ -236,32 +236,6 @@ def _integer(text: str) -> int:
 
 STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant, parse_float=_real, parse_int=_integer)
 LENIENT = json.JSONDecoder(object_pairs_hook=_unique)
-QUICK = json.JSONDecoder(parse_constant=_constant, parse_float=_real)  # looks for no repeated key and no long integer
-NOT_QUICK = re.compile(r'\\|"\s+:|[0-9]{19}')
-
-
-def _strict(text: str, parts: int) -> Any:
-    """
-    Return what `STRICT` gives. Of a long text `QUICK` gives the same where it is plain and no key is repeated.
-
-    Without a backslash every quote begins or ends a string. So there are at least as many quotes before a colon as keys.
-    """
-    if parts > DEPTH and not NOT_QUICK.search(text):
-        with contextlib.suppress(ValueError):
-            document = QUICK.decode(text)
-            if _keys(document) == text.count('":'):
-                return document
-    return STRICT.decode(text)
-
-
-def _keys(document: Any) -> int:
-    """Return how many keys all objects of a document have."""
-    count, level = 0, [document] if isinstance(document, CONTAINERS) else []
-    while level:
-        count += sum(len(part) for part in level if isinstance(part, dict))
-        parts = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [value for part in parts for value in part if isinstance(value, CONTAINERS)]
-    return count
 
 
 def _deep(document: Any) -> bool:
