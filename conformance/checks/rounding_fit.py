@@ -37,7 +37,7 @@ FEWEST = 36  # results that are not those of code that rounds once
 FACTORS = 8  # that suffice if all results agree
 DIGITS = 9  # of the factor by which a rounding changes a result
 WORK = 2_500_000  # values that are computed for registered roundings
-OF_EXPRESSIONS = 10_000_000  # values for expressions
+OF_EXPRESSIONS = 24_000_000  # values for expressions
 OF_A_STEP = 3  # a call of a definition with expressions rounded, in calls of NumPy
 ENOUGH = 64  # factors that are not nearer to a rounding by half: it does not fit
 CASES = 8  # in which expressions are looked for that are rounded
@@ -206,8 +206,9 @@ def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) ->
         known, least, left = (known ^ {step}, tried, 0) if tried < LESS * least else (known, least, left + 1)
         if not least or left >= len(set(steps)):
             break
+    least = error(known, ALL)
     for step in sorted(known, key=lambda step: (step.file, step.start), reverse=True):  # one rounding hides another
-        known = known - {step} if error(known - {step}, ALL) <= error(known, ALL) else known
+        known = known - {step} if error(known - {step}, ALL) <= least else known
     return known
 
 
