@@ -66,8 +66,8 @@ def positions_of(op: str) -> tuple[str, ...]:
     """Return the arguments that are positions, or differences of them: no intervals, rows of a table, slots or parents."""
     arrays = REGISTRY[op].arrays
     whole = {name: axes for name, axes in arrays.items() if axes.kind in ("position", "integer")}
-    found = [name for name, axes in whole.items() if not (axes.ordered or axes.distinct or axes.earlier)]
-    return tuple([name for name in found if not arrays[name].index] or found)  # positions may be rows of a table themselves
+    names = [name for name, axes in whole.items() if not (axes.ordered or axes.distinct or axes.earlier)]
+    return tuple([name for name in names if not arrays[name].index] or names)  # positions may be rows of a table themselves
 
 
 def is_wide(op: str, name: str) -> bool:
@@ -144,9 +144,9 @@ def takes_dtype(op: str) -> bool:
 def to_json(value: Any) -> Any:
     """Return an option as JSON: numbers and words as they are, a scaling as ``{"type": ...}`` with all its fields."""
     if isinstance(value, scaling.Scaling):
-        given = {f.name: getattr(value, f.name) for f in fields(value)}
-        given = {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
-        return {"type": type(value).__name__, **given}
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
+        values = {n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}
+        return {"type": type(value).__name__, **values}
     return value
 
 

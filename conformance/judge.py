@@ -144,11 +144,11 @@ class Judgement:
         if not claimed or self.sample is None or self.sample.call.cotangents:
             return ""
         for name, output in self.sample.outputs.items():
-            found = systematic(self.op, self.sample.call, name, output, self.accuracy, self.dtype)
-            if found is not None and found.ratio > 1:
+            fit = systematic(self.op, self.sample.call, name, output, self.accuracy, self.dtype)
+            if fit is not None and fit.ratio > 1:
                 return (
-                    f"{name} is systematically off: {1 + found.slope:.6g} times what is expected, plus {found.offset:.2g}; "
-                    f"{self.accuracy} allows {found.slope_bound:.2g} and {found.offset_bound:.2g}"
+                    f"{name} is systematically off: {1 + fit.slope:.6g} times what is expected, plus {fit.offset:.2g}; "
+                    f"{self.accuracy} allows {fit.slope_bound:.2g} and {fit.offset_bound:.2g}"
                 )
         return ""
 
@@ -186,16 +186,16 @@ def judge(
         stored = truth == "stored"
         sample = _whole(call, outputs) if stored else _live(op, call, outputs, accuracy, dtype, everything, balls, whole)
     except NotJudged as none:
-        told = (Verdict(name, none.verdict, 0, y.size, str(none)) for name, y in outputs.items())
-        return Judgement(op, accuracy, dtype, tuple(told))
+        of_outputs = (Verdict(name, none.verdict, 0, y.size, str(none)) for name, y in outputs.items())
+        return Judgement(op, accuracy, dtype, tuple(of_outputs))
     verdicts = tuple(_placed(op, sample, name, accuracy, dtype) for name in sample.call.expected)
     return Judgement(op, accuracy, dtype, verdicts, sample)
 
 
 def compare(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> Verdict | None:
     """Return the failure that is farthest outside the class's tolerance, or None if all values are within."""
-    found = (_verdict(op, call, name, outputs[name], accuracy, dtype) for name in call.expected)
-    return max((one for one in found if one.verdict == "fail"), key=lambda one: one.ratio, default=None)
+    verdicts = (_verdict(op, call, name, outputs[name], accuracy, dtype) for name in call.expected)
+    return max((one for one in verdicts if one.verdict == "fail"), key=lambda one: one.ratio, default=None)
 
 
 def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str) -> Verdict:
@@ -208,21 +208,21 @@ def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(outside, np.where(np.isnan(error), np.inf, error / width), -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), ratio.shape)) if ratio.ndim else ()
-    found = Verdict(name, "fail", expected.size, expected.size, index=at, exact=expected.dtype.kind != "f")
+    verdict = Verdict(name, "fail", expected.size, expected.size, index=at, exact=expected.dtype.kind != "f")
     got, true, off, allowed = (float(x[at]) for x in (np.broadcast_to(output, expected.shape), expected, error, width))
-    return replace(found, got=got, expected=true, error=off, tolerance=allowed)
+    return replace(verdict, got=got, expected=true, error=off, tolerance=allowed)
 
 
 def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Verdict:
     """Return the verdict on one output of a sample, its worst value placed in the whole."""
-    found = _verdict(op, sample.call, name, sample.outputs[name], accuracy, dtype)
+    verdict = _verdict(op, sample.call, name, sample.outputs[name], accuracy, dtype)
     judged, of = sample.judged[name], sample.of(name)
-    found = found if (found.judged, found.of) == (judged, of) else replace(found, judged=judged, of=of)
-    if found.verdict == "pass":
-        return found
+    verdict = verdict if (verdict.judged, verdict.of) == (judged, of) else replace(verdict, judged=judged, of=of)
+    if verdict.verdict == "pass":
+        return verdict
     where = signed_places(op, sample.call, name)
-    position = None if where is None else float(where[found.index])
-    return replace(found, index=sample.place(name, found.index), position=position)
+    position = None if where is None else float(where[verdict.index])
+    return replace(verdict, index=sample.place(name, verdict.index), position=position)
 
 
 def errors(
@@ -237,21 +237,21 @@ def errors(
 def errors_of_all(op: str, outputs: Sequence[Output], accuracy: str, dtype: str) -> tuple[Reals, Reals]:
     """Return the absolute errors of several outputs and their tolerances, one output after the other in one axis."""
     expected = joined([call.expected[name] for call, name, _ in outputs])
-    found = joined([_broadcast(output, call.expected[name].shape) for call, name, output in outputs])
+    values = joined([_broadcast(output, call.expected[name].shape) for call, name, output in outputs])
     with np.errstate(invalid="ignore"):
-        error = np.abs(found - expected)
+        error = np.abs(values - expected)
     infinite = np.isinf(expected)
     if infinite.any():  # such a value must be equal
-        error = np.where(infinite, np.where(found == expected, 0.0, np.inf), error)
+        error = np.where(infinite, np.where(values == expected, 0.0, np.inf), error)
     return error, widths_of_all(op, outputs, accuracy, dtype)
 
 
 def widths_of_all(op: str, outputs: Sequence[Output], accuracy: str, dtype: str) -> Reals:
     """Return the tolerances of several outputs, one output after the other in one axis."""
     width = np.empty(sum(call.expected[name].size for call, name, _ in outputs))
-    for chosen, own in _of_one_kind(outputs):
-        expected = joined([call.expected[name] for call, name, _ in own])
-        width[chosen] = _allowed_of_all(op, own, expected, accuracy, dtype)
+    for chosen, of_kind in _of_one_kind(outputs):
+        expected = joined([call.expected[name] for call, name, _ in of_kind])
+        width[chosen] = _allowed_of_all(op, of_kind, expected, accuracy, dtype)
     return width
 
 
@@ -331,8 +331,8 @@ def ratios(error: Reals, width: Reals) -> Reals:
     It is 0 where there is no error, and infinite where a value that must be exact is not, or is not a number.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = np.where(error == 0, 0.0, np.where(np.isnan(error), np.inf, error / width))
-    return np.where(error <= width, np.minimum(found, 1.0), np.maximum(found, np.nextafter(1.0, 2.0)))
+        quotient = np.where(error == 0, 0.0, np.where(np.isnan(error), np.inf, error / width))
+    return np.where(error <= width, np.minimum(quotient, 1.0), np.maximum(quotient, np.nextafter(1.0, 2.0)))
 
 
 # ---- which rows are judged ------------------------------------------------------------------------------------------------
@@ -395,10 +395,10 @@ class Systematic:
 
 def systematic(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str) -> Systematic | None:
     """Return the systematic error of one output; None where there are too few values, or all must be exact."""
-    found = weighted(op, call, name, output, accuracy, dtype)
-    if found is None:
+    fit = weighted(op, call, name, output, accuracy, dtype)
+    if fit is None:
         return None
-    weights, error, width = found
+    weights, error, width = fit
     common = np.minimum(of_scalars(op, call, dtype)[name].astype(np.float64), width)
     values = [float(np.sum(w * error)) for w in weights]
     common = np.where(np.isnan(common), width, common)
@@ -426,8 +426,8 @@ def weighted(
 
 def _allowed(weights: Reals, width: Reals, common: Reals, expected: Reals) -> float:
     """Return the bound of a sum of errors; `common` are roundings that all values share."""
-    own = weights * (width - common)
-    sums = [np.sum(np.moveaxis(own, axis, 0).reshape(own.shape[axis], -1), axis=1) for axis in range(own.ndim)]
-    sums.append(np.bincount(np.unique(expected, return_inverse=True)[1].ravel(), weights=own.ravel()))
+    widths = weights * (width - common)
+    sums = [np.sum(np.moveaxis(widths, axis, 0).reshape(widths.shape[axis], -1), axis=1) for axis in range(widths.ndim)]
+    sums.append(np.bincount(np.unique(expected, return_inverse=True)[1].ravel(), weights=widths.ravel()))
     spread = SPREAD * max(float(np.sqrt(np.sum(group**2))) for group in sums)
     return min(float(np.sum(weights * width)), float(np.sum(weights * common)) + spread) + 1e-300

@@ -44,11 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -k and -m choose among the tests
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the tests of the implementation, if one was named."""
-    given = {name: config.getoption(f"posref_{name.replace('-', '_')}") for name in OPTIONS}
+    settings = {name: config.getoption(f"posref_{name.replace('-', '_')}") for name in OPTIONS}
     if config.getoption("posref"):
-        given = _of_project(config) | {name: value for name, value in given.items() if value is not None}
-    if given["target"] is None and given["command"] is None:
-        stray = [f"--posref-{name}" for name, value in given.items() if value is not None]
+        settings = _of_project(config) | {name: value for name, value in settings.items() if value is not None}
+    if settings["target"] is None and settings["command"] is None:
+        stray = [f"--posref-{name}" for name, value in settings.items() if value is not None]
         if stray:
             msg = f"{', '.join(stray)}: give --posref-target or --posref-command as well."
             raise pytest.UsageError(msg)
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     from .errors import PosrefError
 
     try:
-        items += Suite.from_parent(session, name="posref", nodeid="posref", given=given).collect()
+        items += Suite.from_parent(session, name="posref", nodeid="posref", given=settings).collect()
     except (PosrefError, BackendMissing) as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -117,9 +117,9 @@ class Suite(pytest.Collector):
         everything = choice.cases([op for op in names if op not in self.missing])
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in case_run.asked_dtypes(self.target, op):
-                own = [case for case in everything if case.op == op]
+                cases_of_op = [case for case in everything if case.op == op]
                 self.operations[op, dtype] = (Operation(op, dtype, class_of_claim(op, self.target.claims[dtype]), []), [])
-                self.cases[op, dtype] = list(case_run.cases_in(self.target, own, dtype))
+                self.cases[op, dtype] = list(case_run.cases_in(self.target, cases_of_op, dtype))
         path = given["expected-failures"]
         ids = [f"{case.id}[{dtype}]" for (_, dtype), cases in self.cases.items() for case in cases]
         self.expected: Expected = expected_failures.load(Path(path) if path else None, ids)
@@ -127,11 +127,11 @@ class Suite(pytest.Collector):
 
     def collect(self) -> list[pytest.Item]:
         """Return a test for every case, and for every operation a test of its scope."""
-        found: list[pytest.Item] = []
+        items: list[pytest.Item] = []
         for (op, dtype), cases in self.cases.items():
-            found += [CaseItem.from_parent(self, name=f"{case.id}[{dtype}]", case=case, dtype=dtype) for case in cases]
-            found.append(OperationItem.from_parent(self, name=f"{op}[{dtype}]", key=(op, dtype)))
-        return found + [MissingItem.from_parent(self, name=op) for op in self.missing if self.by_name]
+            items += [CaseItem.from_parent(self, name=f"{case.id}[{dtype}]", case=case, dtype=dtype) for case in cases]
+            items.append(OperationItem.from_parent(self, name=f"{op}[{dtype}]", key=(op, dtype)))
+        return items + [MissingItem.from_parent(self, name=op) for op in self.missing if self.by_name]
 
     def result(self, case: LoadedCase, dtype: str) -> CaseResult:
         """Return the verdict of a case; all chosen cases of its operation run at once, since they decide its scope."""
@@ -167,10 +167,12 @@ class Suite(pytest.Collector):
                 if result.verdict != NOT_JUDGED:
                     operation.cases.append(result)
                     answers.append(answer)
-            own, trials = [pair for (name, _), pair in self.operations.items() if name == op], Trials(self.target)
-            scope_result.add_scopes(own, self.target, self.stated, trials, whole=self.whole(op) and self.tier != "smoke")
+            of_operation, trials = [pair for (name, _), pair in self.operations.items() if name == op], Trials(self.target)
+            scope_result.add_scopes(
+                of_operation, self.target, self.stated, trials, whole=self.whole(op) and self.tier != "smoke"
+            )
             if self.whole(op):
-                self.fresh += ask_fresh_calls(own, self.stated, self.seed, trials)
+                self.fresh += ask_fresh_calls(of_operation, self.stated, self.seed, trials)
             trials.close()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -224,8 +226,8 @@ class CaseItem(pytest.Item):
         if wrong:
             raise CaseFailure(wrong)
         if result.verdict in BAD:
-            told = f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
-            raise CaseFailure(told)
+            message = f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
+            raise CaseFailure(message)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the verdict without a traceback into posref."""

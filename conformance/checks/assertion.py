@@ -39,10 +39,10 @@ def fault_of(
     """
     call = call_of(NAME, op, arrays, options)
     try:
-        found = results_on_host(op, actual, arrays)
+        outputs = results_on_host(op, actual, arrays)
     except Failure as failure:
         return f"{op}: {failure}."
-    return fault_in(NAME, op, call, found, claim, everything=everything)
+    return fault_in(NAME, op, call, outputs, claim, everything=everything)
 
 
 def fault_in(
@@ -89,8 +89,8 @@ def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]
     if len(arrays) > len(positional):
         msg = f"{who}: {op} takes {len(positional)} arguments by position, {', '.join(positional)}; got {len(arrays)}."
         raise TargetError(msg)
-    given = {**dict(zip(positional, arrays, strict=False)), **options}
-    values = {n: given.get(n, parameters[n].default) for n in known}
+    arguments = {**dict(zip(positional, arrays, strict=False)), **options}
+    values = {n: arguments.get(n, parameters[n].default) for n in known}
     missing = [n for n in known if values[n] is parameters[n].empty]
     if missing:
         msg = f"{who}: {op} needs {', '.join(missing)}; give the arguments and options of the call that was made."
@@ -123,8 +123,8 @@ def on_host(value: Any) -> Any:
 
 def _viewed(library: ModuleType) -> Callable[[Any], Any]:
     """Return the function of a backend that brings an array to the host, fastest."""
-    found: Callable[[Any], Any] = getattr(library, "view", library.to_numpy)
-    return found
+    view: Callable[[Any], Any] = getattr(library, "view", library.to_numpy)
+    return view
 
 
 def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.Collected:

@@ -55,16 +55,16 @@ class Invariance:
 
 def batch_invariance(target: Target, operations: Sequence[tuple[Operation, list[Answer]]]) -> list[Invariance]:
     """Return a result for each operation that has rows and a passing case."""
-    found = []
+    outcomes = []
     for operation, answers in operations:
         passed = {one.id for one in operation.cases if one.verdict == "pass"}
-        own = [one.case for one in answers if one.case.id in passed and len(one.case.calls) == 1]
-        cases = [case for case in own if is_small(case.calls[0], LARGEST)]
+        single_calls = [one.case for one in answers if one.case.id in passed and len(one.case.calls) == 1]
+        cases = [case for case in single_calls if is_small(case.calls[0], LARGEST)]
         chosen = [case for kind in ("value", "vjp") for case in _spread([c for c in cases if c.kind == kind and not c.form])]
         outcome = invariance_of(target, operation.op, operation.dtype, chosen)
         if outcome.compared:
-            found.append(outcome)
-    return found
+            outcomes.append(outcome)
+    return outcomes
 
 
 def _spread(cases: Sequence[LoadedCase]) -> list[LoadedCase]:
@@ -96,8 +96,8 @@ def batch_fault(
     op: str, function: Callable[..., Any], actual: Any, arrays: Sequence[Any], options: Mapping[str, Any]
 ) -> str | None:
     """Return which row of calls like this one differs from the row alone, values first, then gradients; None if none does."""
-    call, found = call_of(NAME, op, arrays, options), results_on_host(op, actual, arrays)
-    dtype, outputs = accepted(op, call, found)
+    call, results = call_of(NAME, op, arrays, options), results_on_host(op, actual, arrays)
+    dtype, outputs = accepted(op, call, results)
     backend = library_of(actual, *arrays).name
     target = load(SimpleNamespace(__name__="function", backend=backend, dtypes=(dtype,), scalings=ALL, **{op: function}))
     cases = [LoadedCase(f"{op}/your/call", op, "value", "core", "", (dtype,), (replace(call, expected=outputs),))]
@@ -146,9 +146,9 @@ def _differences(asker: Asker, case: LoadedCase, grown: Call, rows: Rows, key: K
     alone: dict[int, Arrays] = {}
     for at in dict.fromkeys((0, count // 2, count - 1)):
         row = _filled(asker, case, _row(grown, rows, key, at))
-        found = None if row is None else _outputs(asker, case, row)
-        if found is not None:
-            alone[at] = found
+        outputs = None if row is None else _outputs(asker, case, row)
+        if outputs is not None:
+            alone[at] = outputs
     asked: list[tuple[str, Sequence[int], Call, str]] = [("", [*alone], call, "")]
     if count > 1:
         asked.append((" in strides", [*alone], call, "non-contiguous"))
@@ -205,17 +205,17 @@ def _compared(case: LoadedCase, rows: Rows, key: Key, at: int, whole: Arrays, al
     one = {key: np.asarray([at])}
     places = rows.arguments if kept else rows.results
     cut = rows.cut(whole, one) if kept else rows.cut_results(whole, one)
-    for name, own in alone.items():
+    for name, row in alone.items():
         axis = next((a for a, k in places.get(name, {}).items() if k == key), None)
         shared = axis is None or whole[name].shape[axis] != rows.sizes[key]  # by all rows
-        if shared or cut[name].shape != own.shape or cut[name].tobytes() == own.tobytes():
+        if shared or cut[name].shape != row.shape or cut[name].tobytes() == row.tobytes():
             continue
-        a, b = (np.ascontiguousarray(x).reshape(-1) for x in (cut[name], own))
+        a, b = (np.ascontiguousarray(x).reshape(-1) for x in (cut[name], row))
         different = np.flatnonzero(a.view(f"V{a.itemsize}") != b.view(f"V{b.itemsize}"))
         first = int(different[0])
-        index = ", ".join(str(int(i)) for i in np.unravel_index(first, own.shape))
+        index = ", ".join(str(int(i)) for i in np.unravel_index(first, row.shape))
         what = f"the gradient of {name}" if kept else name
         along = f"{at} of {rows.sizes[key]} along {key[0]}"
         values = f"{what}[{index}] is {a[first]:.9g} there and {b[first]:.9g} alone"
-        return f"row {along}{how} differs from the row alone in {len(different)} of {own.size} values: {values}"
+        return f"row {along}{how} differs from the row alone in {len(different)} of {row.size} values: {values}"
     return ""

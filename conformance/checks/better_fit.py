@@ -88,9 +88,9 @@ def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[A
         for mistake in budget.within(mistakes):
             if mistake.name.rsplit("-", 1)[-1] not in NARROW and not mistake.stateful:
                 shown = known.get(mistake.name, frozenset())
-                own = [q for q in questions if q.id in shown]
-                fit = _fit(mistake, own, budget)
-                fit = _fit(mistake, own, budget, scalars=True) if fit.clear else fit
+                shown_in = [q for q in questions if q.id in shown]
+                fit = _fit(mistake, shown_in, budget)
+                fit = _fit(mistake, shown_in, budget, scalars=True) if fit.clear else fit
                 fits += [fit] if fit.clear else []
     if not fits:
         extra = distinct(op, fine, operation.claim, budget)

@@ -251,8 +251,8 @@ def _size(calls: Sequence[Call]) -> int:
 
 
 def _blame_earlier_calls(operation: Operation, words: str) -> None:
-    found = dict(operation.diagnosis or {})
-    told = str(found["text"]).removeprefix(UNEXPLAINED).removeprefix(UNSTEADY).strip()
+    diagnosis = dict(operation.diagnosis or {})
+    explained = str(diagnosis["text"]).removeprefix(UNEXPLAINED).removeprefix(UNSTEADY).strip()
     lead = f"failures depend on the calls before: {words} passes when it is the first call of a new process."
-    text = f"{lead} In this run: {told}" if told else lead
-    operation.diagnosis = found | {"text": text, "names": [], "explanations": [], "hint": STATE_HINT, "seen_in": ""}
+    text = f"{lead} In this run: {explained}" if explained else lead
+    operation.diagnosis = diagnosis | {"text": text, "names": [], "explanations": [], "hint": STATE_HINT, "seen_in": ""}

@@ -237,9 +237,9 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         by_op.setdefault(case.op, []).append(case)
     operations = [
         (Operation(name, width, class_of_claim(name, target.claims[width]), []), list[Answer]())
-        for name, own in by_op.items()
+        for name, cases in by_op.items()
         for width in asked_dtypes(target, name)
-        if any(asked_in(case, width) for case in own)
+        if any(asked_in(case, width) for case in cases)
     ]
     if seed is not None and choice.is_whole and choice.tier != TIER:
         target.repeated = partial(is_repeated, target, seed)
@@ -260,7 +260,7 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         from .fine_calls import fine_answers
 
         fine = [fine_answers(o, answers, trials, seed or 0) if fresh_asked else [] for o, answers in operations]
-        fits = [text for (o, answers), own in zip(operations, fine, strict=True) if (text := better_fit(o, answers, own))]
+        fits = [text for (o, answers), cases in zip(operations, fine, strict=True) if (text := better_fit(o, answers, cases))]
     if complete and not all(operation.conformant for operation, _ in operations):
         from .failure_causes import report_failure_causes  # takes long to load, and what conforms needs none
 
@@ -372,10 +372,10 @@ def _for_model(report: Report, model: Model) -> Report:
 
     report.model = model.name
     for name in dict.fromkeys(operation.op for operation in report.operations):
-        own = [case for o in report.operations for case in o.cases if case.op == name and is_of_model(case.id)]
-        refused = [case for case in own if case.verdict in ("unsupported", "selective")]
+        of_model = [case for o in report.operations for case in o.cases if case.op == name and is_of_model(case.id)]
+        refused = [case for case in of_model if case.verdict in ("unsupported", "selective")]
         if refused:
-            text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"
+            text = f"{name} refuses {len(refused)} of {len(of_model)} calls of {model.name}: {refused[0].message}"
             report.unmet = (*report.unmet, text)
     return report
 

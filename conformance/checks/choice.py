@@ -46,9 +46,9 @@ class Choice:
         parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
         if self.model is not None and self.model.is_still:
             parts.append(f"layer {self.model.layer} of {self.model.name}, which does not rotate")
-        own = b"" if self.suite == INSTALLED else (self.suite / "SUITE.json").read_bytes()
-        if own and own != (INSTALLED / "SUITE.json").read_bytes():
-            parts.append(f"custom suite {self.suite}, sha256 {sha256(own).hexdigest()[:12]}")
+        index = b"" if self.suite == INSTALLED else (self.suite / "SUITE.json").read_bytes()
+        if index and index != (INSTALLED / "SUITE.json").read_bytes():
+            parts.append(f"custom suite {self.suite}, sha256 {sha256(index).hexdigest()[:12]}")
         return ", ".join(parts)
 
     def operations(self) -> list[str]:
@@ -101,29 +101,29 @@ class Choice:
             return list(load(ops, self.case))
         smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
         entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
-        found = [c for entry in entries for c in self._proved(entry) if c.id not in withdrawn]
+        chosen = [c for entry in entries for c in self._proved(entry) if c.id not in withdrawn]
         if self.case is not None or self.tier == "smoke":
-            found = [c for c in found if (c.tier == "smoke" if self.case is None else c.id == self.case)]
-        found += load(ops) if self.tier == TIER and self.case is None else []
-        if self.case is not None and ops and not found:
+            chosen = [c for c in chosen if (c.tier == "smoke" if self.case is None else c.id == self.case)]
+        chosen += load(ops) if self.tier == TIER and self.case is None else []
+        if self.case is not None and ops and not chosen:
             msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
             raise TargetError(msg)
-        return found
+        return chosen
 
     def _cases_of_model(self, model: Model, ops: Sequence[str]) -> list[LoadedCase]:
         """Return the calls that the layers of a model make, and no others."""
         from ..evidence.every import model_cases  # with what reads models
 
         if model.is_still:
-            found = list(model_cases.still(model))
+            chosen = list(model_cases.still(model))
         else:
             asked = (case for op in ops for case in model_cases.cases(model, op))
-            found = list(made(case for case in asked if self.case in (None, case.id)))
-        found = [case for case in found if self.case in (None, case.id)]
-        if self.case is not None and ops and not found:
+            chosen = list(made(case for case in asked if self.case in (None, case.id)))
+        chosen = [case for case in chosen if self.case in (None, case.id)]
+        if self.case is not None and ops and not chosen:
             msg = f"check: {model.name} makes no call {self.case!r}; leave out --case to see its calls."
             raise TargetError(msg)
-        return found
+        return chosen
 
     def _proved(self, entry: Mapping[str, Any]) -> tuple[LoadedCase, ...]:
         """Return the cases of a group, or raise if it has but one witness."""
@@ -149,14 +149,14 @@ def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     from ..experiments import covering
 
     makers = (kernel_cases.kernel, rules.kernel, covering.cases)
-    found = made(case for op in ops for make in makers for case in make(op, only))
-    first = next(found, None)
+    cases = made(case for op in ops for make in makers for case in make(op, only))
+    first = next(cases, None)
     if first is None and only is not None and ops:
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
         raise TargetError(msg)
     if first is not None:
         yield first
-    yield from found
+    yield from cases
 
 
 def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:

@@ -32,9 +32,9 @@ def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
     for operation, _ in operations:
         has_remedy = any(case.message.startswith(REMEDY) for case in operation.cases)
         if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
-            found = operation.diagnosis or NO_DIAGNOSIS
-            text = f"No call is answered. posref calls {called_as(operation.op)}. {found['text']}".strip()
-            operation.diagnosis = {**found, "text": text, "hint": found["hint"] or REFUSE}
+            diagnosis = operation.diagnosis or NO_DIAGNOSIS
+            text = f"No call is answered. posref calls {called_as(operation.op)}. {diagnosis['text']}".strip()
+            operation.diagnosis = {**diagnosis, "text": text, "hint": diagnosis["hint"] or REFUSE}
 
 
 def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:
@@ -70,13 +70,13 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials |
 
 def _with_raised(operation: Operation, text: str) -> str:
     """Return a diagnosis with how many cases ended in an error, which it does not see, and the first error: most lead."""
-    found = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
-    if not found:
+    raised = [c for c in operation.cases if c.kind != "reject" and c.verdict == "error"]
+    if not raised:
         return text
-    first = (found[0].message.splitlines() or ["without a message"])[0].rstrip(".")
-    lead = len(found) > operation.counts.get("fail", 0)
-    many = f"{len(found)} {'' if lead else 'other '}case{'s' * (len(found) > 1)}"
-    said = f"{many} ended in an error: {first} ({found[0].id})."
+    first = (raised[0].message.splitlines() or ["without a message"])[0].rstrip(".")
+    lead = len(raised) > operation.counts.get("fail", 0)
+    many = f"{len(raised)} {'' if lead else 'other '}case{'s' * (len(raised) > 1)}"
+    said = f"{many} ended in an error: {first} ({raised[0].id})."
     return f"{said} Of the others: {text}" if lead else f"{text} {said}"
 
 

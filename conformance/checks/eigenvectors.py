@@ -58,8 +58,8 @@ def laplacian(graph: Matrix) -> Matrix:
     edges = graph * (1 - np.eye(len(graph)))
     degrees = edges.sum(axis=1)
     roots = 1 / np.sqrt(np.where(degrees == 0, 1, degrees))
-    found: Matrix = np.eye(len(graph)) - edges * roots[:, None] * roots
-    return found
+    result: Matrix = np.eye(len(graph)) - edges * roots[:, None] * roots
+    return result
 
 
 def _faults(x: Matrix, matrix: Matrix, dropped: int, allowed: float, gap: float) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _faults(x: Matrix, matrix: Matrix, dropped: int, allowed: float, gap: float)
     expected = values[dropped : dropped + k]
     if k and (worst := float(np.max(np.abs(quotients - expected)))) > allowed:
         at = int(np.argmax(np.abs(quotients - expected) > allowed))
-        own, other = (f"{round(each[at], 9) + 0.0:.6g}" for each in (quotients, expected))
-        yield f"vector {at} has eigenvalue {own}; {other} comes in its place"
+        eigenvalue, other = (f"{round(each[at], 9) + 0.0:.6g}" for each in (quotients, expected))
+        yield f"vector {at} has eigenvalue {eigenvalue}; {other} comes in its place"
     ends = [0, *(np.flatnonzero(np.diff(values) > gap) + 1), n]
     for first, end in pairwise(ends):
         low, high = max(first - dropped, 0), min(end - dropped, k)
@@ -118,20 +118,20 @@ def _causes(x: Matrix, graph: Matrix, dropped: int, allowed: float) -> Iterator[
         quotients = np.sort(np.sum(unit * (matrix @ unit), axis=0))
         return bool(np.all(np.abs(quotients - np.linalg.eigvalsh(matrix)[first : first + k]) <= allowed))
 
-    own, edges, one = laplacian(graph), graph * (1 - np.eye(n)), np.eye(n)
+    right, edges, one = laplacian(graph), graph * (1 - np.eye(n)), np.eye(n)
     degrees = edges.sum(axis=1)
-    bare = own - np.diag((degrees == 0).astype(np.float64))
+    bare = right - np.diag((degrees == 0).astype(np.float64))
     if not k:
         return
-    if solved(own):
+    if solved(right):
         yield from _faults_of_basis(unit, norms, allowed)
-        others = [first for first in range(n - k + 1) if first != dropped and ordered(own, first)]
+        others = [first for first in range(n - k + 1) if first != dropped and ordered(right, first)]
         if (degrees == 0).any() and ordered(bare, dropped):
             yield ISOLATED
         if others and others[0] == n - k:
             yield "the largest eigenvalues were taken"
         yield from (f"{first} eigenvectors were dropped, not {dropped}" for first in others)
-        yield "the vectors are not in the order of the eigenvalues" if ordered(own, dropped) else "others were left out"
+        yield "the vectors are not in the order of the eigenvalues" if ordered(right, dropped) else "others were left out"
         return
     safe = np.where(degrees == 0, 1, degrees)
     known = {

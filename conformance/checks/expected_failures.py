@@ -65,15 +65,15 @@ def _entry(where: str, text: str, names: Sequence[str]) -> dict[str, str]:
     assert parts is not None  # any text has a first word
     pattern, count = parts["pattern"], parts["count"]
     many = "*" in pattern
-    found = [n for n in names if _matches(n, pattern)]
-    if not found:
+    matching = [n for n in names if _matches(n, pattern)]
+    if not matching:
         msg = f"{where}: {pattern!r} is not a case of this check; posref list --cases OP lists them."
         raise TargetError(msg)
-    if many and (count is None or count.lstrip("0") != str(len(found))):
-        given = "no count" if count is None else f"={shown(count, 20)}"
-        msg = f"{where}: a pattern must say how many cases it matches; {pattern!r} matches {len(found)}, got {given}."
+    if many and (count is None or count.lstrip("0") != str(len(matching))):
+        stated = "no count" if count is None else f"={shown(count, 20)}"
+        msg = f"{where}: a pattern must say how many cases it matches; {pattern!r} matches {len(matching)}, got {stated}."
         raise TargetError(msg)
-    return dict.fromkeys(found, parts["reason"] or "")
+    return dict.fromkeys(matching, parts["reason"] or "")
 
 
 def _matches(name: str, pattern: str) -> bool:

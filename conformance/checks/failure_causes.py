@@ -52,10 +52,12 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
         return
     for operation, answers in operations:
         kinds = [verdict for verdict in VERDICTS if any(c.verdict == verdict and c.kind != "reject" for c in operation.cases)]
-        found = operation.diagnosis or {}
-        if found and not (found.get("trait") or SILENT.search(str(found["text"])) or _is_partial(operation, found)):
+        diagnosis = operation.diagnosis or {}
+        if diagnosis and not (
+            diagnosis.get("trait") or SILENT.search(str(diagnosis["text"])) or _is_partial(operation, diagnosis)
+        ):
             kinds = [verdict for verdict in kinds if verdict in ENDED]
-        if (operation.worst_ratio or NEAR) < NEAR or NARROW_VALUES in str(found.get("text")):
+        if (operation.worst_ratio or NEAR) < NEAR or NARROW_VALUES in str(diagnosis.get("text")):
             kinds = [verdict for verdict in kinds if verdict != "fail"]
         if kinds:
             text = _causes(operation, answers, kinds, trials)
@@ -165,9 +167,9 @@ def _common(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) 
     wrong, right = (
         list(described(trial, [one for one in every if one.verdict == verdict]).values()) for verdict in ("fail", "pass")
     )
-    told = [rule for rule in shared if others and all(any(rule.holds(n) for _, n in calls) for calls in wrong)]
-    told = [rule for rule in told if 2 * sum(any(rule.holds(n) for _, n in calls) for calls in right) <= len(right)]
-    return [f"some calls are wrong, all of them with {rule.text}" for rule in told[:1]]
+    rules = [rule for rule in shared if others and all(any(rule.holds(n) for _, n in calls) for calls in wrong)]
+    rules = [rule for rule in rules if 2 * sum(any(rule.holds(n) for _, n in calls) for calls in right) <= len(right)]
+    return [f"some calls are wrong, all of them with {rule.text}" for rule in rules[:1]]
 
 
 def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:
@@ -186,18 +188,18 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
     Several that speak of the same numbers are steps of a relation that no rule has; of those with many conditions only what
     all have in common is told.
     """
-    found: dict[tuple[str, ...], list[Cause]] = {}
+    by_names: dict[tuple[str, ...], list[Cause]] = {}
     plain = [essential(cause) for cause in causes if not says_nothing(cause) and not is_vague(cause)]
     plain = [one for one in plain if not any(_is_within(one, other) for other in plain)]
     long = [cause for cause in plain if len(cause.rules) + len(cause.shows) > CONDITIONS]
     for cause in plain:
         names = tuple(dict.fromkeys(rule.quantity for rule in cause.rules))
         if cause not in long:
-            found.setdefault(names if len(names) > 1 else (sentence(op, cause),), []).append(cause)
-    told = []
-    for names, several in found.items():
+            by_names.setdefault(names if len(names) > 1 else (sentence(op, cause),), []).append(cause)
+    sentences = []
+    for names, several in by_names.items():
         related = len(names) > 1 and len(several) > 1
-        told.append(
+        sentences.append(
             f"whether a call is wrong depends on {' and '.join(names)} together" if related else sentence(op, several[0])
         )
     if long and len(plain) == len(long):
@@ -206,10 +208,10 @@ def _sentences(op: str, causes: Sequence[Cause]) -> list[str]:
             for name in long[0].shows
             if all(one.shows.get(name) == long[0].shows[name] for one in long)
         }
-        told += [
+        sentences += [
             f"some calls are wrong, all of them with {words(op, name, long[0])}" for name in shows if long[0].lacks.get(name)
         ]
-    return told
+    return sentences
 
 
 def _is_within(cause: Cause, other: Cause) -> bool:

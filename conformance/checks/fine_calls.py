@@ -31,23 +31,23 @@ def fine_answers(operation: Operation, answers: Sequence[Answer], trials: Trials
     if dtype not in UNIT or makes_constants(op) or not returns_reals(op) or not operation.conformant:
         return []
     rng = np.random.default_rng([seed, *op.encode()])
-    asker, found = Asker(trials.target, op, dtype, CALLS, trials.progress), list[Answer]()
+    asker, right_answers = Asker(trials.target, op, dtype, CALLS, trials.progress), list[Answer]()
     for n, case in enumerate(_in_turn(operation, answers)):
         call = fresh(case, dtype, rng)
         if call is None or asker.asked(call, case.form) != RIGHT or asker.sample is None or asker.sample.selection:
             continue
-        own = LoadedCase(f"{case.id}#{n}", op, "value", case.tier, "", (dtype,), (asker.sample.call,), case.form)
-        found.append(Answer(own, dtype, [dict(asker.sample.outputs)]))
-    return found
+        drawn_case = LoadedCase(f"{case.id}#{n}", op, "value", case.tier, "", (dtype,), (asker.sample.call,), case.form)
+        right_answers.append(Answer(drawn_case, dtype, [dict(asker.sample.outputs)]))
+    return right_answers
 
 
 def _in_turn(operation: Operation, answers: Sequence[Answer]) -> Iterator[LoadedCase]:
     """Yield cases, those with most numbers first, of every set of options in turn, as many as there are calls."""
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
     cases = [a.case for a in answers if a.case.id in passed and len(a.case.calls) == 1 and asked_in(a.case, operation.dtype)]
-    own = [case for case in cases if is_small(case.calls[0], LARGEST) and _has_reals(case)]
-    own.sort(key=lambda case: sum(x.size for x in case.calls[0].expected.values()), reverse=True)
-    turns = [cycle(cases) for cases in by_options(operation.op, own, lambda case: case.calls[0].params)]
+    small = [case for case in cases if is_small(case.calls[0], LARGEST) and _has_reals(case)]
+    small.sort(key=lambda case: sum(x.size for x in case.calls[0].expected.values()), reverse=True)
+    turns = [cycle(cases) for cases in by_options(operation.op, small, lambda case: case.calls[0].params)]
     for n in range(CALLS if turns else 0):
         yield next(turns[n % len(turns)])
 

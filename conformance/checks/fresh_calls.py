@@ -74,9 +74,9 @@ def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials
     """Ask every operation that conforms a few fresh calls, and count them; after a `whole` tier, one must be answered."""
     asked = 0
     for op in dict.fromkeys(operation.op for operation, _ in operations):
-        own = [pair for pair in operations if pair[0].op == op]
-        if all(operation.conformant for operation, _ in own):
-            asked += _ask(op, own, stated, np.random.default_rng([seed, *op.encode()]), trials, whole)
+        of_operation = [pair for pair in operations if pair[0].op == op]
+        if all(operation.conformant for operation, _ in of_operation):
+            asked += _ask(op, of_operation, stated, np.random.default_rng([seed, *op.encode()]), trials, whole)
     return asked
 
 
@@ -214,9 +214,9 @@ def _alike(op: str, cases: Sequence[LoadedCase], asker: Asker) -> Iterator[Drawn
         }
         for words, other in others.items():
             made = replace(call, inputs={**call.inputs, name: other})
-            told = None if np.array_equal(other, x) or are_lengths(call) or are_whole(op, call) else asker.filled(made)
-            if told is not None:
-                yield case, told, words, ""
+            new_calls = None if np.array_equal(other, x) or are_lengths(call) or are_whole(op, call) else asker.filled(made)
+            if new_calls is not None:
+                yield case, new_calls, words, ""
 
 
 def _exchangeable_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
@@ -269,13 +269,13 @@ def varied(
     drawn = [names[at] for at in rng.permutation(len(names))]
     for name in sorted(drawn, key=lambda name: name.startswith("size "))[:VARIED]:  # options first
         taken = {repr(record.get(name)) for record in stored}
-        kind, _, own = name.partition(" ")
-        whole = kind == "option" and isinstance(REGISTRY[op].domains[own], Integer)
+        kind, _, varying = name.partition(" ")
+        whole = kind == "option" and isinstance(REGISTRY[op].domains[varying], Integer)
         having = [pair for pair in records if _is_varied(name, pair[1].get(name))]
         for odd, some in product((0, 1), _by_words(op, having)) if whole else ((None, having),):
-            found: tuple[LoadedCase, Call] | None = None
+            call_of_case: tuple[LoadedCase, Call] | None = None
             for at in range(ATTEMPTS if numbers else 4 * ATTEMPTS):  # most numbers of the near ones may be in the suite
-                if found and at >= ATTEMPTS:
+                if call_of_case and at >= ATTEMPTS:
                     break
                 case, record = some[at % len(some)]
                 other = _other(op, name, record[name], rng, odd)
@@ -284,13 +284,13 @@ def varied(
                 calls = (_made(case, one, asker, rng) for one in trials if repr(one[name]) not in taken)
                 call = next((one for one in calls if one is not None and (may is None or may(case, one))), None)
                 if call is not None and is_small(call):
-                    found = case, call
-                    if not whole or _tells(op, own, call):
+                    call_of_case = case, call
+                    if not whole or _tells(op, varying, call):
                         break
-            if found:
-                yield *found, f"another {word_of(op, own) if kind == 'size' else own}", ""
+            if call_of_case:
+                yield *call_of_case, f"another {word_of(op, varying) if kind == 'size' else varying}", ""
                 if kind == "size":
-                    yield from _exchanged(*found, "another size and ")
+                    yield from _exchanged(*call_of_case, "another size and ")
 
 
 def _records(
@@ -325,11 +325,11 @@ def _multiples(
             trials = (
                 (case, _made(case, {**record, name: n}, asker, rng)) for n in sizes if n not in taken for case, record in having
             )
-            found = next(
+            drawn = next(
                 ((case, call) for case, call in trials if call and is_small(call, 4 * LARGEST) and may(case, call)), None
             )
-            if found:
-                yield *found, f"another {word_of(op, name[5:]) if name.startswith('size ') else name.partition(' ')[2]}", ""
+            if drawn:
+                yield *drawn, f"another {word_of(op, name[5:]) if name.startswith('size ') else name.partition(' ')[2]}", ""
 
 
 def _numbers_in(op: str, stated: Stated, trials: Trials) -> set[float]:
@@ -430,8 +430,8 @@ def _is_near(case: LoadedCase) -> bool:
     """Return whether a case is one call at positions that are not too far away."""
     if len(case.calls) != 1:
         return False
-    given = case.calls[0].inputs
-    return all(np.max(np.abs(given[n]), initial=0.0) <= FARTHEST for n in positions_of(case.op) if n in given)
+    inputs = case.calls[0].inputs
+    return all(np.max(np.abs(inputs[n]), initial=0.0) <= FARTHEST for n in positions_of(case.op) if n in inputs)
 
 
 def is_small(call: Call, largest: int = LARGEST) -> bool:
@@ -475,7 +475,7 @@ def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator, stored: Stored
 
 def _numbers_of(op: str, call: Call) -> dict[str, Any]:
     """Return the options of a call and the sizes of its axes."""
-    sizes = [(letter, size) for own in letters(op, call).values() for letter, size in own.items()]
+    sizes = [(letter, size) for in_array in letters(op, call).values() for letter, size in in_array.items()]
     return {**defaults(op), **call.params} | {letter: size[0] for letter, size in sizes if len(size) == 1}
 
 

@@ -37,10 +37,10 @@ def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -
     def ask(ties: Ties) -> list[Judged]:
         every = [one for one in asked_cases([(operation, answers)]) if one.case.kind == "value"]
         trial = trials.begin(operation.op, operation.dtype, every)
-        found: list[Judged] = []
+        judged_calls: list[Judged] = []
         near = zip_longest(_with_other_numbers(trial, every), _with_other_options(trial, every))
         for case in filter(None, chain(chain.from_iterable(near), _drawn(trial, every))):
-            if len(found) >= ASKED:
+            if len(judged_calls) >= ASKED:
                 break
             if not parted(operation.op, case, ties, operation.claim, operation.dtype):
                 continue
@@ -48,8 +48,8 @@ def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -
             sample = trial.asker.sample
             if outcome in (RIGHT, WRONG) and sample is not None:
                 judged = replace(case, calls=(sample.call,))
-                found.append((Answer(judged, operation.dtype, [sample.outputs]), outcome == WRONG))
-        return found
+                judged_calls.append((Answer(judged, operation.dtype, [sample.outputs]), outcome == WRONG))
+        return judged_calls
 
     return ask
 

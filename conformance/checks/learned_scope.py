@@ -81,11 +81,11 @@ class Trials:
         if not made or all(one.answered or one.case.kind == "vjp" for one in every):
             return infer(op, every, enough)
         trial = self.begin(op, every[0].dtype, every)
-        found, left = learn(trial, every)
+        learned, left = learn(trial, every)
         if trial.anchor(right=False) is None:
             return infer(op, every, enough)
         others, left = infer(op, every, enough, besides=ASKED, refused=left)
-        return [*found, *others], left
+        return [*learned, *others], left
 
     def inside(
         self, op: str, every: Sequence[Asked], may: Callable[[Experiment, Features], bool], *, stated: bool,
@@ -157,12 +157,12 @@ def _has_values(call: Call) -> bool:
 
 def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple[Features, Numbers]]]:
     """Return the features and the numbers of the calls of every case."""
-    found: dict[str, list[tuple[Features, Numbers]]] = {}
+    by_case: dict[str, list[tuple[Features, Numbers]]] = {}
     for one in every:
-        if one.id not in found:
+        if one.id not in by_case:
             records = [trial.full(record) for record in ([trial.drawn[one.id]] if one.id in trial.drawn else records_of(one))]
-            found[one.id] = [(r, quantities(trial.op, r, call)) for r, call in zip(records, one.case.calls, strict=True)]
-    return found
+            by_case[one.id] = [(r, quantities(trial.op, r, call)) for r, call in zip(records, one.case.calls, strict=True)]
+    return by_case
 
 
 def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
@@ -184,24 +184,24 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
     whole = merged([cause for cause in trial.causes if cause.kind == REFUSED and not is_vague(cause)])
     causes = [essential(cause) for cause in whole]
     holding = {id(cause): full.holds for cause, full in zip(causes, whole, strict=True)}
-    found = []
+    restrictions = []
     last = all(are_lengths(call) for one in passed for call in one.case.calls)
     for restriction, several in [*_of_positions(trial.op, causes, last=last), *((_restriction(trial, c), [c]) for c in causes)]:
-        own = [cause for cause in several if any(cause is left for left in causes)]
-        if own:
-            causes = [cause for cause in causes if not any(cause is one for one in own)]
-            covers = {name for name, calls in cases.items() if any(holding[id(c)](*call) for c in own for call in calls)}
+        explaining = [cause for cause in several if any(cause is left for left in causes)]
+        if explaining:
+            causes = [cause for cause in causes if not any(cause is one for one in explaining)]
+            covers = {name for name, calls in cases.items() if any(holding[id(c)](*call) for c in explaining for call in calls)}
             covers |= _by_traits(restriction, every)
-            fresh = sum(cause.true for cause in own), sum(cause.asked for cause in own)
-            found.append((replace(restriction, covers=frozenset(covers), fresh=fresh), len(own[0].features) == 1))
-    told, left = list[Restriction](), refused
-    for one, is_plain in sorted(found, key=lambda entry: -len(entry[0].covers)):
+            fresh = sum(cause.true for cause in explaining), sum(cause.asked for cause in explaining)
+            restrictions.append((replace(restriction, covers=frozenset(covers), fresh=fresh), len(explaining[0].features) == 1))
+    sentences, left = list[Restriction](), refused
+    for one, is_plain in sorted(restrictions, key=lambda entry: -len(entry[0].covers)):
         outside = tuple(case for case in left if case.id in one.covers)
-        is_new = not any(_statement_of(one) == _statement_of(before) for before in told)
+        is_new = not any(_statement_of(one) == _statement_of(before) for before in sentences)
         if outside or (is_new and (is_plain or (one.fresh[0] and not one.covers))):
-            told.append(replace(one, outside=outside))
+            sentences.append(replace(one, outside=outside))
             left = [case for case in left if case.id not in one.covers]
-    return told, left
+    return sentences, left
 
 
 def _predict_the_rest(trial: Experiment) -> None:
@@ -220,7 +220,7 @@ def _statement_of(restriction: Restriction) -> Any:
 
 def merged(causes: Sequence[Cause]) -> list[Cause]:
     """Return causes, those of values of one feature alone put together, and multiples of one number."""
-    found: dict[str, Cause] = {}
+    by_text: dict[str, Cause] = {}
     rest: list[Cause] = []
     for cause in causes:
         before = next((one for one in rest if _are_multiples(one, cause)), None)
@@ -234,13 +234,13 @@ def merged(causes: Sequence[Cause]) -> list[Cause]:
             rest.append(cause)
             continue
         [name] = cause.shows
-        before = found.get(name, cause)
+        before = by_text.get(name, cause)
         shows = [*before.shows[name], *(cause.shows[name] if before is not cause else ())]
         lacks = [value for value in before.lacks[name] if repr(value) not in map(repr, shows)]
         true, asked = (n + m for n, m in zip((before.true, before.asked), (cause.true, cause.asked), strict=True))
         together = replace(before, shows={name: shows}, lacks={name: lacks}, true=true, asked=asked)
-        found[name] = cause if before is cause else together
-    return [*found.values(), *rest]
+        by_text[name] = cause if before is cause else together
+    return [*by_text.values(), *rest]
 
 
 def _are_multiples(cause: Cause, other: Cause) -> bool:
@@ -264,22 +264,24 @@ def _by_traits(restriction: Restriction, every: Sequence[Asked]) -> set[str]:
 # ---- causes as axes of `supports` -------------------------------------------------------------------------------------------
 def _of_positions(op: str, causes: Sequence[Cause], *, last: bool) -> list[tuple[Restriction, list[Cause]]]:
     """Return the form of positions that is taken, with the causes that it stands for; `last` if all answered queries are so."""
-    own = [cause for cause in causes if {*cause.features} <= {*PLACES, "size Q", "size K"} and {*cause.features} != {"rows"}]
-    forms = {value for cause in own if cause.features == ("form",) for value in cause.shows.get("form", ())}
-    rules = [rule for cause in own for rule in cause.rules if rule.quantity == "smallest position"]
+    of_places = [
+        cause for cause in causes if {*cause.features} <= {*PLACES, "size Q", "size K"} and {*cause.features} != {"rows"}
+    ]
+    forms = {value for cause in of_places if cause.features == ("form",) for value in cause.shows.get("form", ())}
+    rules = [rule for cause in of_places for rule in cause.rules if rule.quantity == "smallest position"]
     zero = any(rule.kind in ("other", "least") and rule.holds({rule.quantity: 1}) for rule in rules)
-    zero = zero or any(cause.features == ("start",) and cause.lacks.get("start") == [0] for cause in own)
-    last = last and any(cause.lacks.get("queries") == ["last"] for cause in own)
+    zero = zero or any(cause.features == ("start",) and cause.lacks.get("start") == [0] for cause in of_places)
+    last = last and any(cause.lacks.get("queries") == ["last"] for cause in of_places)
     zero = zero or (bool(last_cells(op)) and "consecutive" in forms)
     consecutive = "gaps" in forms and (zero or "unsorted" in forms)
-    if GRID not in forms and any(cause.lacks.get("form") == [GRID] for cause in own):
+    if GRID not in forms and any(cause.lacks.get("form") == [GRID] for cause in of_places):
         return []
     level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3
     if level == 3 or (last and level):
         return []
     text = (OF_SIZES if last_cells(op) else "positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
     text += LAST if last else ""
-    several = [cause for cause in own if _is_told(cause, level, last=last)]
+    several = [cause for cause in of_places if _is_told(cause, level, last=last)]
     one = replace(on_axis("positions", Bound(high=float(level))), text=text, lacks=("other_queries",) if last else ())
     return [(one, several)]
 
@@ -300,8 +302,8 @@ def _restriction(trial: Experiment, cause: Cause) -> Restriction:
         return on_axis(axis, allowed)
     text = what_is_left(trial.op, cause)
     ranks, few, lacks = _ranks(trial, cause), _few(trial.op, cause), _traits(trial, cause)
-    found = on_axis("rank", ranks) if ranks else on_axis(*few) if few else Restriction(cause.features, None, lambda _: False)
-    return replace(found, text=text, lacks=lacks)
+    on_axes = on_axis("rank", ranks) if ranks else on_axis(*few) if few else Restriction(cause.features, None, lambda _: False)
+    return replace(on_axes, text=text, lacks=lacks)
 
 
 def _few(op: str, cause: Cause) -> tuple[str, frozenset[Any]] | None:

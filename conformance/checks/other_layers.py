@@ -22,16 +22,20 @@ def report_other_layers(operations: Pairs, model: Model) -> None:
     """Say in the diagnosis of an operation whose options its failing calls fit, for each kind of layer."""
     for operation, answers in operations:
         failing = {case.id for case in operation.cases if case.verdict == "fail"}
-        told = [
+        sentences = [
             f"{kind.where}: these are the options of {other.where} ({_changes(kind, other)})"
             for kind in model.kinds
-            if (own := [answer for answer in answers if answer.case.id in failing and kind_of(model, answer.case.id) is kind])
-            if (other := next(_fitting(operation, own, kind, model), None)) is not None
+            if (
+                failing_answers := [
+                    answer for answer in answers if answer.case.id in failing and kind_of(model, answer.case.id) is kind
+                ]
+            )
+            if (other := next(_fitting(operation, failing_answers, kind, model), None)) is not None
         ]
-        if told:
+        if sentences:
             before = operation.diagnosis or {"text": "", "names": [], "explanations": [], "hint": "", "seen_in": ""}
             rest = str(before["text"]).removeprefix(UNEXPLAINED).strip()
-            text = f"{'; '.join(told)}. {rest}".strip()
+            text = f"{'; '.join(sentences)}. {rest}".strip()
             operation.diagnosis = {**before, "text": text[0].upper() + text[1:]}
 
 

@@ -21,8 +21,8 @@ LONG = re.compile(rf"(?<![\w-]){PART}(?:[ \t]*+\.[ \t]*+{PART}){{{DOTS + 1}}}")
 
 def _tables(text: str) -> dict[str, Any]:
     """Return what a TOML text says."""
-    if found := LONG.search(text):
-        msg = f"a key may have {DOTS} dots; got {found[0][:60]}..."
+    if match := LONG.search(text):
+        msg = f"a key may have {DOTS} dots; got {match[0][:60]}..."
         raise ValueError(msg)
     import tomllib  # a folder without settings does not need it
 

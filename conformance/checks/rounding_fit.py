@@ -123,13 +123,13 @@ def rounding_remark(op: str, dtype: str, verdict: str, questions: Sequence[Quest
     usual = usual_roundings(op)
     with quiet():
         known = [fit for fit in registered(op, dtype, questions) if fit.name not in usual]
-        found = expressions(op, dtype, asked)
-    others = sorted((fit for fit in found if fit.name not in usual), key=lambda fit: fit.taken, reverse=True)
+        fits = expressions(op, dtype, asked)
+    others = sorted((fit for fit in fits if fit.name not in usual), key=lambda fit: fit.taken, reverse=True)
     if not known and not others:
         return ""
     named = min(known, key=lambda fit: fit.share, default=None)
     best = named if named and (named.share < ALONE or not others) else others[0]
-    text = best.text if best in known else f"the definition better with rounding to {dtype} of {_listed(others, len(found))}"
+    text = best.text if best in known else f"the definition better with rounding to {dtype} of {_listed(others, len(fits))}"
     factors, nearer = best.counts.sum(axis=1)
     return (
         f"{op} {dtype} {verdict} fits {text}. Where {'that' if best in known else 'the first'} changes the result, it leaves "
@@ -177,15 +177,15 @@ def expressions(op: str, dtype: str, questions: Sequence[Question]) -> list[Roun
     Code may round other expressions for other options.
     """
     budget, system = Budget(OF_EXPRESSIONS), Narrowed(dtype)
-    found: dict[Step, RoundingFit] = {}
-    for own in budget.within(by_options(op, questions, lambda question: question.calls[0].params)):
-        known = _rounded(system, own, budget)
-        for question in own if known else ():
+    by_step: dict[Step, RoundingFit] = {}
+    for of_options in budget.within(by_options(op, questions, lambda question: question.calls[0].params)):
+        known = _rounded(system, of_options, budget)
+        for question in of_options if known else ():
             values = _values(system, question, budget, known)
             for step in known:
-                fit = found.setdefault(step, RoundingFit(str(step), step.in_words))
+                fit = by_step.setdefault(step, RoundingFit(str(step), step.in_words))
                 _add(fit, question, values, _values(system, question, budget, known - {step}))
-    return [fit for fit in found.values() if fit.clear]
+    return [fit for fit in by_step.values() if fit.clear]
 
 
 def _rounded(system: Narrowed, questions: Sequence[Question], budget: Budget) -> frozenset[Step]:
@@ -237,8 +237,8 @@ def _values(system: Narrowed, question: Question, budget: Budget, rounded: froze
     """Return what the definition gives for the calls of a question with some of its expressions rounded."""
     system.rounded = rounded
     budget.meter.done += OF_A_STEP * question.work
-    found = [call_of(system, question.op, call.inputs, call.params) for call in question.calls]
-    return [{name: np.asarray(value.parts[0]) for name, value in outputs.items()} for outputs in found]
+    outputs_of_calls = [call_of(system, question.op, call.inputs, call.params) for call in question.calls]
+    return [{name: np.asarray(value.parts[0]) for name, value in outputs.items()} for outputs in outputs_of_calls]
 
 
 def by_mismatches(op: str, questions: Sequence[Question], most: int = ALL) -> list[Question]:
@@ -253,10 +253,10 @@ def by_options(op: str, given: Iterable[T], params: Callable[[T], Mapping[str, A
     domains = REGISTRY[op].domains
     few = {name for name, domain in domains.items() if isinstance(domain, Integer) and (domain.low, domain.high) == (0, 1)}
     choices = [name for name, domain in domains.items() if name in few or isinstance(domain, OneOf | Flag)]
-    found: dict[tuple[Any, ...], list[T]] = {}
+    by_choice: dict[tuple[Any, ...], list[T]] = {}
     for one in given:
-        found.setdefault(tuple(params(one).get(name) for name in choices), []).append(one)
-    return list(found.values())
+        by_choice.setdefault(tuple(params(one).get(name) for name in choices), []).append(one)
+    return list(by_choice.values())
 
 
 def _mismatches(question: Question) -> int:

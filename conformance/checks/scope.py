@@ -98,8 +98,8 @@ def infer(
     refused = [one for one in asked if not one.answered] if refused is None else refused
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
     pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
-    found, left = _fewest(op, (tokens_first(asked), singles, pairs), refused)
-    return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in found], left
+    restrictions, left = _fewest(op, (tokens_first(asked), singles, pairs), refused)
+    return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in restrictions], left
 
 
 def _are_of_dtypes(restriction: Restriction, asked: Sequence[Asked]) -> bool:
@@ -132,8 +132,8 @@ def on_axis(axis: str, allowed: Any) -> Restriction:
     def excludes(traits: Traits) -> bool:
         words, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis)
         if sizes is not None and words:  # a number, told in words or in numbers, that has a default or may be None
-            told = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN, None))
-            words, sizes = (words, None) if told else (frozenset(), sizes)
+            in_words = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN, None))
+            words, sizes = (words, None) if in_words else (frozenset(), sizes)
         if isinstance(allowed, Bound):
             return not allowed.holds(_numbers(words, sizes or ()))
         return not words <= allowed or not allowed.issuperset(sizes or ())
@@ -145,10 +145,10 @@ def _is_all_of(words: Mapping[str, Any]) -> Callable[[Traits], bool]:
     """Return whether a case has several properties at once: on every axis a word or a size that is among those given."""
 
     def has(axis: str, allowed: Any, traits: Traits) -> bool:
-        given, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis, ())
+        of_call, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis, ())
         if isinstance(allowed, Bound):
-            return any(allowed.holds((number,)) for number in _numbers(given, sizes))
-        return not allowed.isdisjoint((*given, *sizes))
+            return any(allowed.holds((number,)) for number in _numbers(of_call, sizes))
+        return not allowed.isdisjoint((*of_call, *sizes))
 
     return lambda traits: all(has(axis, allowed, traits) for axis, allowed in words.items())
 
@@ -176,7 +176,7 @@ def is_fixed(op: str, axis: str) -> bool:
 
 def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     """Return what every single axis may explain."""
-    found = []
+    restrictions = []
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.words):
         words = _words(asked, axis)
         allowed = words_on(axis, (one for one in asked if one.answered))
@@ -186,16 +186,16 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
             others = {case for w, cases in words.items() if w not in allowed for case in cases}
             missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= enough else frozenset()
         if missing:
-            found.append(Restriction((axis,), allowed, _has_one_of(axis, missing)))
+            restrictions.append(Restriction((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
         bound = _always(asked, axis, enough) if axis in defaults(op) else _bound(asked, axis, enough)
         if bound != Bound():
-            found.append(on_axis(axis, bound))
+            restrictions.append(on_axis(axis, bound))
     sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get("head_size", ()))
     others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get("head_size", ()))}
     if 0 < len(sizes) <= FEW and len(others) >= enough:  # as code compiled for a few sizes has
-        found.append(on_axis("head_size", sizes))
-    return found
+        restrictions.append(on_axis("head_size", sizes))
+    return restrictions
 
 
 def shown(op: str, asked: Sequence[Asked]) -> dict[str, frozenset[Any]]:
@@ -212,11 +212,11 @@ def words_on(axis: str, asked: Iterable[Asked]) -> frozenset[Any]:
 
 def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
     """Return the cases that ask for every word of an axis."""
-    found: dict[Any, set[str]] = {}
+    by_word: dict[Any, set[str]] = {}
     for one in asked:
         for word in one.traits.words.get(axis, ()):
-            found.setdefault(word, set()).add(one.id)
-    return found
+            by_word.setdefault(word, set()).add(one.id)
+    return by_word
 
 
 def _bound(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
@@ -268,7 +268,7 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
     options = ["dtype", *(axis for axis in REGISTRY[op].domains if is_option(op, axis))]
     traits = [a for a in dict.fromkeys(a for one in asked for a in one.traits.words) if a not in options and _is_named(op, a)]
     having = {axis: [(one, one.traits.words) for one in asked if one.traits.words.get(axis)] for axis in options}
-    found = []
+    restrictions = []
     for first, second in [*combinations(options, 2), *product(options, traits)]:
         least = 1 if second == "empty" else enough
         cases: dict[tuple[Any, Any], set[str]] = {}
@@ -280,8 +280,8 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Restriction]:
                 cases.pop(pair, None)
         missing = frozenset(pair for pair in cases if len(cases[pair]) >= least)
         if missing:
-            found.append(Restriction((first, second), missing, _has_pair(first, second, missing)))
-    return found
+            restrictions.append(Restriction((first, second), missing, _has_pair(first, second, missing)))
+    return restrictions
 
 
 def _of_empty(restriction: Restriction, asked: Sequence[Asked]) -> Restriction:
@@ -312,7 +312,7 @@ def _fewest(
     op: str, groups: Sequence[Sequence[Restriction]], refused: Sequence[Asked]
 ) -> tuple[list[Restriction], list[Asked]]:
     """Return restrictions that explain as much as all together, those of the first group before others, and what is left."""
-    found: list[Restriction] = []
+    chosen: list[Restriction] = []
     left = list(refused)
     for candidates in groups:
         rest = [(candidate, [one for one in left if candidate.excludes(one.traits)]) for candidate in candidates]
@@ -320,10 +320,10 @@ def _fewest(
             best, outside = max(rest, key=lambda pair: (len(pair[1]), _preference(op, pair[0].axis)))
             if not outside:
                 break
-            found.append(replace(best, outside=tuple(outside)))
+            chosen.append(replace(best, outside=tuple(outside)))
             left = [one for one in left if one not in outside]
             rest = [(c, [one for one in explained if one not in outside]) for c, explained in rest if c is not best]
-    return found, left
+    return chosen, left
 
 
 def _preference(op: str, axis: Axis) -> tuple[int, tuple[int, ...]]:

@@ -81,11 +81,11 @@ def add_scopes(operations: Pairs, target: Target, stated: Stated, trials: Trials
     Unless the `whole` suite was asked nothing is learned.
     """
     for op in dict.fromkeys(operation.op for operation, _ in operations):
-        own = [(operation, answers) for operation, answers in operations if operation.op == op]
+        of_operation = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, trials, whole=whole)
-        for operation, _ in own:
+        scope = _scope(op, of_operation, target, stated, trials, whole=whole)
+        for operation, _ in of_operation:
             operation.scope = scope
             for case in operation.cases:
                 if case.kind != "reject" and case.verdict == "unsupported" and (case.id, case.dtype) in scope.refused:
@@ -100,7 +100,7 @@ def report_scope(operations: Pairs, stated: Stated) -> None:
             continue
         failing = {c.id for c in operation.cases if c.kind != "reject" and c.verdict == "fail"}
         traits = {one.id: one.traits for one in asked_cases([(operation, answers)]) if one.id in failing}
-        outside = [name for name, found in traits.items() if not is_inside(stated[operation.op], found)]
+        outside = [name for name, of_call in traits.items() if not is_inside(stated[operation.op], of_call)]
         if not outside:
             continue
         where = "outside the scope that `supports` states, and must be refused (raise NotImplementedError)"
@@ -254,7 +254,7 @@ def _has_values(case: LoadedCase) -> bool:
 
 def asked_cases(own: Pairs) -> list[Asked]:
     """Return the cases of an operation that are no invalid calls, with their traits."""
-    found: list[Asked] = []
+    asked: list[Asked] = []
     known: dict[int, Traits] = {}  # by the identity of the case: most are asked in several dtypes
     for operation, answers in own:
         cases = {answer.case.id: answer.case for answer in answers}
@@ -264,17 +264,17 @@ def asked_cases(own: Pairs) -> list[Asked]:
             case = cases[one.id]
             traits = in_dtype(known[id(case)], one.dtype) if id(case) in known else traits_of(case, one.dtype)
             known[id(case)] = traits
-            found.append(Asked(case, one.dtype, traits, one.verdict, operation.claim))
-    return found
+            asked.append(Asked(case, one.dtype, traits, one.verdict, operation.claim))
+    return asked
 
 
 def _passing(own: Pairs) -> frozenset[str]:
     """Return the cases that passed of those that ask for values, and have some."""
-    found: set[str] = set()
+    passing: set[str] = set()
     for operation, answers in own:
         sized = {answer.case.id for answer in answers if _has_values(answer.case)}
-        found |= {c.id for c in operation.cases if c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized}
-    return frozenset(found)
+        passing |= {c.id for c in operation.cases if c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized}
+    return frozenset(passing)
 
 
 # ---- is enough inside it? --------------------------------------------------------------------------------------------------
@@ -309,13 +309,13 @@ def _reason(
             return _lies_in(stated, trial, record, call)
         return not trial.explained(record, trial.kinds)
 
-    found = [(record, outcome) for record, outcome in trial.judged(JUDGED) if is_within(record)]
-    for record, outcome in found:
+    judged = [(record, outcome) for record, outcome in trial.judged(JUDGED) if is_within(record)]
+    for record, outcome in judged:
         if outcome not in (RIGHT, *UNJUDGED):
             asked = call_in_words(trial.asker.case(trial.asker.call(record) or every[0].case.calls[0]))
             text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record)}"
             return Objection("fail" if outcome == WRONG else outcome, text)
-    right = [call for record, outcome in found if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
+    right = [call for record, outcome in judged if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
     stored = {call_key(op, call) for one in every for call in one.case.calls}
     trials.right[op] = [call for key, call in {call_key(op, call): call for call in right}.items() if key not in stored]
     for returned in passing:
@@ -350,12 +350,12 @@ def _wrong_at_limit(trial: Experiment, restrictions: Sequence[Restriction], *, s
         for value, inside in ((high, True), (high - 1, True), (high + 1, False), (high + max(2, high // 2), False)):
             record = {**(good or {}), str(feature): value - (start if feature == "start" else 0)}
             outcome = trial.asker.outcome(record) if value > 0 else ""
-            told = f"at {restriction.axis[0].replace('_', ' ')} {value}"
+            limit = f"at {restriction.axis[0].replace('_', ' ')} {value}"
             if outcome == WRONG or (outcome in ENDED and inside):
-                side = f"inside its limit, {told}" if inside else f"beyond its limit, {told}"
+                side = f"inside its limit, {limit}" if inside else f"beyond its limit, {limit}"
                 return Objection("fail", f"{side}, it is wrong: {_cause(trial, record)}")
             if outcome == REFUSED and inside and stated:
-                return Objection("selective", f"it refuses a call inside its limit, {told}")
+                return Objection("selective", f"it refuses a call inside its limit, {limit}")
     return NONE
 
 
@@ -394,8 +394,8 @@ def _fails(trial: Experiment, call: Call, given: Any) -> bool:
 # ---- mistakes -----------------------------------------------------------------------------------------------------------
 @cache
 def _record() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(RECORD.read_bytes())
-    return found
+    record: Mapping[str, Any] = json.loads(RECORD.read_bytes())
+    return record
 
 
 def caught(op: str) -> dict[str, frozenset[str]]:

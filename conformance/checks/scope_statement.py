@@ -51,26 +51,26 @@ def read(name: str, document: Mapping[str, Any]) -> Stated:
     if unknown:
         msg = f"{name}: supports must name operations, or * for all: {', '.join(REGISTRY)}; got {unknown[0]!r}."
         raise TargetError(msg)
-    found = {}
+    scope = {}
     for op in REGISTRY if "*" in document else document:
         shared = {axis: _some(op, axis, value) for axis, value in general.items() if axis in vocabulary(op)}
         shared = {axis: value for axis, value in shared.items() if value != [] or general[axis] == []}
         merged = {**shared, **document.get(op, {})}
         excluded = [pair for pair in general.get("not", ()) if all(axis in vocabulary(op) for axis in pair)]
         excluded += document.get(op, {}).get("not", [])
-        found[op] = {axis: _allowed(name, op, axis, value) for axis, value in merged.items() if axis != "not"}
+        scope[op] = {axis: _allowed(name, op, axis, value) for axis, value in merged.items() if axis != "not"}
         if excluded:
-            found[op]["not"] = [_together(name, op, pair) for pair in excluded]
-    return found
+            scope[op]["not"] = [_together(name, op, pair) for pair in excluded]
+    return scope
 
 
 def _together(name: str, op: str, pair: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is not offered together; `TargetError` if no call can have it."""
-    found = {axis: _allowed(name, op, axis, _listed(op, axis, word)) for axis, word in pair.items()}
-    for axis, words in found.items():
+    pair_of_words = {axis: _allowed(name, op, axis, _listed(op, axis, word)) for axis, word in pair.items()}
+    for axis, words in pair_of_words.items():
         if words == frozenset():
             raise _wrong(name, op, axis, "a word or a size that a call can have, since it is under not", pair[axis])
-    return found
+    return pair_of_words
 
 
 def _some(op: str, axis: str, value: Any) -> Any:
@@ -154,12 +154,12 @@ def _wrong(name: str, op: str, axis: str, wanted: str, value: Any, near: str = "
 
 def implied(op: str, stated: Mapping[str, Any], scalings: tuple[str, ...], gradients: bool) -> dict[str, Any]:
     """Return a stated scope with what an implementation says elsewhere: its scalings, and whether it has gradients."""
-    found = dict(stated)
-    if "scaling" in vocabulary(op) and "scaling" not in found:
-        found["scaling"] = frozenset({None, *scalings})
+    scope = dict(stated)
+    if "scaling" in vocabulary(op) and "scaling" not in scope:
+        scope["scaling"] = frozenset({None, *scalings})
     if not gradients:
-        found["gradient"] = frozenset[Any]()
-    return found
+        scope["gradient"] = frozenset[Any]()
+    return scope
 
 
 # ---- a scope in words, and as an implementation may state it ---------------------------------------------------------------
@@ -186,19 +186,21 @@ def is_limit(restriction: Restriction) -> bool:
 
 def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[Asked]) -> dict[str, Any]:
     """Return restrictions as an implementation states them, and of options those words alone that were answered."""
-    found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
+    supports: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
     for restriction in restrictions:
-        found |= {trait: False for trait in restriction.lacks if trait in vocabulary(op)}
+        supports |= {trait: False for trait in restriction.lacks if trait in vocabulary(op)}
         if restriction.allowed is None or (restriction.allowed == frozenset() and "." in restriction.axis[0]):
             continue  # no axis says it
         if len(restriction.axis) > 1:
             pairs = [[_words_of(w) for w in pair] for pair in sorted(restriction.allowed, key=str)]
-            found.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)
+            supports.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)
             continue
         [axis] = restriction.axis
-        if not (isinstance(restriction.allowed, Bound) and isinstance(found.get(axis), list)):  # a list says more than its ends
-            found[axis] = _stated(op, axis, restriction.allowed)
-    return found
+        if not (
+            isinstance(restriction.allowed, Bound) and isinstance(supports.get(axis), list)
+        ):  # a list says more than its ends
+            supports[axis] = _stated(op, axis, restriction.allowed)
+    return supports
 
 
 def _words_of(word: Any) -> Any:
@@ -252,9 +254,9 @@ def _plain(word: Any) -> str:
 
 def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
     """Return a limit, and on its other side the nearest that was refused."""
-    found = [one.traits.sizes[axis] for one in outside if axis in one.traits.sizes]
-    above = min((sizes[-1] for sizes in found if bound.high is not None and sizes[-1] > bound.high), default=None)
-    below = max((sizes[0] for sizes in found if bound.low is not None and sizes[0] < bound.low), default=None)
+    refused_sizes = [one.traits.sizes[axis] for one in outside if axis in one.traits.sizes]
+    above = min((sizes[-1] for sizes in refused_sizes if bound.high is not None and sizes[-1] > bound.high), default=None)
+    below = max((sizes[0] for sizes in refused_sizes if bound.low is not None and sizes[0] < bound.low), default=None)
     if axis == "positions" and not bound.high and outside and last_cells(outside[0].case.op):
         return OF_SIZES
     if axis == "positions":
@@ -416,18 +418,18 @@ def _required_bound(axis: str, sign: str, value: str, before: Any) -> dict[str, 
 def unmet(required: Demands, report: Report, *, by_name: bool) -> tuple[str, ...]:
     """Return what is required of a scope and not in it, in words; if operations were asked `by_name`, none may be missing."""
     scopes = report.scopes
-    found = [f"{op} is not offered" for op in report.missing if by_name or op in required.named]
+    texts = [f"{op} is not offered" for op in report.missing if by_name or op in required.named]
     if not report.complete:
         return ()
     if required.scope and not any(required.scope.get(scope.op) or scope.op in required.named for scope in scopes):
-        found.append("no operation that is offered has what is required")
+        texts.append("no operation that is offered has what is required")
     for scope in scopes:
         wanted = required.scope.get(scope.op, {})
         has = read(scope.op, {scope.op: scope.supports}).get(scope.op, {})
-        found += [f"{scope.op} lacks {text}" for text in _lacking(wanted, has)]
+        texts += [f"{scope.op} lacks {text}" for text in _lacking(wanted, has)]
         if wanted and not scope.answered:
-            found.append(f"{scope.op} answers nothing")
-    return tuple(found)
+            texts.append(f"{scope.op} answers nothing")
+    return tuple(texts)
 
 
 def _lacking(wanted: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[str]:
@@ -447,8 +449,8 @@ def _lacking(wanted: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[str]
         if any(isinstance(words, Bound) or isinstance(wanted.get(axis), Bound) for axis, words in pair.items()):
             continue
         if all(axis in wanted and wanted[axis] & words for axis, words in pair.items()):
-            told = (f"{axis} {', '.join(sorted(map(str, words & wanted[axis])))}" for axis, words in pair.items())
-            yield " with ".join(told)
+            words_of_pair = (f"{axis} {', '.join(sorted(map(str, words & wanted[axis])))}" for axis, words in pair.items())
+            yield " with ".join(words_of_pair)
 
 
 def _allows(allowed: Any, word: Any) -> bool:

@@ -67,11 +67,11 @@ class Seen:
 
     def digest(self) -> bytes:
         """Return what equal calls with equal results have in common."""
-        found = hashlib.blake2b(repr((self.op, self.call.params, self.fault)).encode())
+        hash_ = hashlib.blake2b(repr((self.op, self.call.params, self.fault)).encode())
         for name, x in [*self.call.inputs.items(), *((n, x) for n, (x, _) in self.found.items())]:
-            found.update(repr((name, x.shape, x.dtype.str, self.dtype)).encode())
-            found.update(np.ascontiguousarray(x).data)
-        return found.digest()
+            hash_.update(repr((name, x.shape, x.dtype.str, self.dtype)).encode())
+            hash_.update(np.ascontiguousarray(x).data)
+        return hash_.digest()
 
     def judge(self, claim: str | None, *, why: bool) -> None:
         """Find the verdict, once; where that is a failure `why` wants the diagnosis, which may take seconds."""
@@ -210,12 +210,12 @@ class Watch:
     @property
     def calls(self) -> tuple[Seen, ...]:
         """The calls that were kept, different ones, judged. Of those that fail alike the first has a diagnosis."""
-        told = set()
+        explained = set()
         for seen in self._kept.values():
             question = (seen.op, seen.dtype, repr(seen.call.params))
-            seen.judge(self._claim, why=question not in told)
+            seen.judge(self._claim, why=question not in explained)
             if seen.verdict == "fail":
-                told.add(question)
+                explained.add(question)
         return tuple(self._kept.values())
 
     @property
@@ -279,10 +279,10 @@ class LastResult:
 
     def read(self, given: Sequence[Any]) -> Collected:
         """Return a copy of the result; nothing if it is among the arrays of the next call."""
-        found = self._now()
-        if any(np.may_share_memory(x, on_host(array)) for array in given for x, _ in found.values()):
+        outputs = self._now()
+        if any(np.may_share_memory(x, on_host(array)) for array in given for x, _ in outputs.values()):
             return {}
-        return {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
+        return {name: (np.array(x), dtype) for name, (x, dtype) in outputs.items()}
 
     def changed_since(self, before: Collected) -> str:
         """Return the name of an array that changed since `before`; empty if none did."""
@@ -313,27 +313,27 @@ def _questions(answer: Any) -> list[Question]:
     """Return what `like` says that a call asks."""
     if answer is None:
         return []
-    found = []
+    questions = []
     for one in answer if isinstance(answer, list) else [answer]:
         fits = isinstance(one, tuple) and len(one) in (3, 4) and isinstance(one[0], str) and isinstance(one[1], tuple | list)
         if not (fits and isinstance(one[2], Mapping)):
             msg = f"{NAME}: like must return {FORMS}; got {type(one).__name__}."
             raise TargetError(msg)
-        found.append((*one, None)[:4])
-    return found
+        questions.append((*one, None)[:4])
+    return questions
 
 
 def _answered(question: Question, call: Call, result: Any) -> Seen:
     """Return a call with its result, copied."""
     op, arrays, _, pick = question
     try:
-        found = _read(op, _picked(result, pick), arrays)
+        by_name = _read(op, _picked(result, pick), arrays)
     except Failure as failure:
         outputs = 1 if op == UNCHANGED else len(REGISTRY[op].outputs)
         several = pick is None and isinstance(result, tuple | list) and len(result) > outputs
         remedy = f" Of several results `like` picks one: ({op!r}, arrays, options, 0)." if several else ""
         return Seen(op, call, {}, f"{op}: {failure}.{remedy}")
-    return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in found.items()})
+    return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in by_name.items()})
 
 
 def _kept(arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:

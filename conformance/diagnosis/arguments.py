@@ -94,9 +94,9 @@ def _changed(op: str, changes: Mapping[str, Change]) -> dict[str, Wrap]:
     names = list(parameters_of(REGISTRY[op].function))
 
     def changed(*args: Any, **options: Any) -> Any:
-        told = [changes[n](a) if n in changes and a is not None else a for n, a in zip(names, args, strict=False)]
+        arguments = [changes[n](a) if n in changes and a is not None else a for n, a in zip(names, args, strict=False)]
         named = {n: changes[n](a) if n in changes and a is not None else a for n, a in options.items()}
-        return tuple(told), named
+        return tuple(arguments), named
 
     return {op: before(changed)}
 
@@ -215,8 +215,8 @@ def _of_arrays(op: str) -> Iterator[Deviation]:
     reals = {name: shapes.get(shape.removeprefix("="), shape) for name, shape in shapes.items()}
     alike = [tuple(n for n, other in reals.items() if other == shape) for shape in dict.fromkeys(reals.values())]
     for names in (*((name,) for name in reals), *(several for several in alike if len(several) > 1)):
-        told, shape = " and ".join(names), reals[names[0]]
-        for text, change in _of_reals(told, shape, is_vector=names[0] in VECTORS, several=len(names) > 1):
+        names_in_text, shape = " and ".join(names), reals[names[0]]
+        for text, change in _of_reals(names_in_text, shape, is_vector=names[0] in VECTORS, several=len(names) > 1):
             yield Deviation("", text, _changed(op, dict.fromkeys(names, change)))
     for text, change in OF_TABLES.items() if {*TABLES} <= {*reals} else ():
         yield Deviation("", text, _changed(op, dict.fromkeys(TABLES, change)))

@@ -32,9 +32,9 @@ def remark(questions: Sequence[Question]) -> str:
             ]
         for observation in question.observations:
             pairs = _pairs(op, call, observation)
-            found = [_fits(question, observation, outputs, observation.observed) for outputs in by_axis]
+            observed = [_fits(question, observation, outputs, observation.observed) for outputs in by_axis]
             expected = [_fits(question, observation, outputs, observation.expected) for outputs in by_axis]
-            read, right = (_by_pair(fits, pairs) for fits in (found, expected))
+            read, right = (_by_pair(fits, pairs) for fits in (observed, expected))
             if not read or not right or len(read) > LONGEST or all(a & b for a, b in zip(read, right, strict=True)):
                 continue
             turned = "".join(str(min(a & b or a)) for a, b in zip(read, right, strict=True))
@@ -61,13 +61,13 @@ def _pairs(op: str, call: Call, observation: Observation) -> Any:
 
 def _fits(question: Question, observation: Observation, outputs: dict[str, Any], values: Any) -> Any:
     """Return which channels of an output have the values of a prediction."""
-    given = np.broadcast_to(outputs.get(observation.name, np.nan), values.shape)
-    close = np.abs(given - values) <= 2 * observation.width + UNITS[question.dtype] * np.abs(values)
+    predicted = np.broadcast_to(outputs.get(observation.name, np.nan), values.shape)
+    close = np.abs(predicted - values) <= 2 * observation.width + UNITS[question.dtype] * np.abs(values)
     return np.all(close.reshape(-1, values.shape[-1]), axis=0)
 
 
 def _by_pair(fits: Sequence[Any], pairs: Any) -> list[set[int]]:
     """Return the coordinates by which each pair may turn; nothing if a pair has none."""
     count = 0 if pairs is None else int(np.max(pairs, initial=-1)) + 1
-    found = [{k for k, fit in enumerate(fits) if np.all(fit[pairs == pair])} for pair in range(count)]
-    return found if all(found) else []
+    axes = [{k for k, fit in enumerate(fits) if np.all(fit[pairs == pair])} for pair in range(count)]
+    return axes if all(axes) else []

@@ -143,11 +143,13 @@ def diagnose(
     In the record, ``explanations`` are ties, each a list of mistakes that are there together, and ``names`` all their names.
     """
     with quiet():
-        told = _Known(known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [], further)
-        found = _diagnose(op, answers, claim, told)
+        context = _Known(
+            known or {}, first, messages or {}, budget or Budget(), earlier if earlier is not None else [], further
+        )
+        record = _diagnose(op, answers, claim, context)
     if stage:
-        found["text"] = f"{_blame(stage, found, known or {})}. {found['text']}"
-    return found
+        record["text"] = f"{_blame(stage, record, known or {})}. {record['text']}"
+    return record
 
 
 def untried(op: str) -> dict[str, Any]:
@@ -182,23 +184,23 @@ def _diagnose(
         return _explained(op, values, claim, known)
     if all(is_of_copy(answer) for answer, failed in gradients if failed):
         return _record(OF_COPY, []) | {"hint": WRAPPED}
-    found = _explained(op, _rotations(gradients, claim), claim, _Known(budget=known.budget))
-    if not found["names"]:
+    record = _explained(op, _rotations(gradients, claim), claim, _Known(budget=known.budget))
+    if not record["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "Only gradients fail. The gradient of x rotates the cotangent back. Read as such a rotation: "
-    return found | {"text": lead + found["text"]}
+    return record | {"text": lead + record["text"]}
 
 
 def _rotations(gradients: Sequence[Judged], claim: str) -> list[Judged]:
     """Return gradients of rotations as answers of the rotation itself, each with whether it fails."""
-    found = []
+    rotations = []
     for answer, _ in gradients:
         case = as_rotation(answer.case)
         if case is not None and answer.outputs:
             turned = replace(answer, case=case, outputs=[{"out": answer.outputs[0]["x"]}])
             failed = judge.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
-            found.append((turned, failed))
-    return found
+            rotations.append((turned, failed))
+    return rotations
 
 
 def _explained(
@@ -224,31 +226,31 @@ def _explained(
         record = _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
         wrote = any(message.startswith(CHANGED.format("")) for message in known.messages.values())
         return record | {"hint": IN_PLACE} if wrote else record
-    found = _unrefuted(_as_earlier(questions, known) or _single(questions, known), questions, known)
-    if found is None:
+    explanation = _unrefuted(_as_earlier(questions, known) or _single(questions, known), questions, known)
+    if explanation is None:
         with features.remembered():
-            found = _beyond_one(op, questions, known)
-            found = _unrefuted(found, questions, known) or _without_name(op, questions, [], [], known.budget)
-    if found.whole:
-        known.earlier.extend(ties for ties in found.explanations if ties not in known.earlier)
-    position = "" if found.explanations else _first_position(known.first, questions)
-    text = f"{found.text}{position}{found.end}".strip()
-    if known.budget.short and not found.explanations:
+            explanation = _beyond_one(op, questions, known)
+            explanation = _unrefuted(explanation, questions, known) or _without_name(op, questions, [], [], known.budget)
+    if explanation.whole:
+        known.earlier.extend(ties for ties in explanation.explanations if ties not in known.earlier)
+    position = "" if explanation.explanations else _first_position(known.first, questions)
+    text = f"{explanation.text}{position}{explanation.end}".strip()
+    if known.budget.short and not explanation.explanations:
         text = text.replace(*OUT_OF_TIME)
     if silent and len(answers) - len(complete) > sum(failed for _, failed in complete):  # most failures have no values
         text = f"{silent} Of the others: {text}"
     elif silent:
         text += f" {silent}"
-    record = _record(text, found.explanations)
-    if found.next_best is not None:
-        record["next_best"] = number(found.next_best)
-    record |= {"whole": found.whole, "trait": found.trait, "hint": found.hint or record["hint"]}
+    record = _record(text, explanation.explanations)
+    if explanation.next_best is not None:
+        record["next_best"] = number(explanation.next_best)
+    record |= {"whole": explanation.whole, "trait": explanation.trait, "hint": explanation.hint or record["hint"]}
     stored = {a.case.id for a, _ in answers}
     groups = [
         {"cases": [name for name in g.cases if name in stored], "names": sorted(g.names - {""}), "where": g.where}
-        for g in found.groups
+        for g in explanation.groups
     ]
-    left = [q.id for q in search.remaining(questions, found.groups) if q.failed and q.id in stored] if groups else []
+    left = [q.id for q in search.remaining(questions, explanation.groups) if q.failed and q.id in stored] if groups else []
     record["groups"] = groups + [{"cases": left, "names": [], "where": ""}] * bool(left)
     return record
 
@@ -295,24 +297,24 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
 
 def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    found = _of_sides(op, questions) or _of_ignored_options(questions, known.budget)
-    found = found or _by_reading(questions, [reader.candidates for reader in READERS]) or _of_stages(questions)
-    if found:
-        return found
+    explanation = _of_sides(op, questions) or _of_ignored_options(questions, known.budget)
+    explanation = explanation or _by_reading(questions, [reader.candidates for reader in READERS]) or _of_stages(questions)
+    if explanation:
+        return explanation
     placed = _in_one_place(questions, deviations_touching(op), known)
     if placed and "position" not in placed.text.partition(" There ")[0]:  # in these a number may explain all of it
         return placed
     with_trait = _with_trait(questions, deviations_touching(op), known)
     with_trait = placed or with_trait or _by_word(questions, known, pairs=False)
     tried = numbers.tried(questions, known.budget)
-    found = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
-    found = found if found and found.whole else with_trait or found
-    solved = [] if found else numbers.solved(questions, known.budget)
+    explanation = _by_number(questions, tried)  # of all cases, it says more than a mistake in the cases with a trait
+    explanation = explanation if explanation and explanation.whole else with_trait or explanation
+    solved = [] if explanation else numbers.solved(questions, known.budget)
     edits = partial(formula_edits.candidates, budget=known.budget)
-    found = found or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates, edits])
-    found = found or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
-    if found:
-        return found
+    explanation = explanation or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates, edits])
+    explanation = explanation or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
+    if explanation:
+        return explanation
     parts = search.consistent(questions, deviations_touching(op), known.budget)
     return (
         _partition(questions, parts)
@@ -336,10 +338,10 @@ def _as_earlier(questions: Sequence[Question], known: _Known) -> Explanation | N
 def _single(questions: Sequence[Question], known: _Known) -> Explanation | None:
     """Return the mistakes that explain all cases by themselves."""
     fitting, next_best = search.single(questions, known.budget)
-    found = list({d.name: (d,) for _, d in fitting}.values())
-    single = extent.holding(found, questions)
+    ties = list({d.name: (d,) for _, d in fitting}.values())
+    single = extent.holding(ties, questions)
     if not single:
-        return _of_a_part(questions, found)
+        return _of_a_part(questions, ties)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
     return Explanation(_matches(single, first=_first(known.first, questions)), single, next_best=ahead, whole=True)
 
@@ -362,7 +364,7 @@ def _of_sides(op: str, questions: Sequence[Question]) -> Explanation | None:
     """Return a mistake between the queries and keys of an adapter, or between two options, that explains all cases."""
     fitting: list[list[Deviation]] = [[d for d in sides.mistakes(op) if Hypothesis(d, questions).fits()]]
     fitting += [[d] for d in islice((d for d in siblings.exchanged_options(op) if Hypothesis(d, questions).fits()), 1)]
-    ties = next((held for found in fitting if (held := extent.holding([(d,) for d in found], questions))), [])
+    ties = next((held for deviations in fitting if (held := extent.holding([(d,) for d in deviations], questions))), [])
     return Explanation(_matches(ties), ties, whole=True) if ties else None
 
 
@@ -395,26 +397,26 @@ def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) ->
         for question in questions:
             for word in {call.params.get(option, defaults(op).get(option)) for call in question.calls}:
                 parts.setdefault(word, []).append(question)
-        failing = {word: own for word, own in parts.items() if any(q.failed for q in own)}
-        if len(parts) < 2 or any(sum(q.failed for q in own) < search.ENOUGH for own in failing.values()):
+        failing = {word: having for word, having in parts.items() if any(q.failed for q in having)}
+        if len(parts) < 2 or any(sum(q.failed for q in having) < search.ENOUGH for having in failing.values()):
             continue
-        found: dict[Any, list[Sequence[Deviation]]] = {}
-        for word, own in failing.items():
+        by_word: dict[Any, list[Sequence[Deviation]]] = {}
+        for word, having in failing.items():
             left = budget.limited(budget.left - AFTER_PAIRS)
-            ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(own, left)[0]]
-            ties = ties or (search.combined(own, {}, left) if pairs else [])
-            if not (held := extent.holding(ties, own)):
+            ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(having, left)[0]]
+            ties = ties or (search.combined(having, {}, left) if pairs else [])
+            if not (held := extent.holding(ties, having)):
                 break
-            found[word] = held
-        if len(found) == len(failing):
-            found = {word: _unrefuted_with(option, word, held, questions, known) for word, held in found.items()}
-            if not all(found.values()):
+            by_word[word] = held
+        if len(by_word) == len(failing):
+            by_word = {word: _unrefuted_with(option, word, held, questions, known) for word, held in by_word.items()}
+            if not all(by_word.values()):
                 continue
             words: dict[str, list[str]] = {}
-            for word, held in found.items():
+            for word, held in by_word.items():
                 words.setdefault(_words(held), []).append(f"{option}={word}")
             said = "; ".join(f"with {' or '.join(several)} if {text}" for text, several in words.items())
-            every = [tuple(chain(*one)) for one in islice(product(*found.values()), WAYS)]
+            every = [tuple(chain(*one)) for one in islice(product(*by_word.values()), WAYS)]
             return Explanation(f"Matches the reference {said}.", every)
     return None
 
@@ -437,9 +439,9 @@ def _unrefuted_with(
 
 def _by_number(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
-    found = [(d,) for d in numbers.whole(questions, deviations)]
-    ties = extent.holding(found, questions)
-    return Explanation(_matches(ties), ties, whole=True) if ties else _of_a_part(questions, found)
+    fitting = [(d,) for d in numbers.whole(questions, deviations)]
+    ties = extent.holding(fitting, questions)
+    return Explanation(_matches(ties), ties, whole=True) if ties else _of_a_part(questions, fitting)
 
 
 def _by_reading(
@@ -522,8 +524,8 @@ def _without_name(
 
     A mistake that explains a minority of the failing cases, and only where they have some feature, fits them by chance.
     """
-    found = _holding(search.grouped(questions, parts, tried, budget), questions)
-    if any(q.failed for q in search.remaining(questions, found)):
+    parts_held = _holding(search.grouped(questions, parts, tried, budget), questions)
+    if any(q.failed for q in search.remaining(questions, parts_held)):
         known = search.with_exceptions(questions, deviations_touching(op), budget)
         exception = _with_exception(questions, known)
         if exception is not None:
@@ -537,17 +539,17 @@ def _without_name(
         if exception is not None:
             return exception
         most = search.majority(questions, deviations_touching(op), budget)
-        larger = most is not None and len(most.cases) > max((len(group.cases) for group in found), default=0)
-        found = _holding([most], questions) or found if most and larger else found
-    left = sum(q.failed for q in search.remaining(questions, found))
+        larger = most is not None and len(most.cases) > max((len(group.cases) for group in parts_held), default=0)
+        parts_held = _holding([most], questions) or parts_held if most and larger else parts_held
+    left = sum(q.failed for q in search.remaining(questions, parts_held))
     half = sum(q.failed for q in questions) / 2
-    if found and (not left or max(len(group.cases) for group in found) >= half):  # else they may fit by chance
-        return _of_groups(questions, found)
+    if parts_held and (not left or max(len(group.cases) for group in parts_held) >= half):  # else they may fit by chance
+        return _of_groups(questions, parts_held)
     kept = list[Group]()
     common = places.common(questions)
     place = "" if places.NARROW_VALUES in common else places.place(questions)
     if not (place or common):
-        kept = [group for group in found if not group.where and len(group.cases) * MINORITY >= 2 * half]
+        kept = [group for group in parts_held if not group.where and len(group.cases) * MINORITY >= 2 * half]
     trait = features.shared(*_cases(questions), sure=bool(place))
     facts = trait + place + common + (coordinates.remark(questions) or partners.remark(questions))
     if kept:
@@ -560,12 +562,12 @@ def _without_name(
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:
     """Return groups with the mistakes that hold for all that was judged of their cases."""
-    found = []
+    holding = []
     for group in groups:
-        own = [q for q in questions if q.id in group.cases]
-        ties = tuple(d for (d,) in extent.holding([(d,) for d in group.ties], own))
-        found += [replace(group, ties=ties)] if ties else []
-    return found
+        members = [q for q in questions if q.id in group.cases]
+        ties = tuple(d for (d,) in extent.holding([(d,) for d in group.ties], members))
+        holding += [replace(group, ties=ties)] if ties else []
+    return holding
 
 
 def _with_trait(
@@ -579,8 +581,8 @@ def _with_trait(
     """
     failing = [q for q in questions if q.failed]
     trait = features.exactly(*_cases(questions)) if len(failing) >= search.LEAST else ""
-    told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
-    ties = extent.holding([(d,) for d in search.fitting_all(failing, told, known.budget)], failing)
+    likely = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
+    ties = extent.holding([(d,) for d in search.fitting_all(failing, likely, known.budget)], failing)
     trait, ties = trait.strip(), _surviving(ties, questions, known)
     large = all(q.case.tier == features.MADE_FOR_SIZE for q in failing)
     if large and len(failing) < search.ENOUGH and len(ties) > 1 and (place := places.place(questions)):
@@ -595,13 +597,13 @@ def _with_exception(questions: Sequence[Question], found: search.Exceptions | No
     if not found or not ties or 2 * len(found.passing) > len(failing):
         return None
     count = len(found.passing)
-    told = (
+    exception = (
         f"{count} other cases, in which that would show, pass"
         if count > 1
         else "one other case, in which it would show, passes"
     )
     text = _matches(ties, f"In all {len(failing)} failing cases that were compared your output matches")
-    return Explanation(f"{text} But {told} ({_ids(found.passing)})." if count else text, ties)
+    return Explanation(f"{text} But {exception} ({_ids(found.passing)})." if count else text, ties)
 
 
 def _at_times(questions: Sequence[Question], found: search.Exceptions | None) -> Explanation | None:
@@ -613,8 +615,8 @@ def _at_times(questions: Sequence[Question], found: search.Exceptions | None) ->
         return None
     against = [q.case for q in questions if q.id in found.passing]
     text = _matches(ties, f"In all {len(failing)} failing cases that were compared your output matches")
-    told = features.shared([q.case for q in failing if q.size], against)
-    return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{told}", ties)
+    feature = features.shared([q.case for q in failing if q.size], against)
+    return Explanation(f"{text} But not always: {len(against)} cases, in which that would show too, pass.{feature}", ties)
 
 
 def _of_groups(questions: Sequence[Question], found: Sequence[Group]) -> Explanation:
@@ -635,11 +637,11 @@ def _where(left: Sequence[Question], questions: Sequence[Question]) -> str:
     place = places.place(left)
     failing, passing = _cases(left)
     others = [q.case for q in questions if q.size and q.case not in failing]
-    told = features.shared(failing, passing, sure=bool(place))
+    feature = features.shared(failing, passing, sure=bool(place))
     common = places.common(left)
     if places.NARROW_VALUES in common:
         return common  # what a dtype holds is right in some places and not in others
-    return (told if told == features.shared(failing, others, sure=bool(place)) else "") + place + common
+    return (feature if feature == features.shared(failing, others, sure=bool(place)) else "") + place + common
 
 
 def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:
@@ -696,13 +698,13 @@ def _count(cases: int) -> str:
 
 def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str, Any]:
     """Return a diagnosis with names, hints and sightings."""
-    found = list({d.name: d for together in explanations for d in together if d.name}.values())
+    deviations = list({d.name: d for together in explanations for d in together if d.name}.values())
     return {
         "text": text,
-        "names": [d.name for d in found],
+        "names": [d.name for d in deviations],
         "explanations": [names for together in explanations if (names := [d.name for d in together if d.name])],
         "hint": " ".join(dict.fromkeys(d.hint for together in explanations for d in together if d.hint)),
-        "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
+        "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in deviations if d.seen_in)),
     }
 
 

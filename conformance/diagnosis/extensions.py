@@ -88,11 +88,11 @@ def of_several(questions: Sequence[Question]) -> list[Deviation]:
 
 def _by_kind(questions: Sequence[Question]) -> dict[type, list[Spectrum]]:
     """Return what failing cases show, by the type of their record."""
-    found: dict[type, list[Spectrum]] = {}
+    by_kind: dict[type, list[Spectrum]] = {}
     for spectrum in spectra(questions):
         if type(spectrum.options["scaling"]) in RULES:
-            found.setdefault(type(spectrum.options["scaling"]), []).append(spectrum)
-    return found
+            by_kind.setdefault(type(spectrum.options["scaling"]), []).append(spectrum)
+    return by_kind
 
 
 def _fitting(kind: type, shown: Sequence[Spectrum]) -> list[Rule]:
@@ -101,12 +101,12 @@ def _fitting(kind: type, shown: Sequence[Spectrum]) -> list[Rule]:
 
     Of one call other rules have the numbers by chance: all are returned.
     """
-    found: dict[tuple[float, ...], Rule] = {}
+    rules: dict[tuple[float, ...], Rule] = {}
     for rule in sorted(RULES[kind](), key=lambda rule: rule.departures):
         if all(_shows(rule, spectrum) for spectrum in shown):
-            found.setdefault(_elsewhere(rule, shown[0].options), rule)
-    most = min((rule.departures for rule in found.values()), default=0) if len(shown) > 1 else math.inf
-    return [rule for rule in found.values() if rule.departures <= most]
+            rules.setdefault(_elsewhere(rule, shown[0].options), rule)
+    most = min((rule.departures for rule in rules.values()), default=0) if len(shown) > 1 else math.inf
+    return [rule for rule in rules.values() if rule.departures <= most]
 
 
 def _elsewhere(rule: Rule, options: dict[str, Any]) -> tuple[float, ...]:
@@ -216,15 +216,15 @@ def _yarn_rules() -> Iterator[Rule]:
         def of(o: dict[str, Any], gain: Any = GAINS[gain_words], ramp: str = ramp, count: str = count, top: str = top) -> Any:
             s, (plain, exponents, base), d = o["scaling"], _plain(o), o["dim"]
             right, factor = rope_frequencies(d, base=base, scaling=s)
-            given = gain(factor, s.factor, s.original_length)
+            factor_of_gain = gain(factor, s.factor, s.original_length)
             if not (ramp or count or top):
-                return right, given
+                return right, factor_of_gain
             low, high = (
                 d * np.log(s.original_length / (beta * 2 * np.pi)) / (2 * np.log(base)) for beta in (s.beta_fast, s.beta_slow)
             )
             low, high = TOPS[top](low, high, d, s.truncate)
             share = np.clip((COUNTS[count](np.arange(d // 2)) - low) / (high - low if high != low else 1e-3), 0, 1)
-            return RAMPS[ramp](plain, share, s.factor, base, exponents), given
+            return RAMPS[ramp](plain, share, s.factor, base, exponents), factor_of_gain
 
         words = [part for part in (ramp, count, top) if part]
         words += [f"cosines and sines have {gain_words}"] if gain_words else []
@@ -272,12 +272,12 @@ LETTERS: dict[type, str] = {
 
 def _deviation(read: dict[type, Rule]) -> Deviation:
     def deviating(function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-        found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
+        frequencies, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
         if type(scaling) not in read:
-            return found, factor
+            return frequencies, factor
         right = rope_frequencies(dim, base=base, scaling=scaling, length=length)
         other = read[type(scaling)].of({"dim": dim, "base": base, "scaling": scaling, "length": length})
-        return found * (other[0] / right[0]), factor * (other[1] / right[1])
+        return frequencies * (other[0] / right[0]), factor * (other[1] / right[1])
 
     said = [f"in {kind.__name__} {rule.words}{LETTERS.get(kind, ' (s is its factor)')}" for kind, rule in read.items()]
     return Deviation("", ", and ".join(said), {FREQUENCIES: around(deviating)})

@@ -61,10 +61,10 @@ def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predi
     """Return a prediction of the wrong values alone."""
 
     def masked(jitter: float) -> Outputs:
-        found = predicted(jitter)
-        kept: Outputs = [{} for _ in found]
+        outputs = predicted(jitter)
+        kept: Outputs = [{} for _ in outputs]
         for observation, mask in zip(whole.observations, masks, strict=True):
-            value = found[observation.call].get(observation.name)
+            value = outputs[observation.call].get(observation.name)
             if value is not None and value.shape == mask.shape:
                 kept[observation.call][observation.name] = value[mask]
         return kept

@@ -63,7 +63,7 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     if _are_few(passing, failing):
         verb = "passes" if len(passing) == 1 else "pass"
         return f" Of the cases that have values, only {' and '.join(case.id for case in passing)} {verb}."
-    found = features([*failing, *passing])
+    by_words = features([*failing, *passing])
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}
     both = _pair(features([*failing, *passing], PLAIN if count > LEAST else PLAIN[:3]), wanted)  # others are chance in so few
@@ -72,7 +72,7 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
         return f" Exactly the cases with {both} fail."
     if count <= LEAST:
         return ""
-    near = {words: len(cases - wanted) for words, cases in found.items() if wanted < cases and _is_telling(words)}
+    near = {words: len(cases - wanted) for words, cases in by_words.items() if wanted < cases and _is_telling(words)}
     rare = {words: n for words, n in near.items() if n <= (RARER if "power of two" in words else RARE) * count}
     best = min(rare, key=rare.__getitem__, default="")
     if not best or rare[best] > (total - count) / 4:
@@ -145,13 +145,13 @@ def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[
     """
     facts_of = {case.id: _facts(case) for case in cases}
     made = {case.id for case in cases if case.tier == MADE_FOR_SIZE}
-    found: dict[str, set[str]] = {}
+    by_words: dict[str, set[str]] = {}
     for kind in kinds:
         for words, has in _candidates([facts for several in facts_of.values() for facts in several], kind):
             ids = {id_ for id_, several in facts_of.items() if any(has(facts) for facts in several)}
             if 0 < len(ids) < len(cases) and (ids != made or kind == "size"):
-                found.setdefault(words, ids)
-    return {words: frozenset(ids) for words, ids in found.items()}
+                by_words.setdefault(words, ids)
+    return {words: frozenset(ids) for words, ids in by_words.items()}
 
 
 def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
@@ -196,30 +196,30 @@ def _traits(case: LoadedCase) -> Facts:
 
 def _of_call(case: LoadedCase, call: Call) -> Facts:
     """Return the facts of one call."""
-    found: Facts = {}
+    facts: Facts = {}
     rows = max((x.shape[0] for n, x in call.inputs.items() if n.rpartition("_")[2] == "table" and x.ndim == 2), default=0)
-    found |= {"size row of a table": rows} if rows else {}
+    facts |= {"size row of a table": rows} if rows else {}
     defaults = traits.defaults(case.op)
     for name, value in {**{n: defaults[n] for n in REGISTRY[case.op].domains if n in defaults}, **call.params}.items():
-        found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else _plain(value)
+        facts[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else _plain(value)
         if isinstance(value, Scaling):
-            found |= {f"option {type(value).__name__}'s {field}": _plain(v) for field, v in vars(value).items()}
+            facts |= {f"option {type(value).__name__}'s {field}": _plain(v) for field, v in vars(value).items()}
     counted = sizes(case.op, call)
-    found |= {f"size {word}": size for word, size in counted.items() if word != "pair" or not rows}
+    facts |= {f"size {word}": size for word, size in counted.items() if word != "pair" or not rows}
     last = [x.shape[-2] for x in call.expected.values() if x.ndim > 1]
-    found |= {"size row of the last two axes": last[0]} if last else {}
-    found |= {f"trait one {word}": True for word in traits.ONE.values() if counted.get(word) == 1}  # a vector is one token
-    found[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
+    facts |= {"size row of the last two axes": last[0]} if last else {}
+    facts |= {f"trait one {word}": True for word in traits.ONE.values() if counted.get(word) == 1}  # a vector is one token
+    facts[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
     real = {n: v for n, v in call.inputs.items() if "position" not in n}
-    found |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}
+    facts |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}
     missing = [n for n, axes in REGISTRY[case.op].arrays.items() if axes.optional and n not in call.inputs]
-    found |= {f"trait no {name}": True for name in missing}
+    facts |= {f"trait no {name}": True for name in missing}
     optional = [n for n, axes in REGISTRY[case.op].arrays.items() if axes.optional]
-    found |= {f"trait {' or '.join(optional)} missing": True} if missing and len(optional) > 1 else {}
+    facts |= {f"trait {' or '.join(optional)} missing": True} if missing and len(optional) > 1 else {}
     for name, value in call.inputs.items():
         if "position" in name:
-            found |= _of_positions(name, np.asarray(value, dtype=np.float64))
-    return found
+            facts |= _of_positions(name, np.asarray(value, dtype=np.float64))
+    return facts
 
 
 def _plain(value: Any) -> Any:

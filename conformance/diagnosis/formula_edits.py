@@ -90,8 +90,8 @@ def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -
 
 def _deviations(op: str) -> Iterator[Deviation]:
     """Yield the edits of an operation and of what it calls, those of its own formula first, and the plainest of them."""
-    own = unwrap(formula(op)).__module__
-    for place in sorted(_places(op, own), key=lambda one: (one.function.__module__ != own, one.edit.rank)):
+    module = unwrap(formula(op)).__module__
+    for place in sorted(_places(op, module), key=lambda one: (one.function.__module__ != module, one.edit.rank)):
         edit, function = place.edit, place.function
         old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
         if old == new:  # it changes a dtype or an axis of length 1 alone
@@ -194,13 +194,13 @@ def _edits(tree: ast.FunctionDef) -> Iterator[Edit]:
 @cache
 def _values() -> dict[str, tuple[Any, ...]]:
     """Return what each option may be: its words, or the numbers that are its defaults."""
-    found: dict[str, dict[Any, None]] = {}
+    by_word: dict[str, dict[Any, None]] = {}
     for record in REGISTRY.values():
         for word, domain in record.domains.items():
             default = parameters_of(record.function)[word].default
             values = domain.words if isinstance(domain, OneOf) else (default,) if isinstance(default, int | float) else ()
-            found.setdefault(word, {}).update(dict.fromkeys(values))
-    return {word: tuple(values) for word, values in found.items()}
+            by_word.setdefault(word, {}).update(dict.fromkeys(values))
+    return {word: tuple(values) for word, values in by_word.items()}
 
 
 def _expressions(node: ast.AST, line: ast.AST) -> Iterator[tuple[ast.AST, ast.expr]]:

@@ -57,10 +57,10 @@ class Spectrum:
         unit = UNITS[self.dtype]
         with np.errstate(all="ignore"):
             if self.positions is None:
-                found = np.abs(frequencies - self.waves[0]) <= CLOSE * (self.widths[0] + unit * np.abs(self.waves[0]))
+                near = np.abs(frequencies - self.waves[0]) <= CLOSE * (self.widths[0] + unit * np.abs(self.waves[0]))
                 gain = gains if self.gain is None else self.gain
-                found |= frequencies == self.waves[0]  # infinite ones
-                return np.asarray(found.all(axis=-1) & (np.abs(gains - gain) <= CLOSE * unit * np.abs(gain)))
+                near |= frequencies == self.waves[0]  # infinite ones
+                return np.asarray(near.all(axis=-1) & (np.abs(gains - gain) <= CLOSE * unit * np.abs(gain)))
             angles = frequencies[:, None, :] * self.positions[:, None]
             factor = gains[:, None, None]
             jitter = CLOSE * (JITTER[self.dtype] * np.abs(angles) + unit)
@@ -73,14 +73,14 @@ class Spectrum:
 
 def spectra(questions: Sequence[Question]) -> list[Spectrum]:
     """Return what small failing cases show of frequencies, each of other options."""
-    op, found = questions[0].op, dict[str, Spectrum]()
+    op, by_options = questions[0].op, dict[str, Spectrum]()
     if op != FREQUENCIES and not {FREQUENCIES, ANGLES} <= reaches(op):
         return []
     for question in (q for q in questions if q.failed and len(q.calls) == 1):
         for spectrum in _of_frequencies(question) if op == FREQUENCIES else _of_waves(question):
             if 4 < spectrum.options["dim"] <= WIDEST:
-                found.setdefault(repr(spectrum.options), spectrum)
-    return list(found.values())
+                by_options.setdefault(repr(spectrum.options), spectrum)
+    return list(by_options.values())
 
 
 def _of_frequencies(question: Question) -> Iterator[Spectrum]:
@@ -163,8 +163,8 @@ def _formula(departures: dict[str, Any], right: str) -> Formula:
     def of(d: int, base: float, denominator: float) -> Reals:
         i, below = np.arange(d // 2), DENOMINATORS[part["denominator"]](d, denominator)
         top = log(base) * (slope * index(i, d // 2) + offset)
-        found = factor * np.exp(-np.where(top == 0, 0.0, top / below))  # 0/0 is the only pair of two channels
-        return np.asarray(np.where(i < d // 4, found, 0.0) if part["zeros"] else found)
+        frequencies = factor * np.exp(-np.where(top == 0, 0.0, top / below))  # 0/0 is the only pair of two channels
+        return np.asarray(np.where(i < d // 4, frequencies, 0.0) if part["zeros"] else frequencies)
 
     top = part["index"] if abs(slope) == 1 else f"{abs(slope):g}{part['index']}"
     if offset:
@@ -209,12 +209,16 @@ def _others() -> Iterator[Formula]:
 def with_a_base() -> tuple[Formula, ...]:
     """Return the plain formula and those that change one thing, each with its fixed base."""
 
-    def fixed(formula: Formula, own: float, d: int, base: float, right: float) -> Reals:
-        return formula.of(d, own, right)
+    def fixed(formula: Formula, fixed_base: float, d: int, base: float, right: float) -> Reals:
+        return formula.of(d, fixed_base, right)
 
     singles = (_formula({place: value}, "d") for place, values in PARTS.items() for value in values[1:])
     every = {f.words: f for f in (_formula({}, "d"), *islice(_others(), 2), *singles)}
-    return tuple(Formula(w.replace("base", f"{own:g}"), partial(fixed, f, own)) for w, f in every.items() for own in BASES)
+    return tuple(
+        Formula(w.replace("base", f"{fixed_base:g}"), partial(fixed, f, fixed_base))
+        for w, f in every.items()
+        for fixed_base in BASES
+    )
 
 
 def candidates(questions: Sequence[Question]) -> list[Deviation]:
@@ -251,8 +255,8 @@ def deviation(formula: Formula) -> Deviation:
     """Return a formula of unscaled frequencies as a mistake."""
 
     def deviating(function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-        found, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
+        frequencies, factor = function(dim, base=base, scaling=scaling, length=length, **rest)
         plain = base ** -(2 * np.arange(dim // 2) / dim)
-        return found * (formula.of(dim, float(base), float(dim)) / plain), factor
+        return frequencies * (formula.of(dim, float(base), float(dim)) / plain), factor
 
     return Deviation("", f"frequency i is {formula.words}", {FREQUENCIES: around(deviating)})

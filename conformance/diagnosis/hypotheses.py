@@ -154,13 +154,13 @@ class Question:
         return self._observations(failed=False)
 
     def _observations(self, *, failed: bool) -> list[Observation]:
-        found = []
+        observations = []
         for k, call in enumerate(self.calls):
             for name, expected in call.expected.items():
                 observed = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
                 _, width = judge.errors(self.op, call, name, expected, self.claim, self.dtype)
-                found.append(Observation(k, name, expected, observed, width, failed))
-        return found
+                observations.append(Observation(k, name, expected, observed, width, failed))
+        return observations
 
     @cached_property
     def arguments(self) -> list[tuple[list[Any], dict[str, Any]]]:
@@ -273,15 +273,15 @@ def score(question: Question, observations: list[Observation], predict: Predict)
     A prediction is an interval: the hypothesis with angles a little smaller and larger, as honest roundings may have made them.
     """
     predicted = [predict(0.0)]
-    found = _distance(question, observations, predicted)
-    if 1 < found < np.inf:
+    distance = _distance(question, observations, predicted)
+    if 1 < distance < np.inf:
         for outer, j in enumerate(SAMPLES):
             predicted.append(predict(j * JITTER[question.dtype]))
             if outer % 2:
-                found = _distance(question, observations, predicted)
-                if found <= 1 or (found >= HOPELESS and not _is_anywhere(observations, predicted)):
+                distance = _distance(question, observations, predicted)
+                if distance <= 1 or (distance >= HOPELESS and not _is_anywhere(observations, predicted)):
                     break
-    return found
+    return distance
 
 
 def plausible(question: Question, predict: Predict) -> bool:
@@ -301,28 +301,28 @@ def left_over(question: Question, predict: Predict) -> float:
         value = predict(0.0)[observation.call].get(observation.name)
         if value is None or np.shape(value) != observation.observed.shape:
             return np.inf
-        told = np.stack([np.asarray(value, dtype=np.float64), np.asarray(observation.expected, dtype=np.float64)])
-        both = np.isfinite(told).all(axis=0) & np.isfinite(observation.observed)
-        squares += np.sum(np.where(both, told - observation.observed, 0.0).reshape(2, -1) ** 2, axis=1)
+        both_values = np.stack([np.asarray(value, dtype=np.float64), np.asarray(observation.expected, dtype=np.float64)])
+        both = np.isfinite(both_values).all(axis=0) & np.isfinite(observation.observed)
+        squares += np.sum(np.where(both, both_values - observation.observed, 0.0).reshape(2, -1) ** 2, axis=1)
     return float(np.sqrt(squares[0] / squares[1])) if squares[1] else np.inf
 
 
 def _distance(question: Question, observations: list[Observation], predicted: list[Outputs]) -> float:
     """Return the largest distance of a case's outputs from a prediction, in units of possible rounding."""
-    found = 0.0
+    largest = 0.0
     for observation in observations:
         ratios = distances(question, observation, [p[observation.call].get(observation.name) for p in predicted])
-        found = max(found, float(np.max(ratios, initial=0.0)))
-        if found == np.inf:
+        largest = max(largest, float(np.max(ratios, initial=0.0)))
+        if largest == np.inf:
             break
-    return found
+    return largest
 
 
 def _is_anywhere(observations: list[Observation], predicted: list[Outputs]) -> bool:
     """Return whether some value of a prediction may be anything: its samples are as far apart as the values of the output."""
     for observation in observations:
-        given = (p[observation.call].get(observation.name) for p in predicted)
-        values = [v for v in given if v is not None and v.shape == observation.expected.shape]
+        outputs = (p[observation.call].get(observation.name) for p in predicted)
+        values = [v for v in outputs if v is not None and v.shape == observation.expected.shape]
         if observation.expected.dtype.kind != "f" or len(values) < len(predicted):
             continue
         apart = np.max(values, axis=0) - np.min(values, axis=0)

@@ -42,8 +42,8 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
             if Hypothesis(_as_usual(op, ignored), questions).fits():
                 needed = _needed(questions, ignored)
                 return _named(questions, needed, budget) if len(needed) > 1 else []  # other words say it of one
-        if found := _beside_another(questions, ways[0], budget) if ways else []:
-            return found
+        if pairs := _beside_another(questions, ways[0], budget) if ways else []:
+            return pairs
     return []
 
 
@@ -52,9 +52,9 @@ def _beside_another(questions: Sequence[Question], ignored: Mapping[str, Any], b
     plain = [q for q in questions if q.failed and q.size and not _others(q, ignored)]
     if not plain or len(plain) == sum(q.failed for q in questions):
         return []
-    found = _giving(plain[:PROBES], budget)
+    fitting = _giving(plain[:PROBES], budget)
     whole = _as_usual(questions[0].op, ignored)
-    known = [d for d in found if Hypothesis(together(d, whole), questions).fits()][:WAYS]
+    known = [d for d in fitting if Hypothesis(together(d, whole), questions).fits()][:WAYS]
     return [way for d in known for way in _named(questions, _needed(questions, ignored, beside=d), budget, beside=d)][:WAYS]
 
 
@@ -68,12 +68,12 @@ def _named(
 ) -> list[tuple[Deviation, ...]]:  # fmt: skip
     """Return ignored options by the registered mistakes that they are, ties; three and more in a list, which is short."""
     op, others = questions[0].op, [[beside]] if beside else []
-    found: list[list[Deviation]] = []
+    by_option: list[list[Deviation]] = []
     for name, value in ignored.items() if len(ignored) + len(others) <= AT_ONCE else ():
-        own = (q for q in questions if q.failed and q.size and _others(q, ignored) == {name})
-        own = (q for q in own if beside is None or not Hypothesis(beside, [q]).shows(0))
-        found.append(_giving([*islice(own, PROBES)], budget) or [_as_usual(op, {name: value})])
-    pairs = [pair for pair in product(*others, *found) if found and not contradict(pair)][: WAYS**2]
+        having = (q for q in questions if q.failed and q.size and _others(q, ignored) == {name})
+        having = (q for q in having if beside is None or not Hypothesis(beside, [q]).shows(0))
+        by_option.append(_giving([*islice(having, PROBES)], budget) or [_as_usual(op, {name: value})])
+    pairs = [pair for pair in product(*others, *by_option) if by_option and not contradict(pair)][: WAYS**2]
     held = [pair for pair in pairs if Hypothesis(together(*pair), questions).fits()][:WAYS]
     return held or [(*([beside] if beside else []), _as_usual(op, ignored))]
 
@@ -105,9 +105,9 @@ def _usual_values(questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
 
 def _options(op: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a call, with those fields of records that have a default, such as `YaRN.truncate`."""
-    found = {name: params.get(name, defaults(op).get(name)) for name in REGISTRY[op].domains}
-    records = [value for value in found.values() if isinstance(value, Scaling)]
-    return found | {f"{type(r).__name__}.{f.name}": getattr(r, f.name) for r in records for f in _with_default(r)}
+    options = {name: params.get(name, defaults(op).get(name)) for name in REGISTRY[op].domains}
+    records = [value for value in options.values() if isinstance(value, Scaling)]
+    return options | {f"{type(r).__name__}.{f.name}": getattr(r, f.name) for r in records for f in _with_default(r)}
 
 
 def _fields_of(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def _with_default(record: Scaling) -> list[Any]:
 
 def _others(question: Question, usual: Mapping[str, Any]) -> set[str]:
     """Return the options that do not have their usual values in a case."""
-    given = [_options(question.op, call.params) for call in question.calls]
-    return {n for options in given for n, value in usual.items() if n in options and repr(options[n]) != repr(value)}
+    of_calls = [_options(question.op, call.params) for call in question.calls]
+    return {n for options in of_calls for n, value in usual.items() if n in options and repr(options[n]) != repr(value)}
 
 
 def _ignored(questions: Sequence[Question], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def _ignored(questions: Sequence[Question], usual: Mapping[str, Any]) -> dict[st
     failing = {name for q in questions if q.failed and q.size for name in others[q.id]}
     kept = {name: usual[name] for name in usual if name in failing}
     for name in [*kept]:
-        own = [q for q in questions if not q.failed and q.size and name in others[q.id]]
-        hypothesis = Hypothesis(_as_usual(questions[0].op, {name: kept[name]}), own)
-        if any(hypothesis.shows(n) for n in range(len(own))):
+        passing = [q for q in questions if not q.failed and q.size and name in others[q.id]]
+        hypothesis = Hypothesis(_as_usual(questions[0].op, {name: kept[name]}), passing)
+        if any(hypothesis.shows(n) for n in range(len(passing))):
             del kept[name]
     return kept
 
@@ -153,10 +153,10 @@ def _needed(
 
 def _as_usual(op: str, values: Mapping[str, Any]) -> Deviation:
     """Return the mistake of an operation whose options, or fields of records, always have some values."""
-    own = {name: value for name, value in values.items() if "." not in name}
+    whole_options = {name: value for name, value in values.items() if "." not in name}
 
     def replaced(*args: Any, **options: Any) -> Any:
-        return args, {name: _with_usual_fields(value, values) for name, value in {**options, **own}.items()}
+        return args, {name: _with_usual_fields(value, values) for name, value in {**options, **whole_options}.items()}
 
     words = ", ".join(f"{name} (always {value!r})" for name, value in values.items())
     return Deviation("", f"options are ignored: {words}", {op: before(replaced)}, HINT)

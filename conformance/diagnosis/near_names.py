@@ -35,13 +35,17 @@ def parted(op: str, case: LoadedCase, ties: Ties, claim: str, dtype: str) -> boo
     [call] = case.calls
     with quiet():
         expected = predicted_by(op, call)
-        given = [predict(orders(several)[0], op, [call])[0] for several in ties]
-        others = given if len(given) > 1 else [expected]
-        if not expected or any(not _alike(expected, found) for found in given) or not _differ([given[0], *others]):
+        predictions = [predict(orders(several)[0], op, [call])[0] for several in ties]
+        others = predictions if len(predictions) > 1 else [expected]
+        if (
+            not expected
+            or any(not _alike(expected, outputs) for outputs in predictions)
+            or not _differ([predictions[0], *others])
+        ):
             return False
         case = replace(case, calls=(replace(call, expected=expected, widths={}, computed={}),))
-        for found in given:  # no tolerance of a stored call holds here
-            rounded = {n: np.asarray(round_to(x, dtype)) if x.dtype.kind == "f" else x for n, x in found.items()}
+        for outputs in predictions:  # no tolerance of a stored call holds here
+            rounded = {n: np.asarray(round_to(x, dtype)) if x.dtype.kind == "f" else x for n, x in outputs.items()}
             question = Question(op, Answer(case, dtype, [rounded]), Meter(), failed=True, claim=claim)
             with suppress(PosrefError):  # a decision may be open in this class
                 if 0 < len(fitting(ties, question)) < max(len(ties), LEAST):

@@ -141,14 +141,14 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 
 def _of_options(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield mistakes in which an option has another value, its own or the one of a stage that it reaches."""
-    own = parameters_of(REGISTRY[op].function)
+    parameters = parameters_of(REGISTRY[op].function)
     done: set[str] = set()  # an option reaches the innermost stage that has it
     for name in sorted({op, *reaches(op)} & set(REGISTRY), key=lambda n: len(reaches(n))):
         for word, domain in REGISTRY[name].domains.items():
-            if word in done or word not in own:
+            if word in done or word not in parameters:
                 continue
             inner = parameters_of(REGISTRY[name].function)[word]
-            if name != op and inner.default != own[word].default:  # it may be another option of the same name
+            if name != op and inner.default != parameters[word].default:  # it may be another option of the same name
                 continue
             done.add(word)
             values = _values(questions, word)
@@ -218,8 +218,8 @@ def _of_numbers(op: str, word: str, values: Sequence[Any]) -> Iterator[Deviation
     """Yield mistakes in which a numeric option is another number."""
     numbers = [v for v in values if not isinstance(v, bool) and v is not None]
     default = defaults(op).get(word)
-    own = (default,) if isinstance(default, int | float) and not isinstance(default, bool) else ()
-    for value in dict.fromkeys((*numbers, *own, *NEAR_ZERO, *_round(word))):
+    usual = (default,) if isinstance(default, int | float) and not isinstance(default, bool) else ()
+    for value in dict.fromkeys((*numbers, *usual, *NEAR_ZERO, *_round(word))):
         yield _fixed(op, word, value, values)
     if any(isinstance(v, bool) for v in values):
         yield from (_fixed(op, word, value, values) for value in (True, False))
@@ -235,15 +235,15 @@ def _of_scalings(op: str, values: Sequence[Any]) -> Iterator[Deviation]:
         records = [v for v in values if isinstance(v, kind)]
         yield _defaults(op, kind)
         for field in vars(records[0]):
-            own = [getattr(r, field) for r in records]
-            numbers = [v for v in own if isinstance(v, int | float) and not isinstance(v, bool)]
-            if not numbers and any(v is not None for v in own) and not isinstance(own[0], bool):
+            of_field = [getattr(r, field) for r in records]
+            numbers = [v for v in of_field if isinstance(v, int | float) and not isinstance(v, bool)]
+            if not numbers and any(v is not None for v in of_field) and not isinstance(of_field[0], bool):
                 continue
-            every = [True, False] if isinstance(own[0], bool) else [*numbers, *_round(field)]
-            for value in dict.fromkeys([*every, *([None] if None in own else [])]):
-                text = f"{kind.__name__}'s {field} is {_plain(value)} ({_list(list(dict.fromkeys(own)))})"
+            every = [True, False] if isinstance(of_field[0], bool) else [*numbers, *_round(field)]
+            for value in dict.fromkeys([*every, *([None] if None in of_field else [])]):
+                text = f"{kind.__name__}'s {field} is {_plain(value)} ({_list(list(dict.fromkeys(of_field)))})"
                 yield Deviation("", text, _record(op, kind, field, lambda r, f, value=value: value))
-            if isinstance(own[0], bool):
+            if isinstance(of_field[0], bool):
                 yield Deviation("", f"{kind.__name__}'s {field} is {OPPOSITE}", _record(op, kind, field, lambda r, v: not v))
             for words, change in RELATIONS_OF_FIELDS.items() if numbers else ():
                 text = f"{kind.__name__}'s {field} is {words}"
@@ -372,16 +372,16 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
         "held in bfloat16": narrowed("bfloat16"), "held in float16": narrowed("float16"),
     }  # fmt: skip
-    given = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
-    counts = {len(np.shape(x)) and len(x) for x in given}
+    positions = [call.inputs["positions"] for q in questions if q.failed for call in q.calls if "positions" in call.inputs]
+    counts = {len(np.shape(x)) and len(x) for x in positions}
     count, last = max(counts, default=0), (-1,) * (len(counts) > 1)
 
     def along(axis: int, words: str, other: int, way: Callable[[Any], Any]) -> Deviation:
         """Return that one axis has the positions of another or of itself, changed in some way."""
 
         def changed(p: Any) -> Any:
-            own = range(len(p))[axis] if axis < len(p) else None
-            return np.stack([way(p[other if other < len(p) else k]) if k == own else row for k, row in enumerate(p)])
+            place = range(len(p))[axis] if axis < len(p) else None
+            return np.stack([way(p[other if other < len(p) else k]) if k == place else row for k, row in enumerate(p)])
 
         return Deviation("", f"positions along {_axis(axis)} are {words}", {op: argument(which, changed)})
 
@@ -408,9 +408,9 @@ class Family:
 def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | None = None) -> list[Deviation]:
     """Return mistakes of one number each that explain a small failing case, alone or `beside` a known mistake."""
     failing = [q for q in questions if q.failed and q.size >= VALUES]
-    found: dict[str, Deviation] = {}
+    by_text: dict[str, Deviation] = {}
     for question in budget.within(_easiest(failing)[: 1 if beside else None]):  # there are several mistakes to be beside
-        for family in budget.within(chain(_families(question, questions), () if found else _of_reals(question))):
+        for family in budget.within(chain(_families(question, questions), () if by_text else _of_reals(question))):
             value, error = _solved(family, question, beside)
             if value is None or (value == family.asked and not family.others):
                 continue
@@ -421,8 +421,8 @@ def solved(questions: Sequence[Question], budget: Budget, beside: Deviation | No
                 deviation = family.change(value)
                 if abs(value) <= error:
                     deviation = replace(deviation, text=deviation.text.replace(f" is {_short(value)} ", f" is {NOTHING} ", 1))
-                found.setdefault(deviation.text, deviation)
-    return list(found.values())
+                by_text.setdefault(deviation.text, deviation)
+    return list(by_text.values())
 
 
 def _easiest(failing: Sequence[Question]) -> list[Question]:
@@ -441,11 +441,11 @@ def _farther(question: Question, failing: Sequence[Question]) -> list[Question]:
     if not positions_of(question.op):
         sizes = sorted(failing, key=lambda q: q.size)
         return [q for q in (sizes[len(sizes) // 2], sizes[-1]) if q is not question]
-    found = [question]
+    chosen = [question]
     for other in sorted(failing, key=farthest):
-        if FARTHER <= farthest(other) / max(farthest(found[-1]), 1.0) <= FARTHER**3:
-            found.append(other)
-    return found[1:]
+        if FARTHER <= farthest(other) / max(farthest(chosen[-1]), 1.0) <= FARTHER**3:
+            chosen.append(other)
+    return chosen[1:]
 
 
 def farthest(question: Question) -> float:
@@ -564,19 +564,19 @@ def _solved(
         if any(v.shape != o.expected.shape for v, o in zip(values, question.observations, strict=True)):
             return None
         with np.errstate(all="ignore"):
-            found = (np.concatenate([np.ravel(v) for v in values]) - observed) / width
-        return np.asarray(found[usable], dtype=np.float64)
+            solution = (np.concatenate([np.ravel(v) for v in values]) - observed) / width
+        return np.asarray(solution[usable], dtype=np.float64)
 
     if np.sum(usable) < VALUES:
         return None, 0.0
-    found = _refined(off, start) or (_refined(off, _best(off)) if start == 1 else None)
-    if found is None:
+    solution = _refined(off, start) or (_refined(off, _best(off)) if start == 1 else None)
+    if solution is None:
         return None, 0.0
-    value, error = found[0] * family.asked, 3 * found[1] * abs(family.asked)
+    value, error = solution[0] * family.asked, 3 * solution[1] * abs(family.asked)
     error = error if start == 1 else max(error, JITTER[question.dtype] * abs(value))  # at far positions angles are rounded
     if abs(value) <= error:  # no other than 0, at which a definition may refuse it
         return float(f"{min(error / 8, LIKELY * abs(family.asked)):.0e}"), error
-    if not LIKELY <= abs(found[0]) <= 1 / LIKELY:
+    if not LIKELY <= abs(solution[0]) <= 1 / LIKELY:
         return None, 0.0
     known = CONSTANTS.values() if error < SURE * abs(value) else ()
     shorter = (float(f"{value:.{digits}e}") for digits in range(12))

@@ -133,15 +133,15 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
     groups: dict[Key, dict[int, Rotation]] = {}
     for question in (q for q in questions if q.failed):
         for rotation in recorded_rotations(question):
-            own = groups.setdefault(rotation.key, {})
-            if len(own) < CASES and 2 < 2 * rotation.pairs <= WIDEST and len(rotation.x) > 1:
-                own.setdefault(rotation.pairs, rotation)
-    rules = {key: _rules(list(own.values())) for key, own in groups.items() if own}
-    read = {key: found for key, found in rules.items() if found is not None}
+            by_width = groups.setdefault(rotation.key, {})
+            if len(by_width) < CASES and 2 < 2 * rotation.pairs <= WIDEST and len(rotation.x) > 1:
+                by_width.setdefault(rotation.pairs, rotation)
+    rules = {key: _rules(list(by_width.values())) for key, by_width in groups.items() if by_width}
+    read = {key: rules_of_split for key, rules_of_split in rules.items() if rules_of_split is not None}
     if not read:
         return []
-    said = {key: _words(key[0], *found) for key, found in read.items()}
-    if len({repr(found) for found in read.values()}) > 1:
+    said = {key: _words(key[0], *rules_of_split) for key, rules_of_split in read.items()}
+    if len({repr(rules_of_split) for rules_of_split in read.values()}) > 1:
         said = {key: f"with layout {key[0]!r}{', inverse,' * key[1]} {words}" for key, words in said.items()}
         text = "; ".join(said.values())
     else:
@@ -161,9 +161,9 @@ def remark(questions: Sequence[Question]) -> str:
             right = replace(rotation, out=function(rotation.x, rotation.cos, rotation.sin, layout=layout))
             with quiet():
                 both = list(zip(readings(rotation), readings(right), strict=True))
-            wrong = [(j, own[0], due[0]) for j, (own, due) in enumerate(both) if own and due and not {*own} & {*due}]
-            if wrong and all(len(own) == 1 for own, _ in both):
-                said = "; ".join(f"channel {j} is {_as_read(own)}, not {_as_read(due)}" for j, own, due in wrong[:TOLD])
+            wrong = [(j, read[0], due[0]) for j, (read, due) in enumerate(both) if read and due and not {*read} & {*due}]
+            if wrong and all(len(read) == 1 for read, _ in both):
+                said = "; ".join(f"channel {j} is {_as_read(read)}, not {_as_read(due)}" for j, read, due in wrong[:TOLD])
                 return f" Channels and numbers of the table meet otherwise: in {question.id}, {said}."
     return ""
 
@@ -197,13 +197,13 @@ def recorded_rotations(question: Question, positions: Any = None) -> Iterator[Ro
         outputs = predict(recorder, question.op, [question.calls[observation.call]])[0]
         begin = 0
         out = outputs.get(observation.name)
-        for x, cos, sin, start, key, own in list(made):
-            block = slice(begin, begin + own.shape[-1])
+        for x, cos, sin, start, key, made_of_x in list(made):
+            block = slice(begin, begin + made_of_x.shape[-1])
             begin = block.stop
-            if out is None or out.shape[:-1] != own.shape[:-1] or not np.array_equal(out[..., block], own):
+            if out is None or out.shape[:-1] != made_of_x.shape[:-1] or not np.array_equal(out[..., block], made_of_x):
                 break
             rotated = slice(block.start + start, block.start + start + 2 * cos.shape[-1])
-            shape = own.shape[:-1]
+            shape = made_of_x.shape[:-1]
             arrays = (x[..., start : start + 2 * cos.shape[-1]], cos, sin, observation.observed[..., rotated])
             width = observation.width[..., rotated] + UNITS[question.dtype] * np.abs(observation.expected[..., rotated])
             where = np.zeros((1,)) if positions is None else np.asarray(positions)[..., None]
@@ -230,7 +230,7 @@ def readings(rotation: Rotation) -> list[list[Reading]]:
         return np.asarray(signs * x[:, channels] * table[:, pairs])
 
     one, two = values(firsts, rotation.cos[telling]), values(seconds, rotation.sin[telling])
-    found = []
+    readings_of_channels = []
     for j in range(d):
         left = out[:, j, None] - one
         close = np.ones((len(firsts), len(seconds)), dtype=bool)
@@ -238,8 +238,8 @@ def readings(rotation: Rotation) -> list[list[Reading]]:
             kept = np.flatnonzero(close.any(axis=1))
             allowed = CLOSE * width[row, j] + 2.0**-50 * np.abs(one[row, kept, None])
             close[kept] &= np.abs(left[row, kept, None] - two[row]) <= allowed
-        found.append([(firsts[a], seconds[b]) for a, b in np.argwhere(close)])
-    return found
+        readings_of_channels.append([(firsts[a], seconds[b]) for a, b in np.argwhere(close)])
+    return readings_of_channels
 
 
 # ---- formulas of the channel's number ----------------------------------------------------------------------------------------
@@ -252,8 +252,8 @@ def _rules(cases: Sequence[Rotation]) -> tuple[str, list[Rule]] | None:
     for split, parts in SPLITS.items():
         if split == "quarters" and any(case.pairs % 2 for case in cases):
             continue
-        found = [_rule(split, part, [case.pairs for case in cases], read) for part in range(len(parts))]
-        rules = [rule for rule in found if rule is not None]
+        rules_or_none = [_rule(split, part, [case.pairs for case in cases], read) for part in range(len(parts))]
+        rules = [rule for rule in rules_or_none if rule is not None]
         if len(rules) == len(parts):
             return split, rules
     return None
@@ -268,10 +268,10 @@ def part_of(split: str, part: int, pairs: int) -> Places:
 def _rule(split: str, part: int, pairs: Sequence[int], read: Sequence[Sequence[Sequence[Reading]]]) -> Rule | None:
     """Return the rule of one part that holds in all cases."""
     samples = [
-        (m, len(own), n, case[channel])
+        (m, len(channels), n, case[channel])
         for n, case in zip(pairs, read, strict=True)
-        for own in (part_of(split, part, n),)
-        for m, channel in enumerate(own)
+        for channels in (part_of(split, part, n),)
+        for m, channel in enumerate(channels)
     ]
     for kinds in product((1, -1, 0), (1, -1, 0), (True, False)):
         first, second, turned = kinds
@@ -280,9 +280,9 @@ def _rule(split: str, part: int, pairs: Sequence[int], read: Sequence[Sequence[S
             for m, size, n, options in samples
         ]
         if all(options for *_, options in left):
-            found = _indices(split, left, (first, second), turned=turned)
-            if found:
-                return found
+            indices = _indices(split, left, (first, second), turned=turned)
+            if indices:
+                return indices
     return None
 
 
@@ -349,11 +349,11 @@ def rotated(x: Reals, cos: Reals, sin: Reals, split: str, rules: Sequence[Rule])
     n = cos.shape[-1]
     out = np.zeros((*np.broadcast_shapes(x.shape[:-1], cos.shape[:-1]), 2 * n))
     for part, rule in enumerate(rules):
-        own = part_of(split, part, n)
+        channels = part_of(split, part, n)
         for sign, channel, pair, table in zip(rule.signs, rule.channels, rule.pairs, (cos, sin), strict=True):
-            m, size = np.arange(len(own)), len(own)
+            m, size = np.arange(len(channels)), len(channels)
             factor = 1.0 if pair is None else table[..., pair.of(m, size, n)]
-            out[..., own] += sign * x[..., channel.of(m, size, 2 * n)] * factor
+            out[..., channels] += sign * x[..., channel.of(m, size, 2 * n)] * factor
     return out
 
 

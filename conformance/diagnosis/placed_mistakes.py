@@ -31,7 +31,7 @@ def in_one_place(
     Of those in one place they are the ones that change most values: others have a place of their own, as "after the first".
     """
     failing = [q for q in questions if q.failed]
-    found: dict[str, list[tuple[int, Deviation]]] = {}
+    by_place: dict[str, list[tuple[int, Deviation]]] = {}
     for deviation in budget.within(deviations):
         if deviation.stateful or not plausible(failing[0], Hypothesis(deviation, failing[:1]).predicted(0)):
             continue  # few rows of a large call say so soon
@@ -39,8 +39,8 @@ def in_one_place(
             continue
         place, changed = _place(deviation, questions)
         if place:
-            found.setdefault(place, []).append((changed, deviation))
-    place, counted = max(found.items(), key=lambda item: len(item[1]), default=("", []))
+            by_place.setdefault(place, []).append((changed, deviation))
+    place, counted = max(by_place.items(), key=lambda item: len(item[1]), default=("", []))
     most = max((changed for changed, _ in counted), default=0)
     ties = [deviation for changed, deviation in counted if changed == most]
     return (place, ties) if len(counted) <= TIES else ("", [])
@@ -55,11 +55,11 @@ def _place(deviation: Deviation, questions: Sequence[Question]) -> tuple[str, in
         return bad, bad | moved[id(observation)]
 
     def right(question: Question, observation: Observation) -> tuple[Array, Array]:
-        bad, told = wrong(question, observation)
-        return told & ~bad, told
+        bad, telling = wrong(question, observation)
+        return telling & ~bad, telling
 
     lines, others = places.by_kind(questions, wrong), places.by_kind(questions, right)
-    both = {kind: zip(own, others[kind], strict=True) for kind, own in lines.items()}
+    both = {kind: zip(masks, others[kind], strict=True) for kind, masks in lines.items()}
     whole = {kind: lines[kind] for kind, pairs in both.items() if not any(np.any(a.wrong & b.wrong) for a, b in pairs)}
     best = places.best(whole, questions, sure=True)
     return f" Only {places.said(best)}." if best else "", sum(int(np.sum(changed)) for changed in moved.values())

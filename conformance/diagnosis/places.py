@@ -96,7 +96,7 @@ def place(questions: Sequence[Question]) -> str:
     """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
     lines = by_kind(questions)
     everywhere = best(lines, questions)
-    failing = {kind: [line for line in found if line.failed] for kind, found in lines.items()}
+    failing = {kind: [line for line in of_kind if line.failed] for kind, of_kind in lines.items()}
     within = best(failing, [q for q in questions if q.failed])
     if everywhere and (everywhere[0].share == 1 or not within or within[0].share < 1):
         return f" Only {said(everywhere)}."
@@ -107,21 +107,23 @@ def place(questions: Sequence[Question]) -> str:
 
 def _of_most(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
     """Return the place of the wrong values of most failing cases, where some others are wrong elsewhere too."""
-    found, most = "", FEWEST
+    text, most = "", FEWEST
     for kind in (kind for kind in NAMED if lines.get(kind)):
-        own = lines[kind]
-        units, some = _Units.of(own), {line.case for line in own if np.any(line.wrong)}
-        telling = sorted((line for line in own if 0 < np.sum(line.wrong) < len(line.wrong)), key=lambda line: -len(line.wrong))
+        of_kind = lines[kind]
+        units, some = _Units.of(of_kind), {line.case for line in of_kind if np.any(line.wrong)}
+        telling = sorted(
+            (line for line in of_kind if 0 < np.sum(line.wrong) < len(line.wrong)), key=lambda line: -len(line.wrong)
+        )
         tried = (place for line in telling[:SHOWING] for place in _places(kind, [line]))
         for place in (place for place in tried if " to " not in place.words):  # a range of few numbers fits by chance
-            beside = np.bincount(units.lines, units.wrong & ~place.holds(units.values, units.sizes), len(own))
-            within = cases & some - {own[n].case for n in np.flatnonzero(beside)}
+            beside = np.bincount(units.lines, units.wrong & ~place.holds(units.values, units.sizes), len(of_kind))
+            within = cases & some - {of_kind[n].case for n in np.flatnonzero(beside)}
             if len(within) < max(most, MOST * len(cases)):
                 continue
-            judged = _judged(place, _Units.of([line for line in own if line.case in within]), len(within))
+            judged = _judged(place, _Units.of([line for line in of_kind if line.case in within]), len(within))
             if judged:
-                found, most = f" In {len(within)} of {len(cases)} failing cases, only {said([judged])}.", len(within) + 1
-    return found
+                text, most = f" In {len(within)} of {len(cases)} failing cases, only {said([judged])}.", len(within) + 1
+    return text
 
 
 def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
@@ -158,9 +160,9 @@ def common(questions: Sequence[Question]) -> str:
         for observation in question.observations:
             wrong = observation.wrong
             x = question.calls[observation.call].inputs.get("x", np.zeros(()))
-            own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
+            from_x = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
             of_x = np.isin(observation.observed[wrong], x)
-            pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong], of_x))
+            pairs.append((observation.observed[wrong], from_x[wrong], observation.expected[wrong], of_x))
     values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
     if not values.size:  # no number is beyond the bounds that the diagnosis has: the judge has narrower ones
         return ""
@@ -172,12 +174,12 @@ def common(questions: Sequence[Question]) -> str:
     if (times := _times(values, rights)) is not None:
         return f" The wrong values are {times:.5g} times what they should be."
     tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
-    found = next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+    sentence = next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
     sizes = np.unique(np.abs(values))
-    if not found and len(sizes) == 1 and len(values) >= LEAST:
-        found = f" All wrong values are {' or '.join(f'{v:.9g}' for v in np.unique(values))}."
+    if not sentence and len(sizes) == 1 and len(values) >= LEAST:
+        sentence = f" All wrong values are {' or '.join(f'{v:.9g}' for v in np.unique(values))}."
     moved = all(np.all(p[3]) for p in pairs)
-    return found or (" The wrong values are numbers of x." if moved else _of_fewer_bits(values, rights, questions[0].dtype))
+    return sentence or (" The wrong values are numbers of x." if moved else _of_fewer_bits(values, rights, questions[0].dtype))
 
 
 def _of_fewer_bits(values: Array, rights: Array, dtype: str) -> str:
@@ -241,27 +243,27 @@ def wrong_and_telling(question: Question, observation: Observation) -> tuple[Arr
 
 def by_kind(questions: Sequence[Question], masks: Masks = wrong_and_telling) -> dict[str, list[UnitCounts]]:
     """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
-    found: dict[str, list[UnitCounts]] = {}
+    lines: dict[str, list[UnitCounts]] = {}
     for question in (q.whole for q in questions):
         names = REGISTRY[question.op].outputs
         both_of = np.zeros((2, len(question.calls), len(names)), dtype=bool)  # wrong and telling, by call and output
         for observation in question.observations:
-            wrong, told = masks(question, observation)
+            wrong, telling = masks(question, observation)
             call, mask = question.calls[observation.call], REGISTRY[question.op].returns == "mask"
-            for kind, values, size, bad in _units(question, call, observation.name, wrong, told):
-                found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad, mask))
-            both_of[:, observation.call, names.index(observation.name)] = np.any(wrong), np.any(told)
+            for kind, values, size, bad in _units(question, call, observation.name, wrong, telling):
+                lines.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad, mask))
+            both_of[:, observation.call, names.index(observation.name)] = np.any(wrong), np.any(telling)
         if len(question.calls) > 1:
-            _append(found.setdefault("call", []), question, np.any(both_of, axis=2))
+            _append(lines.setdefault("call", []), question, np.any(both_of, axis=2))
         for both in np.moveaxis(both_of, 1, 0) if len(names) > 1 else ():
-            _append(found.setdefault("output", []), question, both, names)
-    return found
+            _append(lines.setdefault("output", []), question, both, names)
+    return lines
 
 
 def _append(lines: list[UnitCounts], question: Question, both: Array, names: tuple[str, ...] = ()) -> None:
     """Append the calls or outputs of a question that tell something, and which of them are wrong."""
-    wrong, told = both
-    lines.append(UnitCounts(question.id, question.failed, np.flatnonzero(told), len(told), wrong[told], names=names))
+    wrong, telling = both
+    lines.append(UnitCounts(question.id, question.failed, np.flatnonzero(telling), len(telling), wrong[telling], names=names))
 
 
 def _trivial(call: Call, observation: Observation) -> Array:
@@ -270,8 +272,8 @@ def _trivial(call: Call, observation: Observation) -> Array:
     if expected.dtype.kind != "f":
         return np.zeros(expected.shape, dtype=bool)
     x = call.inputs.get("x", np.zeros(()))
-    own = expected == x if np.shape(x) == expected.shape else np.zeros(expected.shape, dtype=bool)
-    return np.asarray(own | np.isin(expected, (0.0, 1.0, -1.0)))
+    unchanged = expected == x if np.shape(x) == expected.shape else np.zeros(expected.shape, dtype=bool)
+    return np.asarray(unchanged | np.isin(expected, (0.0, 1.0, -1.0)))
 
 
 def _units(question: Question, call: Call, name: str, wrong: Array, told: Array) -> Iterator[tuple[str, Array, int, Array]]:
@@ -372,16 +374,16 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
     """Return the places that hold all wrong values and little else, the fullest first; nothing else if it is `sure`."""
     failing = _with_places(questions)
     enough = len(failing) == 1 and sum(_wrong(q) for q in questions if q.failed) >= MANY_WRONG
-    found = []
+    candidates = []
     named = {kind: k for k, kind in enumerate(NAMED)}  # what has a name of its own comes first
     ranks = {kind: named.get(kind, len(NAMED) + ("axis" in kind) + 2 * ("axes" in kind)) for kind in lines}
-    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
-        if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
+    for order, (kind, of_kind) in enumerate(sorted(lines.items(), key=lambda item: ranks[item[0]])):
+        if len(failing) == 0 or not failing <= {line.case for line in of_kind if np.any(line.wrong)}:
             continue
         fullest: tuple[tuple[float, int], WrongPlace] | None = None
-        units = _Units.of(own)
-        several = enough and max(line.size for line in own) >= MANY
-        for place in _places(kind, own):
+        units = _Units.of(of_kind)
+        several = enough and max(line.size for line in of_kind) >= MANY
+        for place in _places(kind, of_kind):
             judged = _judged(place, units, LEAST if several and place.row else len(failing), sure=sure)
             key = (judged.share, judged.outside) if judged else (0.0, 0)
             if judged and fullest is not None and key == fullest[0] and _alike(judged) == _alike(fullest[1]):
@@ -389,8 +391,8 @@ def best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question], *, s
             elif judged and (fullest is None or key > fullest[0]):
                 fullest = key, judged
         if fullest:
-            found.append((-fullest[1].share, order, _with_its_word(fullest[1], kind, questions)))
-    return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
+            candidates.append((-fullest[1].share, order, _with_its_word(fullest[1], kind, questions)))
+    return [f for _, _, f in sorted(candidates, key=lambda item: item[:2])]
 
 
 def _with_its_word(place: WrongPlace, kind: str, questions: Sequence[Question]) -> WrongPlace:

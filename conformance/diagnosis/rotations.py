@@ -17,7 +17,7 @@ def is_of_copy(answer: Answer) -> bool:
     """Return whether every number of a case's gradients is that of its cotangent, or 0: autograd saw a copy of the input."""
     cotangents = [*answer.case.calls[0].cotangents.values()]
     gradients = [*answer.outputs[0].values()] if answer.outputs else []
-    if len(cotangents) != 1 or not gradients or any(found.shape != cotangents[0].shape for found in gradients):
+    if len(cotangents) != 1 or not gradients or any(gradient.shape != cotangents[0].shape for gradient in gradients):
         return False
     return all(bool(np.all((g == 0) | np.isclose(g, cotangents[0], rtol=CLOSE, atol=0))) for g in gradients)
 

@@ -90,9 +90,9 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
 def partition(questions: Sequence[Question], parts: Sequence[Group]) -> list[Group]:
     """Return two or three of mistakes that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
-    found = {frozenset(part.cases): part for part in parts}
-    for chosen in _covers(failing, sorted(found, key=len, reverse=True), PARTS):
-        several = [found[mine] for mine in chosen]
+    by_cases = {frozenset(part.cases): part for part in parts}
+    for chosen in _covers(failing, sorted(by_cases, key=len, reverse=True), PARTS):
+        several = [by_cases[mine] for mine in chosen]
         if not contradict(d for part in several for d in part.ties):
             return several
     return []
@@ -169,13 +169,13 @@ def combined(
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
     """Return what the stages' explanations are together: one of every stage, each mistake once."""
-    found: dict[frozenset[str], None] = {}
+    unions: dict[frozenset[str], None] = {}
     for choice in product(*list(known.values())):
-        found[frozenset(name for names in choice for name in names)] = None
-        if len(found) == UNIONS:
+        unions[frozenset(name for names in choice for name in names)] = None
+        if len(unions) == UNIONS:
             break
     deviations = {d.name: d for stage in (op, *known) for d in deviations_touching(stage)}
-    several = [tuple(d for name, d in deviations.items() if name in names) for names in found if len(names) > 1]
+    several = [tuple(d for name, d in deviations.items() if name in names) for names in unions if len(names) > 1]
     return [chosen for chosen in several if not contradict(chosen)]
 
 
@@ -183,9 +183,9 @@ def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budg
     """Return those of several mistakes at once that explain all cases, in one order of nesting or the other."""
     scores: list[tuple[float, int]] = []
     for n, deviations in enumerate(budget.within(candidates)):
-        found = min(_worst(Hypothesis(both, questions)) for both in orders(deviations))
-        if found <= 1:
-            scores.append((found, n))
+        distance = min(_worst(Hypothesis(both, questions)) for both in orders(deviations))
+        if distance <= 1:
+            scores.append((distance, n))
     return [candidates[n] for _, n in sorted(scores)]
 
 
@@ -237,14 +237,14 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
     if len(failing) < ENOUGH:
         return None
     fitting = fitting_all(failing, deviations, budget)
-    found: dict[tuple[str, ...], list[Deviation]] = {}
+    by_exceptions: dict[tuple[str, ...], list[Deviation]] = {}
     for deviation in fitting:
         against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
-        found.setdefault(tuple(against), []).append(deviation)
-    passing = min(found, key=len, default=None)
-    if passing is None or contradict(found[passing]):
+        by_exceptions.setdefault(tuple(against), []).append(deviation)
+    passing = min(by_exceptions, key=len, default=None)
+    if passing is None or contradict(by_exceptions[passing]):
         return None
-    return Exceptions(tuple(found[passing]), passing)
+    return Exceptions(tuple(by_exceptions[passing]), passing)
 
 
 def majority(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Group | None:
@@ -252,15 +252,15 @@ def majority(questions: Sequence[Question], deviations: Sequence[Deviation], bud
     failing, passing = ([q for q in questions if q.failed == failed] for failed in (True, False))
     if len(failing) < ENOUGH:
         return None
-    found: dict[frozenset[str], list[Deviation]] = {}
+    by_cases: dict[frozenset[str], list[Deviation]] = {}
     for deviation in budget.within(deviations):
         mine = _most(Hypothesis(deviation, failing))
         if mine and _leaves(deviation, passing):
-            found.setdefault(mine, []).append(deviation)
-    mine = max(found, key=len, default=frozenset[str]())
-    if not mine or contradict(found[mine]):
+            by_cases.setdefault(mine, []).append(deviation)
+    mine = max(by_cases, key=len, default=frozenset[str]())
+    if not mine or contradict(by_cases[mine]):
         return None
-    return Group(tuple(found[mine]), tuple(q.id for q in failing if q.id in mine))
+    return Group(tuple(by_cases[mine]), tuple(q.id for q in failing if q.id in mine))
 
 
 def _most(hypothesis: Hypothesis) -> frozenset[str]:
@@ -285,13 +285,13 @@ def fitting_all(failing: Sequence[Question], deviations: Sequence[Deviation], bu
 
 def _joined(groups: Sequence[Group]) -> list[Group]:
     """Return groups with those of one explanation as one."""
-    found: dict[tuple[str, ...], Group] = {}
+    groups_by_tie: dict[tuple[str, ...], Group] = {}
     for group in groups:
         key = tuple(d.name or d.text for d in group.ties)
-        first = found.get(key)
+        first = groups_by_tie.get(key)
         where = " or ".join(w for w in (first.where if first else "", group.where) if w)
-        found[key] = Group(group.ties, (*(first.cases if first else ()), *group.cases), where)
-    return list(found.values())
+        groups_by_tie[key] = Group(group.ties, (*(first.cases if first else ()), *group.cases), where)
+    return list(groups_by_tie.values())
 
 
 def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Iterator[Group]:
@@ -302,13 +302,13 @@ def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], 
         clusters.setdefault(ids & failing, []).append((words, ids))
     largest = sorted((mine for mine in clusters if len(mine) >= LEAST), key=len, reverse=True)
     for mine in largest[:CLUSTERS]:
-        own = [q for q in questions if q.id in mine]
-        fitting = [d for d in budget.within(deviations) if _fits(d, own)]
+        having = [q for q in questions if q.id in mine]
+        fitting = [d for d in budget.within(deviations) if _fits(d, having)]
         for words, ids in clusters[mine] if fitting else ():
             others = [q for q in questions if q.id in ids and not q.failed]
             ties = tuple(d for d in fitting if _leaves(d, others))
             if ties:
-                yield Group(ties, tuple(q.id for q in own), words)
+                yield Group(ties, tuple(q.id for q in having), words)
                 break
 
 
@@ -320,8 +320,8 @@ def with_option(questions: Sequence[Question], deviations: Sequence[Deviation], 
     """
     failing = [q for q in questions if q.failed]
     fitting = fitting_all(failing, deviations, budget) if len(failing) >= ENOUGH else []
-    found = features.features([q.case for q in questions if q.size], ("option", "given")) if fitting else {}
-    for words, ids in sorted(found.items(), key=lambda item: len(item[1])):
+    by_words = features.features([q.case for q in questions if q.size], ("option", "given")) if fitting else {}
+    for words, ids in sorted(by_words.items(), key=lambda item: len(item[1])):
         if all(q.id in ids for q in failing):
             others = [q for q in questions if q.id in ids and not q.failed]
             ties = tuple(d for d in fitting if _leaves(d, others))

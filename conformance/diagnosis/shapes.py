@@ -76,19 +76,19 @@ def _before_channels(op: str, call: Call, shape: Sequence[int]) -> list[str]:
 
 def sizes(op: str, call: Call) -> dict[str, int]:
     """Return how many tokens, keys, heads, channels and batch rows a call has."""
-    which, found = which_alternative(op, call), dict[str, int]()
+    which, by_word = which_alternative(op, call), dict[str, int]()
     for name in call.expected:
         for word, size in zip(axes_of(op, call, name), call.expected[name].shape, strict=True):
-            found.setdefault(word, size)
+            by_word.setdefault(word, size)
     for name, value in call.inputs.items():
         axes = alternative(op, REGISTRY[op].arrays[name].shape, which)
         for word, size in zip(
             reversed(_words(axes, value.ndim, rows_are_heads="T" in axes)), reversed(value.shape), strict=False
         ):
-            found[word] = max(size, found.get(word, 1))
+            by_word[word] = max(size, by_word.get(word, 1))
     if any("T" in way for axes in REGISTRY[op].arrays.values() for way in alternatives(axes.shape)):
-        found.setdefault("token", 1)  # a vector is one
-    return found
+        by_word.setdefault("token", 1)  # a vector is one
+    return by_word
 
 
 def pairs_of(op: str, call: Call, channels: int) -> Array | None:
@@ -100,11 +100,11 @@ def pairs_of(op: str, call: Call, channels: int) -> Array | None:
     sections = call.params.get("sections")
     kept = 2 * sum(sections) if sections else kept
     half = reads_writes(layout, bool(call.params.get("inverse")))[1]
-    found = np.full(channels, -1)
+    pairs = np.full(channels, -1)
     start = channels - kept if call.params.get("lanes") == "trailing" else 0
     index = np.arange(kept)
-    found[start : start + kept] = index % max(kept // 2, 1) if half else index // 2
-    return found
+    pairs[start : start + kept] = index % max(kept // 2, 1) if half else index // 2
+    return pairs
 
 
 def rows_of_table(op: str, call: Call, output: str) -> tuple[Array, int] | None:
@@ -152,13 +152,13 @@ def coordinates_of(op: str, call: Call, output: str) -> Array | None:
 def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
     """Return the axes of an array of `ndim` axes in words: those that a star stands for too."""
     star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
-    own = {letter: word for company, words in IN_COMPANY if company <= set(axes) for letter, word in words.items()}
-    own |= {"N": "row"} if "N" in axes[:-1] and "N" not in own else {}  # at the end N is of pairs
-    own |= {"K": "channel"} if set(axes) <= {"c", "K"} else {}
-    found = [own.get(a) or _word(a.lstrip("~")) for a in axes]
+    by_letter = {letter: word for company, words in IN_COMPANY if company <= set(axes) for letter, word in words.items()}
+    by_letter |= {"N": "row"} if "N" in axes[:-1] and "N" not in by_letter else {}  # at the end N is of pairs
+    by_letter |= {"K": "channel"} if set(axes) <= {"c", "K"} else {}
+    of_axes = [by_letter.get(a) or _word(a.lstrip("~")) for a in axes]
     if star < 0:
-        return found[-ndim:] if ndim else []
-    rest = found[star + 1 :]
+        return of_axes[-ndim:] if ndim else []
+    rest = of_axes[star + 1 :]
     many = ndim - len(rest)
     last = STAR.get(axes[star].lstrip("~"), "batch row")
     if last == "head" and not (rows_are_heads and many > 1):

@@ -73,11 +73,13 @@ def _value(value: Any, options: Mapping[str, Any]) -> Any:
 
 def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
     """Return a wrap that calls another operation, with those of the call's options that it has, and more."""
-    function, own = REGISTRY[other].function, parameters_of(REGISTRY[other].function)
+    function, parameters = REGISTRY[other].function, parameters_of(REGISTRY[other].function)
 
     def deviating(*args: Any, **options: Any) -> Any:
         more = {word: value(options) for word, value in values.items()}
-        kept = {word: value for word, value in options.items() if word in own and (word != "dtype" or takes_dtype(other))}
+        kept = {
+            word: value for word, value in options.items() if word in parameters and (word != "dtype" or takes_dtype(other))
+        }
         return function(*args, **(kept | more))
 
     return lambda _: deviating
@@ -85,9 +87,11 @@ def _calls(other: str, values: Mapping[str, ValueOf]) -> Any:
 
 def exchanged_options(op: str) -> Iterator[Deviation]:
     """Yield mistakes in which two numbers are exchanged, or one word of an option is taken for another, or conversely too."""
-    own = parameters_of(REGISTRY[op].function)
-    domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
-    required = [w for w, d in domains.items() if not isinstance(d, OneOf | Flag) and own[w].default is inspect.Parameter.empty]
+    parameters = parameters_of(REGISTRY[op].function)
+    domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in parameters}
+    required = [
+        w for w, d in domains.items() if not isinstance(d, OneOf | Flag) and parameters[w].default is inspect.Parameter.empty
+    ]
     for one, two in combinations(required, 2):
 
         def swapped(*args: Any, one: str = one, two: str = two, **options: Any) -> Any:
@@ -101,8 +105,8 @@ def exchanged_options(op: str) -> Iterator[Deviation]:
         for taken, text in ways:
 
             def other(*args: Any, word: str = word, taken: Mapping[Any, Any] = taken, **options: Any) -> Any:
-                given = options.get(word, own[word].default)
-                return args, options | {word: taken.get(given, given)}
+                value = options.get(word, parameters[word].default)
+                return args, options | {word: taken.get(value, value)}
 
             yield Deviation("", text, {op: where_allowed(other)})
 
@@ -148,9 +152,9 @@ def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
     for one, two in combinations(range(3), 2):
 
         def exchanged(rows: Any, one: int = one, two: int = two) -> Any:
-            found = np.array(rows)
-            found[[one, two]] = found[[two, one]]
-            return found
+            swapped = np.array(rows)
+            swapped[[one, two]] = swapped[[two, one]]
+            return swapped
 
         yield Deviation("", f"coordinates {one} and {two} are exchanged", {op: argument(at, exchanged)})
     for kept, words in enumerate(("coordinates are in reverse order", "coordinates after the first are in reverse order")):

@@ -33,8 +33,8 @@ def side_by_side(questions: Sequence[Question], deviations: Sequence[Deviation],
     if not probes:
         return []
     wrong = np.concatenate([o.wrong.ravel() for q in probes for o in q.observations])
-    told = [(d, *_flat(d, probes)) for d in budget.within(deviations) if not d.stateful]
-    likely = sorted(told, key=lambda one: -int(np.sum(wrong & one[1] & one[2])))[:CANDIDATES]
+    flat = [(d, *_flat(d, probes)) for d in budget.within(deviations) if not d.stateful]
+    likely = sorted(flat, key=lambda one: -int(np.sum(wrong & one[1] & one[2])))[:CANDIDATES]
     pairs = [
         (a, b) for (a, *of_a), (b, *of_b) in combinations(likely, 2) if not contradict((a, b)) and _share(wrong, of_a, of_b)
     ]
@@ -43,14 +43,14 @@ def side_by_side(questions: Sequence[Question], deviations: Sequence[Deviation],
 
 def _flat(deviation: Deviation, probes: Sequence[Question]) -> tuple[Array, Array]:
     """Return of all values of some cases which a mistake would change, and which are as it gives them."""
-    moved, given = [], []
+    moved, near = [], []
     for question in probes:
         outputs = question.outputs(deviation.operations()[question.op])
         for observation in question.observations:
             value = outputs[observation.call].get(observation.name)
             moved.append(moves(value, observation.expected, observation.width))
-            given.append(distances(question, observation, [value]) <= 1)
-    return tuple(np.concatenate([mask.ravel() for mask in masks]) for masks in (moved, given))  # type: ignore[return-value]
+            near.append(distances(question, observation, [value]) <= 1)
+    return tuple(np.concatenate([mask.ravel() for mask in masks]) for masks in (moved, near))  # type: ignore[return-value]
 
 
 def moves(value: Any, expected: Array, width: Array) -> Array:
@@ -82,16 +82,16 @@ def _predicted(pair: Pair, question: Question) -> Predict:
     def predicted(jitter: float) -> Outputs:
         first, second = (outputs(d, jitter) for d in pair)
         nested = [outputs(together(*way), jitter) for way in (pair, pair[::-1])]
-        found: Outputs = [{} for _ in question.calls]
+        outputs_of_both: Outputs = [{} for _ in question.calls]
         for o in question.observations:
-            given = (w[o.call].get(o.name) for w in (first, second, *nested))
-            ways: list[Array] = [w for w in given if w is not None and np.shape(w) == o.expected.shape]
+            values = (w[o.call].get(o.name) for w in (first, second, *nested))
+            ways: list[Array] = [w for w in values if w is not None and np.shape(w) == o.expected.shape]
             if len(ways) < 2:
                 continue
             moved = [moves(w, o.expected, o.width) for w in ways[:2]]
             off = np.abs(np.stack(ways).astype(np.float64) - o.observed)
             nearest = np.take_along_axis(np.stack(ways), np.argmin(off, axis=0)[None], axis=0)[0]
-            found[o.call][o.name] = np.where(moved[0] & moved[1], nearest, np.where(moved[0], ways[0], ways[1]))
-        return found
+            outputs_of_both[o.call][o.name] = np.where(moved[0] & moved[1], nearest, np.where(moved[0], ways[0], ways[1]))
+        return outputs_of_both
 
     return cache(predicted)

@@ -55,16 +55,16 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
         every = (*_others(), *map(_negative, every))
     others = any(q.calls[0].params.get("max_bias", USUAL) != USUAL for q in probes)
     for fixed in (False, True) if others else (False,):
-        found: dict[tuple[float, ...], Deviation] = {}
+        by_slopes: dict[tuple[float, ...], Deviation] = {}
         for words, slopes in every:
             deviation = _deviation(words, slopes, fixed=fixed)
             hypothesis = Hypothesis(deviation, probes)
             if all(hypothesis.score(n) <= 1 for n in range(len(probes))) and Hypothesis(deviation, questions).fits():
                 with quiet():
-                    found.setdefault(tuple(np.round([*slopes(11, 6.5), *slopes(37, 9.0)], 9).tolist()), deviation)
-        if found:
+                    by_slopes.setdefault(tuple(np.round([*slopes(11, 6.5), *slopes(37, 9.0)], 9).tolist()), deviation)
+        if by_slopes:
             break
-    return list(found.values())[:SHOWN]
+    return list(by_slopes.values())[:SHOWN]
 
 
 def _formulas() -> Iterator[tuple[str, Slopes]]:

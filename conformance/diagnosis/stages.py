@@ -64,15 +64,15 @@ class Case:
     def tables(self, deviations: Sequence[Deviation]) -> dict[int, tuple[Reals, Reals]]:
         """Return the cosines and sines of the right frequencies with each mistake that has them, by its number."""
         frequencies = np.asarray(REGISTRY[FREQUENCIES].function(self.options["dim"], base=self.options["base"])[0])
-        found: dict[int, tuple[Reals, Reals]] = {}
+        by_number: dict[int, tuple[Reals, Reals]] = {}
         for n, deviation in enumerate(deviations):
             try:
                 cos, sin = deviation.operations()[ANGLES](self.positions, frequencies)
             except Exception:  # a mistake may want other positions
                 continue
             if np.shape(cos) == np.shape(sin) == (*np.shape(self.positions), len(frequencies)):
-                found[n] = np.asarray(cos), np.asarray(sin)
-        return found
+                by_number[n] = np.asarray(cos), np.asarray(sin)
+        return by_number
 
     def rotated(self, tables: Mapping[int, tuple[Reals, Reals]], deviation: Deviation) -> set[int]:
         """Return the numbers of the tables that give the values of the case, with a mistake of the rotation."""
@@ -105,7 +105,7 @@ def candidates(questions: Sequence[Question]) -> list[Pair]:
     known = (*deviations_touching(op), *exchanged_options(ROTATION))
     others = [d for d in known if not d.stateful and {op, FREQUENCIES}.isdisjoint(d.wraps)]
     every = (*frequencies.formulas("d"), *frequencies.with_a_base())
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     with quiet():
         for other in (Deviation("", "", {}), *others):
             fitting: Sequence[Formula] = every
@@ -113,8 +113,8 @@ def candidates(questions: Sequence[Question]) -> list[Pair]:
                 fitting = case.shows(other, fitting) if fitting else ()
             if fitting and not other.text:  # it is no pair
                 return []
-            found += [(frequencies.deviation(formula), other) for formula in frequencies.different(fitting)]
-        return _of_tables(cases, others) or found[:SHOWN]
+            pairs += [(frequencies.deviation(formula), other) for formula in frequencies.different(fitting)]
+        return _of_tables(cases, others) or pairs[:SHOWN]
 
 
 def _of_tables(cases: Sequence[Case], others: Sequence[Deviation]) -> list[Pair]:
@@ -122,25 +122,27 @@ def _of_tables(cases: Sequence[Case], others: Sequence[Deviation]) -> list[Pair]
     angles = [d for d in others if ANGLES in d.wraps and ROTATION not in d.wraps]
     rotations = [d for d in others if ROTATION in d.wraps and ANGLES not in d.wraps]
     tables = [case.tables(angles) for case in cases]
-    found = []
+    pairs = []
     for rotation in rotations:
         left = {*range(len(angles))}
-        for case, own in zip(cases, tables, strict=True):
-            left &= case.rotated({n: table for n, table in own.items() if n in left}, rotation) if left & {*own} else set()
-        found += [(angles[n], rotation) for n in sorted(left)]
-    named = [pair for pair in found if pair[1].name]
-    return [pair for pair in named or found if not contradict(pair)]
+        for case, of_case in zip(cases, tables, strict=True):
+            left &= (
+                case.rotated({n: table for n, table in of_case.items() if n in left}, rotation) if left & {*of_case} else set()
+            )
+        pairs += [(angles[n], rotation) for n in sorted(left)]
+    named = [pair for pair in pairs if pair[1].name]
+    return [pair for pair in named or pairs if not contradict(pair)]
 
 
 def _cases(questions: Sequence[Question]) -> list[Case]:
     """Return failing cases of different options, those at near positions first: far ones have few digits."""
-    found: dict[str, Case] = {}
+    by_options: dict[str, Case] = {}
     small = [q for q in questions if q.failed and len(q.calls) == 1 and q.size <= LARGEST]
     for question in sorted(small, key=lambda q: numbers.farthest(q) > NEAR):
         case = _case(question)
         if case and 4 < case.options["dim"] <= WIDEST and np.any(case.positions):
-            found.setdefault(repr((case.options, case.how)), case)
-    return list(found.values())[:CASES]
+            by_options.setdefault(repr((case.options, case.how)), case)
+    return list(by_options.values())[:CASES]
 
 
 def _case(question: Question) -> Case | None:

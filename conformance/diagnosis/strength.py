@@ -94,8 +94,8 @@ def stage(name: str) -> str:
     if first in REGISTRY:
         return first
     having = [op for op in REGISTRY if first in reaches(op)]
-    own = [op for op in having if DEVIATIONS[name] in getattr(evidence_of(op), "DEVIATIONS", ())]
-    return min(own or having, key=lambda op: len(REGISTRY[op].domains))
+    defining = [op for op in having if DEVIATIONS[name] in getattr(evidence_of(op), "DEVIATIONS", ())]
+    return min(defining or having, key=lambda op: len(REGISTRY[op].domains))
 
 
 def apart(case: LoadedCase) -> str:
@@ -113,7 +113,7 @@ def apart(case: LoadedCase) -> str:
 
 def cases(suite: Path = INSTALLED, ops: Sequence[str] = ()) -> tuple[Cases, Counter[str]]:
     """Return the core cases that can be measured by operation, all or some, and the number of others by the reason."""
-    found: Cases = {op: [] for op in ops or REGISTRY}
+    by_operation: Cases = {op: [] for op in ops or REGISTRY}
     others: Counter[str] = Counter()
     for group in load_groups(suite, ops=ops or None):
         for case in group.cases:
@@ -121,15 +121,15 @@ def cases(suite: Path = INSTALLED, ops: Sequence[str] = ()) -> tuple[Cases, Coun
             if why:
                 others[why] += 1
             else:
-                found[group.op].append(as_rotation(case) or case)
-    return found, others
+                by_operation[group.op].append(as_rotation(case) or case)
+    return by_operation, others
 
 
 def outputs(deviation: Deviation, case: LoadedCase) -> list[Arrays]:
     """Return what a mutant gives in float32; a call that makes no sense for it gives nothing."""
-    found = hypotheses.predict(deviation, case.op, case.calls)
+    predicted = hypotheses.predict(deviation, case.op, case.calls)
     with hypotheses.quiet():
-        return [{n: v.astype(np.float32) if v.dtype.kind == "f" else v for n, v in o.items()} for o in found]
+        return [{n: v.astype(np.float32) if v.dtype.kind == "f" else v for n, v in o.items()} for o in predicted]
 
 
 def fails(case: LoadedCase, given: list[Arrays]) -> bool:
@@ -171,7 +171,7 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED, ops: Sequ
         by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in changed}
         seen |= set[str]().union(*by_op.values())
         lines.append(StrengthLine(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
-    every = [case for found in by_operation.values() for case in found]
+    every = [case for of_operation in by_operation.values() for case in of_operation]
     idle = tuple(Idle(case.id, case.comment) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 
@@ -183,7 +183,7 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
     What is `known` of a case is kept, for mistakes that some case of its operation catches.
     """
     lines, known = [], known or {}
-    for op, own in sorted(cases(suite)[0].items()):
+    for op, having in sorted(cases(suite)[0].items()):
         before = known.get(op, {"cases": [], "caught": {}})
         place = {case: k for k, case in enumerate(before["cases"])}
         caught = {}
@@ -192,13 +192,13 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
             kept = place if old else {}
             bits = sum(
                 1 << k
-                for k, c in enumerate(own)
+                for k, c in enumerate(having)
                 if (old >> place[c.id] & 1 if c.id in kept else deviation.touches(op) and fails(c, outputs(deviation, c)))
             )
             if bits:
                 caught[name] = f"{bits:x}"
         lines.append(
-            f' {json.dumps(op)}: {{"cases": {json.dumps([case.id for case in own])},\n  "caught": {json.dumps(caught)}}}'
+            f' {json.dumps(op)}: {{"cases": {json.dumps([case.id for case in having])},\n  "caught": {json.dumps(caught)}}}'
         )
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -73,13 +73,13 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
 
 def _largest(failing: Sequence[Question], size: Callable[[int], float]) -> float:
     """Return the largest value of some cases, each over the size that its waves have."""
-    found = [0.0]
+    shares = [0.0]
     for question in failing:
         params = question.calls[0].params
         asked = SINUSOIDS[question.op][0](params)
         bound = size(asked.dim) * asked.of_waves
-        found.append(float(np.max(np.abs(question.observations[0].observed), initial=0.0)) / bound)
-    return max(found)
+        shares.append(float(np.max(np.abs(question.observations[0].observed), initial=0.0)) / bound)
+    return max(shares)
 
 
 def _read(
@@ -91,28 +91,30 @@ def _read(
     for question in failing:
         params = question.calls[0].params
         dim, base, endpoint, layout, *_ = SINUSOIDS[op][0](params)
-        own = groups.setdefault(endpoint, {})
+        by_options = groups.setdefault(endpoint, {})
         if (
             4 < dim <= frequencies.WIDEST
             and dim % 2 == 0
-            and len(own) < CASES
+            and len(by_options) < CASES
             and layouts.setdefault(endpoint, layout) == layout
         ):
             columns = _columns(op, question, order, size, zero=zero, shift=shift)
             if columns is not None:
-                own.setdefault((dim, base, layout), columns)
+                by_options.setdefault((dim, base, layout), columns)
     read: dict[bool, tuple[Wave, Wave]] = {}
-    for endpoint, own in groups.items():
+    for endpoint, by_options in groups.items():
         first = layouts.get(endpoint, "")
-        columns_of = list(own.values())
-        one, two = (_waves(columns_of, k, second=bool(k) != (first == "cos_sin")) if own else [] for k in (0, 1))
+        columns_of = list(by_options.values())
+        one, two = (_waves(columns_of, k, second=bool(k) != (first == "cos_sin")) if by_options else [] for k in (0, 1))
         if one and two:
             alike = ((a, b) for a, b in product(one, two) if a.formula.words == b.formula.words)
             first_two = next(alike, (one[0], two[0]))
             read[endpoint] = first_two[::-1] if first == "cos_sin" else first_two
     return (
         read
-        if read and all(own for own in groups.values() if own) and len(read) == sum(bool(o) for o in groups.values())
+        if read
+        and all(by_options for by_options in groups.values() if by_options)
+        and len(read) == sum(bool(o) for o in groups.values())
         else None
     )
 
@@ -205,8 +207,8 @@ def _column(function: Any, options: Any, wave: Wave, angles: Reals) -> Reals:
 
 def _is_right(waves: tuple[Wave, Wave], *, endpoint: bool) -> bool:
     """Return whether both waves are the definition's."""
-    own = {wave.formula.words for wave in waves} == {_right(endpoint=endpoint).words}
-    return own and [wave.name for wave in waves] == ["sine", "cosine"]
+    has_formula = {wave.formula.words for wave in waves} == {_right(endpoint=endpoint).words}
+    return has_formula and [wave.name for wave in waves] == ["sine", "cosine"]
 
 
 def _right(*, endpoint: bool) -> Formula:

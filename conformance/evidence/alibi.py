@@ -96,8 +96,8 @@ def _without_root(function: Function, q: Any, k: Any, s: Any, /, *, root: bool, 
 
 @around
 def _root_both_sides(function: Function, q: Any, k: Any, s: Any, /, *, root: bool, **rest: Any) -> Any:
-    found = function(q, k, s, root=root, **rest)
-    return found - s[:, None, None] * np.swapaxes(_roots(k, q), -1, -2) if root else found
+    bias = function(q, k, s, root=root, **rest)
+    return bias - s[:, None, None] * np.swapaxes(_roots(k, q), -1, -2) if root else bias
 
 
 @around

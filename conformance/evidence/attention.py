@@ -193,8 +193,8 @@ def _capped_mask(
 
 @around
 def _capped_sinks(function: Function, q: Any, k: Any, v: Any, /, *, softcap: Any = None, sinks: Any = None, **rest: Any) -> Any:
-    given = sinks if sinks is None or softcap is None else softcap * np.tanh(np.asarray(sinks) / softcap)
-    return function(q, k, v, softcap=softcap, sinks=given, **rest)
+    capped = sinks if sinks is None or softcap is None else softcap * np.tanh(np.asarray(sinks) / softcap)
+    return function(q, k, v, softcap=softcap, sinks=capped, **rest)
 
 
 @around

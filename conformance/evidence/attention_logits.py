@@ -70,8 +70,8 @@ def _otherwise(formula: Callable[[Real, float], Real]) -> Wrap:
     def change(function: Function, q: Real, k: Real, bias: Any, scale: Any, softcap: Any) -> Real:
         if softcap is None:
             return function(q, k, bias=bias, scale=scale)
-        found = formula(function(q, k, scale=scale), softcap)
-        return found if bias is None else found + bias
+        logits = formula(function(q, k, scale=scale), softcap)
+        return logits if bias is None else logits + bias
 
     return _changed_cap(change)
 
@@ -84,8 +84,8 @@ def _after_bias(function: Function, q: Real, k: Real, bias: Any, scale: Any, sof
 def _before_scale(function: Function, q: Real, k: Real, bias: Any, scale: Any, softcap: Any) -> Real:
     if softcap is None:
         return function(q, k, bias=bias, scale=scale)
-    found = function(q, k, scale=1.0, softcap=softcap) * _factor(q, scale)
-    return found if bias is None else found + bias
+    logits = function(q, k, scale=1.0, softcap=softcap) * _factor(q, scale)
+    return logits if bias is None else logits + bias
 
 
 _deviation = deviations_of("attention_logits")

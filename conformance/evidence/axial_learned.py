@@ -82,9 +82,9 @@ def _other_end_first(out: Real, positions: Any, first: Any, second: Any, /, *, c
 
 @around
 def _added(function: Function, positions: Any, first: Any, second: Any, /, *, combine: str) -> Any:
-    found = function(positions, first, second, combine=combine)
+    rows = function(positions, first, second, combine=combine)
     if combine == "sum" or first.shape[1] != second.shape[1]:
-        return found
+        return rows
     total = function(positions, first, second, combine="sum")
     return np.concatenate([total, total], axis=-1)
 

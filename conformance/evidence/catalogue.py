@@ -26,9 +26,9 @@ def all_cases(ops: Collection[str] = ()) -> Iterator[Case]:
 
 def cases_of(op: str) -> Iterator[Case]:
     """Return every case of an operation: its own, then those that every operation has."""
-    own = tuple(evidence_of(op).cases())
-    yield from own
-    if all(case.tier != "smoke" for case in own):
+    cases = tuple(evidence_of(op).cases())
+    yield from cases
+    if all(case.tier != "smoke" for case in cases):
         yield edge_cases.small(op)
     for module in (scaled_cases, edge_cases, state_cases, rules):
         yield from module.cases(op)

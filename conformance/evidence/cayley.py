@@ -22,8 +22,8 @@ def _case(
     name: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value",
     tier: str = "core",
 ) -> Case:  # fmt: skip
-    given = {"skew": learned("cayley" + name, *shape, bits=bits, over=over)}
-    return Case(f"cayley/{name}", {}, given, comment, kind, tier)
+    inputs = {"skew": learned("cayley" + name, *shape, bits=bits, over=over)}
+    return Case(f"cayley/{name}", {}, inputs, comment, kind, tier)
 
 
 def _cayley_forms() -> tuple[Case, ...]:

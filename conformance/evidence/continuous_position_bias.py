@@ -39,18 +39,18 @@ def _case(
     trained: tuple[int | None, int | None] | None = None, bits: int = 8, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of a window; the first part of its name is the form."""
-    given = _weights(name, hidden, heads, bits, rest.pop("last", name.startswith("cr"))) | rest.pop("given", {})
+    weights = _weights(name, hidden, heads, bits, rest.pop("last", name.startswith("cr"))) | rest.pop("given", {})
     word = rest.pop("word", "cr" if name.startswith("cr") else "swin")
     params: dict[str, Any] = {"height": window[0], "width": window[1], "form": word}
     if trained is not None:
         params |= {"pretrained_height": trained[0], "pretrained_width": trained[1]}
-    return _cases(name, params, {k: x for k, x in given.items() if x is not None}, comment, **rest)
+    return _cases(name, params, {k: x for k, x in weights.items() if x is not None}, comment, **rest)
 
 
 def _gradient(name: str, window: tuple[int, int], heads: int, hidden: int, **params: Any) -> Case:
-    given = _weights("gradient" + name, hidden, heads, last=params["form"] == "cr")
+    weights = _weights("gradient" + name, hidden, heads, last=params["form"] == "cr")
     out: dict[str, tuple[int, ...]] = {"out": (heads, window[0] * window[1], window[0] * window[1])}
-    inputs = {k: x for k, x in given.items() if x is not None}
+    inputs = {k: x for k, x in weights.items() if x is not None}
     return gradient(OP, name, inputs, out, height=window[0], width=window[1], **params)
 
 

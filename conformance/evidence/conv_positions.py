@@ -96,8 +96,8 @@ def _later(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int
 def _dealt(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
     """Channel o is in group o mod G."""
     order = np.arange(x.shape[-1]).reshape(-1, groups).T.reshape(-1)
-    found = function(x[..., order], weight[order], bias[order], groups=groups)
-    return found[..., np.argsort(order)]
+    result = function(x[..., order], weight[order], bias[order], groups=groups)
+    return result[..., np.argsort(order)]
 
 
 @around

@@ -75,8 +75,8 @@ def _exchanged(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
 
 @around
 def _keys_exchanged(function: Function, *args: Any, **options: Any) -> Any:
-    found = function(*args, **options)
-    return np.swapaxes(found, -1, -2).reshape(found.shape)
+    bias = function(*args, **options)
+    return np.swapaxes(bias, -1, -2).reshape(bias.shape)
 
 
 @around

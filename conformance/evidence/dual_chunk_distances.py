@@ -45,10 +45,10 @@ def _chunked(
 
     def formula(m: Any, n: Any, *, chunk_size: int, window: int) -> Any:
         s, most = size(chunk_size, window), limit(chunk_size)
-        own, behind = m % s, (m - late) // s - (n - late) // s
-        next_to = np.minimum(own + s, most) if successive is None else successive(own, s, most)
-        later = 0 * own + min(2 * s - 1, most) if inter is None else inter(own, s, most)
-        return np.where(behind <= 0, own, np.where(behind == 1, next_to, later)) - n % s
+        in_chunk, behind = m % s, (m - late) // s - (n - late) // s
+        next_to = np.minimum(in_chunk + s, most) if successive is None else successive(in_chunk, s, most)
+        later = 0 * in_chunk + min(2 * s - 1, most) if inter is None else inter(in_chunk, s, most)
+        return np.where(behind <= 0, in_chunk, np.where(behind == 1, next_to, later)) - n % s
 
     return changed_map("dual_chunk_distances", formula)
 

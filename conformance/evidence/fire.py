@@ -91,8 +91,8 @@ def _network(activation: Any) -> Any:
 @around
 def _future_zero(function: Function, q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
     whole = function(q, k, *learned, **options)
-    own = function(q, q, *learned, **options)
-    diagonal = np.diagonal(own, axis1=-2, axis2=-1)[..., None]
+    of_queries = function(q, q, *learned, **options)
+    diagonal = np.diagonal(of_queries, axis1=-2, axis2=-1)[..., None]
     return np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], diagonal, whole)
 
 

@@ -24,8 +24,8 @@ BASE = 10000.0
 
 def mixes(name: str, *shape: int, bits: int = 8) -> dict[str, npt.NDArray[np.float64]]:
     """Return two mixes around the identity."""
-    eye, own = np.eye(shape[-2], shape[-1]), 4 if bits == 8 else bits - 2  # so that sums are representable too
-    return {mix: eye + floats(*shape, seed=seed_of(name + mix), bits=own) / 4 for mix in ("cos_mix", "sin_mix")}
+    eye, bits_of_mix = np.eye(shape[-2], shape[-1]), 4 if bits == 8 else bits - 2  # so that sums are representable too
+    return {mix: eye + floats(*shape, seed=seed_of(name + mix), bits=bits_of_mix) / 4 for mix in ("cos_mix", "sin_mix")}
 
 
 def _case(
@@ -95,11 +95,11 @@ def _formed(
         d, n = x.shape[-1], cos_mix.shape[-2]
         angle = np.asarray(p, dtype=np.float64)[..., None] * float(base) ** (-2 * bands(n, d // 2) / d)
         tables = []
-        for wave, given, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
-            mix = given
-            if given.ndim == 3:
-                times = x.shape[-3] // len(given)
-                mix = np.tile(given, (times, 1, 1)) if tiled else np.repeat(given, times, axis=0)
+        for wave, weights, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
+            mix = weights
+            if weights.ndim == 3:
+                times = x.shape[-3] // len(weights)
+                mix = np.tile(weights, (times, 1, 1)) if tiled else np.repeat(weights, times, axis=0)
             table = wave @ mix
             tables.append(np.concatenate([table, np.full((*table.shape[:-1], d // 2 - mix.shape[-1]), rest)], axis=-1))
         half = layout == "half"

@@ -36,9 +36,9 @@ def _case(
     *, options: dict[str, Any] | None = None, cells: Any = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case; keys are the queries unless given, and a ratio stands for the authors' three coefficients."""
-    own = RATIO if ratio is None else {"alpha": ratio, "beta": 2 * ratio, "gamma": 8 * ratio}
+    ratios = RATIO if ratio is None else {"alpha": ratio, "beta": 2 * ratio, "gamma": 8 * ratio}
     inputs = {"q_positions": q, "k_positions": q if k is None else k, **({} if cells is None else {"cells": cells})}
-    return _cases(name, {"method": method, **own, **(options or {})}, inputs, comment, **rest)
+    return _cases(name, {"method": method, **ratios, **(options or {})}, inputs, comment, **rest)
 
 
 def _form(name: str, q: Any, k: Any, cells: Any = None, form: str = "") -> Case:
@@ -105,13 +105,13 @@ def _other(rounding: Any = np.rint, last: float | None = None, root: Any = np.ri
         b, of = int(np.floor(beta)), (alpha, beta, gamma, rounding, last)
         square = squared if squared is not None and method in ("euclidean", "quant") else method == "quant"
         if method in ("euclidean", "quant"):
-            found = _g(y * y + x * x if square else root(np.sqrt(y * y + x * x)), *of) + b
+            buckets = _g(y * y + x * x if square else root(np.sqrt(y * y + x * x)), *of) + b
         elif method == "product":
-            found = (_g(y, *of) + b) * (2 * b + 1) + _g(x, *of) + b
+            buckets = (_g(y, *of) + b) * (2 * b + 1) + _g(x, *of) + b
         else:
-            found = _g(y if method == "cross_rows" else x, *of) + b
+            buckets = _g(y if method == "cross_rows" else x, *of) + b
         last_one = (2 * b + 1) ** (2 if method == "product" else 1)
-        return found if cells is None else np.where(np.asarray(cells), found, last_one)
+        return buckets if cells is None else np.where(np.asarray(cells), buckets, last_one)
 
     return lambda _: deviating
 
@@ -124,9 +124,9 @@ def _product_columns(q: Any, k: Any, /, *, method: str, **options: Any) -> Any:
 @around
 def _stride(function: Function, q: Any, k: Any, /, *, beta: float, method: str, **options: Any) -> Any:
     """Rows are 2 beta + 1 buckets apart, with beta not rounded down first."""
-    found = function(q, k, beta=beta, method=method, **options)
+    buckets = function(q, k, beta=beta, method=method, **options)
     b, wide = int(np.floor(beta)), int(2 * beta + 1)
-    return found // (2 * b + 1) * wide + found % (2 * b + 1) if method == "product" else found
+    return buckets // (2 * b + 1) * wide + buckets % (2 * b + 1) if method == "product" else buckets
 
 
 def _first_bucket(found: Any, *args: Any, cells: Any = None, **options: Any) -> Any:

@@ -68,8 +68,8 @@ def _outside(change: Function) -> Wrap:
 
 @around
 def _zeros_outside(function: Function, p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
-    found, rows = function(p, table, offset=offset, clip=clip), np.asarray(p + offset)
-    return np.where(((rows >= 0) & (rows < len(table)))[..., None], found, 0.0)
+    result, rows = function(p, table, offset=offset, clip=clip), np.asarray(p + offset)
+    return np.where(((rows >= 0) & (rows < len(table)))[..., None], result, 0.0)
 
 
 _deviation = deviations_of("learned")

@@ -57,10 +57,10 @@ def _cayley_of(a: Real) -> Real:
 
 def _by_axis(out: Real, p: Real, g: Real, /, **rest: Any) -> Real:
     """Return the product of the exponentials of every axis, the first one leftmost."""
-    found = skew_exponential(exponent(p[:1], g[:1]))
+    rotation = skew_exponential(exponent(p[:1], g[:1]))
     for a in range(1, len(p)):
-        found = found @ skew_exponential(exponent(p[a : a + 1], g[a : a + 1]))
-    return found
+        rotation = rotation @ skew_exponential(exponent(p[a : a + 1], g[a : a + 1]))
+    return rotation
 
 
 _deviation = deviations_of("liere_rotations")

@@ -24,8 +24,8 @@ def _case(
     name: str, shape: tuple[int, ...], positions: Any, frequencies: Any, comment: str = "", *, bits: int = 8,
     kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
-    given = learned(name, *frequencies, bits=bits) if isinstance(frequencies, tuple) else frequencies
-    inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions, "frequencies": given}
+    table = learned(name, *frequencies, bits=bits) if isinstance(frequencies, tuple) else frequencies
+    inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions, "frequencies": table}
     return Case(f"mixed_rope/{name}", params, inputs, comment, kind, tier)
 
 

@@ -50,8 +50,8 @@ SUM_OF_AXES = "A pair's angle is the sum over all axes."
 def _axial_only(f: Real) -> Real:
     """Return frequencies in which each axis keeps only its block of pairs."""
     axes, pairs = f.shape[0], f.shape[-1]
-    own = np.arange(pairs) * axes // pairs
-    return f * (own == np.arange(axes).reshape(axes, *(1,) * (f.ndim - 1)))
+    axis_of_pair = np.arange(pairs) * axes // pairs
+    return f * (axis_of_pair == np.arange(axes).reshape(axes, *(1,) * (f.ndim - 1)))
 
 
 _deviation = deviations_of("mixed_table")

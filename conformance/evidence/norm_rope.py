@@ -137,11 +137,11 @@ def _over(which: int, *, kept: bool) -> Wrap:
         if not x.size or not x[..., part].size:
             return function(x, weight, cos, sin, lanes=lanes, **options)
         first = options["precedence"] == "rope_first"
-        given = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes) if first else x
-        square = (given[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
-        normed = given / np.sqrt(square) * (weight + options["weight_offset"])
+        turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes) if first else x
+        square = (turned[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
+        normed = turned / np.sqrt(square) * (weight + options["weight_offset"])
         if kept:
-            normed, scaled = np.array(given, dtype=np.float64), normed
+            normed, scaled = np.array(turned, dtype=np.float64), normed
             normed[..., part] = scaled[..., part]
         if first:
             return normed

@@ -22,10 +22,10 @@ _cases = cases_of(OP)
 
 def _edges(nodes: int, *edges: tuple[Any, ...]) -> Any:
     """Return the matrix of these edges, of weight 1 or (from, to, weight)."""
-    found = np.zeros((nodes, nodes))
+    adjacency = np.zeros((nodes, nodes))
     for a, b, *weight in edges:
-        found[a, b] = found[b, a] = weight[0] if weight else 1.0
-    return found
+        adjacency[a, b] = adjacency[b, a] = weight[0] if weight else 1.0
+    return adjacency
 
 
 PAW = ((0, 1), (1, 2), (2, 0), (2, 3))  # a triangle with a tail
@@ -35,8 +35,8 @@ RING = _edges(6, *((n, (n + 1) % 6) for n in range(6)))
 
 def _drawn(name: str, nodes: int, bits: int = 8, *lead: int) -> Any:
     """Return weights from 0 to 2, some of them 0."""
-    found = reals(OP + name, *lead, nodes, nodes, bits=bits) / 2
-    return np.where(found > -0.5, np.abs(found), 0.0)
+    weights = reals(OP + name, *lead, nodes, nodes, bits=bits) / 2
+    return np.where(weights > -0.5, np.abs(weights), 0.0)
 
 
 def _random(nodes: int, share: float) -> Any:

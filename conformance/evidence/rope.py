@@ -285,8 +285,8 @@ def _as_partial(*, own_exponent: bool) -> Wrap:
         rotated = 2 * int(scaling.rotated * width / 2) if isinstance(scaling, Proportional) else 0
         if not rotated:
             return function(x, positions, base=base, scaling=scaling, **options)
-        own = base if own_exponent else base ** (rotated / width)
-        return function(x, positions / scaling.factor, **(options | {"base": own, "rotary_dim": rotated}))
+        base_of_layer = base if own_exponent else base ** (rotated / width)
+        return function(x, positions / scaling.factor, **(options | {"base": base_of_layer, "rotary_dim": rotated}))
 
     return around(deviating)
 
@@ -303,8 +303,8 @@ def _axis(function: Function, x: Real, positions: Any, /, **options: Any) -> Rea
     """Positions counted along the heads: before the sequence in (B, H, T, d), after it where positions are (B, T, 1)."""
     if x.ndim < 3:
         return function(x, positions, **options)
-    given = np.shape(positions)
-    last = len(given) > 1 and given[-1] == 1 != given[-2]
+    shape = np.shape(positions)
+    last = len(shape) > 1 and shape[-1] == 1 != shape[-2]
     heads = np.arange(x.shape[-2]) if last else np.arange(x.shape[-3])[:, None]
     return function(x, np.broadcast_to(heads, x.shape[:-1]), **options)
 

@@ -354,8 +354,8 @@ def _results(kind: type, change: Callable[..., Any]) -> dict[str, Wrap]:
     def deviating(
         function: Function, dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any
     ) -> Any:
-        found = function(dim, base=base, scaling=scaling, length=length, **options)
-        return change(*found, dim, base, scaling, length) if isinstance(scaling, kind) else found
+        result = function(dim, base=base, scaling=scaling, length=length, **options)
+        return change(*result, dim, base, scaling, length) if isinstance(scaling, kind) else result
 
     return {"rope_frequencies": around(deviating)}
 
@@ -430,9 +430,9 @@ def _extended_length(s: YaRN, length: Any) -> Any:
 
 
 def _other(kind: type[YaRN | YaRNByTurns], s: YaRN | YaRNByTurns) -> Any:
-    given = {} if isinstance(s, YaRNByTurns) else {"attention_factor": yarn.attention_factor(s, None, np)}
+    factors = {} if isinstance(s, YaRNByTurns) else {"attention_factor": yarn.attention_factor(s, None, np)}
     shared = {n: getattr(s, n) for n in ("factor", "original_length", "beta_fast", "beta_slow", "attention_factor")}
-    return kind(**{**shared, **given})
+    return kind(**{**shared, **factors})
 
 
 def _unscaled(s: Scaling, length: Any) -> Any:

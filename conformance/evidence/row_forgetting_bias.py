@@ -51,11 +51,11 @@ def _query_first(function: Function, log_gates: Real, /, **options: Any) -> Real
 def _both(out: Real, log_gates: Real, /, *, counted: str) -> Real:
     """Count both ends."""
     queries, keys = log_gates.shape[-2:]
-    own = log_gates if counted == "query" else np.take_along_axis(
+    gates = log_gates if counted == "query" else np.take_along_axis(
         log_gates, np.broadcast_to(np.arange(keys - queries, keys)[:, None], (*log_gates.shape[:-1], 1)), axis=-1
     )  # fmt: skip
     queries, keys = log_gates.shape[-2:]
-    return np.where(np.tri(queries, keys, keys - queries, dtype=bool), out + own, 0.0)
+    return np.where(np.tri(queries, keys, keys - queries, dtype=bool), out + gates, 0.0)
 
 
 @around

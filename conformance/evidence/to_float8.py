@@ -188,19 +188,19 @@ def _limited(share: float) -> Callable[[Real, str], Real]:
 
 def _early(v: Real, dtype: str) -> Real:
     """Return the largest number in place of all that have the largest exponent."""
-    found = _nearest(v, dtype)
+    nearest = _nearest(v, dtype)
     top = 2.0 ** (np.frexp(LARGEST[dtype])[1] - 1)
-    return np.where(np.abs(v) >= top, np.copysign(LARGEST[dtype], v), found)
+    return np.where(np.abs(v) >= top, np.copysign(LARGEST[dtype], v), nearest)
 
 
 def _flushed(v: Real, dtype: str) -> Real:
-    found = _nearest(v, dtype)
-    return np.where(np.abs(found) < 2.0 ** (LEAST[dtype] + BITS[dtype] - 1), 0.0, found)
+    nearest = _nearest(v, dtype)
+    return np.where(np.abs(nearest) < 2.0 ** (LEAST[dtype] + BITS[dtype] - 1), 0.0, nearest)
 
 
 def _not_a_zero(v: Real, dtype: str) -> Real:
-    found = _nearest(v, dtype)
-    return np.where((found == 0) & np.signbit(v), np.nan, found)
+    nearest = _nearest(v, dtype)
+    return np.where((nearest == 0) & np.signbit(v), np.nan, nearest)
 
 
 def _through(narrow: str) -> Callable[[Real, str], Real]:
@@ -230,8 +230,8 @@ def _by_turns(function: Function, x: Real, scale: Real, /, **options: Any) -> Re
         return function(x, scale, **options)
     n = scale.shape[-1]
     turned = np.swapaxes(x.reshape(*scale.shape[:-1], -1, n), -1, -2).reshape(x.shape)
-    found = function(turned, scale, **options).reshape(*scale.shape, -1)
-    return np.swapaxes(found, -1, -2).reshape(x.shape)
+    result = function(turned, scale, **options).reshape(*scale.shape, -1)
+    return np.swapaxes(result, -1, -2).reshape(x.shape)
 
 
 def _own_scale(x: Real, scale: Real, /, *, format: str, direction: str) -> Any:

@@ -22,9 +22,9 @@ _sums = deviations_of("decay_sums")
 
 def _even(shape: tuple[int, ...], value: float) -> npt.NDArray[np.float64]:
     """Return equal decays, but for the first token, whose decay no logit has."""
-    found = np.full(shape, value)
-    found[:, 0] = -0.5
-    return found
+    gates = np.full(shape, value)
+    gates[:, 0] = -0.5
+    return gates
 
 
 def cases() -> tuple[Case, ...]:
@@ -67,8 +67,8 @@ def _power(exponent: Callable[[Real, Real, Real], Real], *, later: bool = False)
         of_heads = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3) if q.ndim > 2 else k
         shown = np.tri(queries, keys, keys - queries, dtype=bool)
         decay = np.exp(power if later else np.where(shown[..., None], power, 0.0))
-        found = (q[..., :, None, :] * of_heads[..., None, :, :] * decay).sum(axis=-1)
-        return (found if later else np.where(shown, found, 0.0)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        logits = (q[..., :, None, :] * of_heads[..., None, :, :] * decay).sum(axis=-1)
+        return (logits if later else np.where(shown, logits, 0.0)) * (q.shape[-1] ** -0.5 if scale is None else scale)
 
     return around(deviating)
 
@@ -84,8 +84,8 @@ def _added(function: Function, q: Real, k: Real, log_decay: Real, /, **options: 
 
 
 def _exclusive(of_query: Real, sums: Real, log_decay: Real) -> Real:
-    own = log_decay[..., sums.shape[-2] - of_query.shape[-3] :, None, :]
-    return of_query - own - sums + log_decay[..., None, :, :]
+    of_query_itself = log_decay[..., sums.shape[-2] - of_query.shape[-3] :, None, :]
+    return of_query - of_query_itself - sums + log_decay[..., None, :, :]
 
 
 def _clipped(of_query: Real, sums: Real, log_decay: Real) -> Real:

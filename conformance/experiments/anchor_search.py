@@ -123,13 +123,13 @@ def _together(moves: Sequence[Move]) -> Iterator[Features]:
 def _released(trial: Experiment) -> Features:
     """Return the usual record with the sizes that calls of released models have, and options at their defaults."""
     usual = {f"option {name}": value for name, value in defaults(trial.op).items()}
-    found = {name: usual.get(name, values[0]) for name, values in trial.domains.items()}
-    for name in found:
+    record = {name: usual.get(name, values[0]) for name, values in trial.domains.items()}
+    for name in record:
         if name in ("size T", "size Q", "size K"):
-            found[name] = TOKENS
-        elif name.startswith("size ") and (sizes := _of_head(trial.op, name, found)):
-            found[name] = sizes[0]
-    return found | ({"leading axes": LEADING[0]} if "leading axes" in found else {})
+            record[name] = TOKENS
+        elif name.startswith("size ") and (sizes := _of_head(trial.op, name, record)):
+            record[name] = sizes[0]
+    return record | ({"leading axes": LEADING[0]} if "leading axes" in record else {})
 
 
 def _of_head(op: str, name: str, record: Features) -> list[int]:
@@ -148,27 +148,27 @@ def _of_head(op: str, name: str, record: Features) -> list[int]:
 
 def _moves(trial: Experiment, base: Features, stored: Sequence[Features], numbers: Collection[float]) -> list[Move]:
     """Return the changes of a record, the likeliest first."""
-    found = list[Move]()
+    moves = list[Move]()
     for name, values in {**trial.domains, "way": [*range(_ways(trial.op))]}.items():
         likely = _likely(trial.op, name, base, numbers)
         first, step = COSTS.get(name.partition(" ")[0], (1.0, 0.3))
         others = {repr(value): value for value in (*likely, *values) if repr(value) != repr(base[name])}
-        found += [(first + step * k, {name: value}) for k, value in enumerate(others.values())]
+        moves += [(first + step * k, {name: value}) for k, value in enumerate(others.values())]
     whole = [int(n) for n in numbers if n > 0 and n == int(n)]
     for kind in ("option ", "size "):
-        own = [name for name, value in base.items() if name.startswith(kind) and type(value) is int]
-        own = [name for name in own if kind == "option " or not _of_head(trial.op, name, base)]
-        for a, b in combinations(own, 2):
+        sizes = [name for name, value in base.items() if name.startswith(kind) and type(value) is int]
+        sizes = [name for name in sizes if kind == "option " or not _of_head(trial.op, name, base)]
+        for a, b in combinations(sizes, 2):
             for k, size in enumerate(dict.fromkeys((*whole, *COUNTS[:TIED]))):
-                found += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
+                moves += [(0.75 + 0.1 * k + 0.2 * n, dict(zip((a, b), tie(size), strict=True))) for n, tie in enumerate(TIES)]
     squares = [{f"size {n}": side**2 for n in "TQK" if f"size {n}" in base} for side in SIDES]
     squares = squares if GRID in trial.domains.get("form", ()) else []
-    found += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares)]
-    given = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
-    alike = Counter(map(key_of, given))
-    of_key = {key_of(one): one for one in given}
-    found += [(0.8 + 0.05 * k, of_key[key]) for k, (key, _) in enumerate(alike.most_common(STORED))]
-    return sorted((one for one in found if one[1]), key=lambda one: one[0])
+    moves += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares)]
+    of_stored = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
+    alike = Counter(map(key_of, of_stored))
+    of_key = {key_of(one): one for one in of_stored}
+    moves += [(0.8 + 0.05 * k, of_key[key]) for k, (key, _) in enumerate(alike.most_common(STORED))]
+    return sorted((one for one in moves if one[1]), key=lambda one: one[0])
 
 
 def _ways(op: str) -> int:
@@ -201,19 +201,19 @@ def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> l
 
 def likely(op: str, base: Features, numbers: Collection[float]) -> Features:
     """Return for every feature of a record the values that released models have."""
-    found = {name: [value, *_likely(op, name, base, numbers)[:NEAR]] for name, value in base.items()}
-    return {**found, "way": [base["way"], *range(_ways(op))]}
+    values = {name: [value, *_likely(op, name, base, numbers)[:NEAR]] for name, value in base.items()}
+    return {**values, "way": [base["way"], *range(_ways(op))]}
 
 
 def _hinted(op: str, base: Features, said: str) -> list[Move]:
     """Return changes to the numbers and words that a refusal names."""
-    found: list[Move] = []
+    moves: list[Move] = []
     whole = [int(n) for n in re.findall(r"\d+", said)[:4]]
     for name, value in base.items():
         kind, _, rest = name.partition(" ")
         domain = REGISTRY[op].domains.get(rest) if kind == "option" else None
         if kind == "size" or isinstance(domain, Integer):
-            found += [(0.0, {name: n}) for n in whole if n != value]
+            moves += [(0.0, {name: n}) for n in whole if n != value]
         elif isinstance(domain, OneOf):
-            found += [(0.0, {name: word}) for word in domain.words if re.search(rf"\b{word}\b", said) and word != value]
-    return found
+            moves += [(0.0, {name: word}) for word in domain.words if re.search(rf"\b{word}\b", said) and word != value]
+    return moves

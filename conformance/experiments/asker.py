@@ -107,11 +107,11 @@ class Asker:
         if self.is_spent:
             return SPENT
         self.calls += 1 + sum(x.size for x in (*call.inputs.values(), *call.expected.values())) // LARGE
-        found = self.asked(call, record.get("memory", ""), judged=judged)
-        if found != SPENT:
-            self.known[key] = record, found
+        outcome = self.asked(call, record.get("memory", ""), judged=judged)
+        if outcome != SPENT:
+            self.known[key] = record, outcome
             self.messages[key] = self.said
-        return found
+        return outcome
 
     def case(self, call: Call, form: str = "") -> LoadedCase:
         """Return a call as a case."""

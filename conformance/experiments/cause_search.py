@@ -265,22 +265,22 @@ class Experiment:
         other = {**bad, "memory": "non-contiguous"}
         if bad.get("memory") == "broadcast-view" and self._ask(kind)(other) == kind and not self.explained(other, (kind,)):
             bad = other  # a broadcast view is not contiguous
-        found = Cause(kind, bad, good, tuple(differing(bad, good)))
-        numbers = [name for name in found.features if self._is_numeric(name, bad, good)]
-        for name in found.features:
-            self._sweep(found, name, self._values(name, numbers, kind))
-        given = [n for n in numbers if good[n] is None and not any(map(is_number, found.lacks[n]))]  # any number shows it here
-        needed = tuple(name for name in found.features if found.lacks[name])  # without the others there is no such call
-        found.features, numbers = needed, [name for name in numbers if name in needed]
-        found.shows = {name: values for name, values in found.shows.items() if name in needed}
+        cause = Cause(kind, bad, good, tuple(differing(bad, good)))
+        numbers = [name for name in cause.features if self._is_numeric(name, bad, good)]
+        for name in cause.features:
+            self._sweep(cause, name, self._values(name, numbers, kind))
+        absent = [n for n in numbers if good[n] is None and not any(map(is_number, cause.lacks[n]))]  # any number shows it here
+        needed = tuple(name for name in cause.features if cause.lacks[name])  # without the others there is no such call
+        cause.features, numbers = needed, [name for name in numbers if name in needed]
+        cause.shows = {name: values for name, values in cause.shows.items() if name in needed}
         if not needed:
-            return found
+            return cause
         for name in (name for name in needed if is_scaling(bad[name])):
-            self._fields(found, name)
-        numbers = [name for name in numbers if name not in given] + self._context(found)
+            self._fields(cause, name)
+        numbers = [name for name in numbers if name not in absent] + self._context(cause)
         if numbers:
-            self._number(found, [*numbers, *(name for name in given if name in needed)])
-        return self._without_way(found, numbers)
+            self._number(cause, [*numbers, *(name for name in absent if name in needed)])
+        return self._without_way(cause, numbers)
 
     def _without_way(self, found: Cause, numbers: Sequence[str]) -> Cause:
         """Return a cause without an alternative of the axes, if a number that it speaks of is in no other."""
@@ -320,8 +320,12 @@ class Experiment:
     def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
         """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
         shows, lacks = found.shows.setdefault(name, []), found.lacks.setdefault(name, [])
-        own = [value for value in self.domains[name] if kind_of(value) == kind_of(found.bad[name])]
-        self._sort(found, name, [*values, *(own[:VALUES] if is_scaling(found.bad[name]) and found.kind not in ENDED else ())])
+        features_of_cause = [value for value in self.domains[name] if kind_of(value) == kind_of(found.bad[name])]
+        self._sort(
+            found,
+            name,
+            [*values, *(features_of_cause[:VALUES] if is_scaling(found.bad[name]) and found.kind not in ENDED else ())],
+        )
         mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
         left = [value for value in self.domains[name] if kind_of(value) in mixed]
         if left and found.kind not in ENDED and is_scaling(left[0]):
@@ -355,13 +359,13 @@ class Experiment:
 
     def changed(self, record: Features, name: str, value: Any) -> Features:
         """Return a record with another value of a feature, and lists of as many entries beside a list, where it needs them."""
-        found = {**record, name: value}
-        if not isinstance(value, tuple) or name == "leading axes" or self.numbers(found):
-            return found
+        moved = {**record, name: value}
+        if not isinstance(value, tuple) or name == "leading axes" or self.numbers(moved):
+            return moved
         for other, values in self.domains.items():
             if other != name and isinstance(record[other], tuple) and other.startswith("option "):
-                found[other] = next((v for v in values if isinstance(v, tuple) and len(v) == len(value)), record[other])
-        return found
+                moved[other] = next((v for v in values if isinstance(v, tuple) and len(v) == len(value)), record[other])
+        return moved
 
     def _has_other(self, found: Cause, name: str, value: Any) -> bool:
         """Return whether the outcome with a value has a cause of its own, that is known."""
@@ -457,8 +461,8 @@ class Experiment:
         values = {name: [one[name] for one in few] for name in self.domains if not isinstance(found.bad[name], tuple)}
         least = {name: [n for n in self.domains[name] if is_number(n) and n > 0] for name in values}
         return {
-            name for name, own in values.items()
-            if len(set(map(repr, own))) > 1 and (not is_number(own[0]) or not least[name] or min(least[name]) in own)
+            name for name, tried in values.items()
+            if len(set(map(repr, tried))) > 1 and (not is_number(tried[0]) or not least[name] or min(least[name]) in tried)
         }  # fmt: skip
 
     # ---- numbers ----------------------------------------------------------------------------------------------------------
@@ -471,9 +475,9 @@ class Experiment:
         rules = self._rules(found, numbers, {}, exact=len(numbers) > 1)
         if rules:
             found.rules += rules
-            given = [name for name in values if found.good[name] is None]
-            moving = {name: self._moving(found, [name]) for name in given}
-            found.shows |= {name: values[name] for name in given if not any(one.quantity in moving[name] for one in rules)}
+            absent = [name for name in values if found.good[name] is None]
+            moving = {name: self._moving(found, [name]) for name in absent}
+            found.shows |= {name: values[name] for name in absent if not any(one.quantity in moving[name] for one in rules)}
             return
         for name in numbers:
             fixed = {other: [found.bad[other]] for other in numbers if other != name}
@@ -666,30 +670,32 @@ class Experiment:
 
         Features come from a `deck`: all are changed once before one is changed again, so that none can hide a condition.
         """
-        found = dict(record)
+        drawn = dict(record)
         for _ in range(self.rng.choice((1, 2, 3))):
             if not deck:
                 free = [name for name in self.domains if not (keep and name in cause.features)]
                 deck += self.rng.sample(free, len(free))
             name = deck.pop() if deck else cause.features[0]
             values = cause.shows[name] if keep and cause.shows.get(name) else self.domains[name]
-            found[name] = self.rng.choice([value for value in values if repr(value) != repr(record[name])] or values)
+            drawn[name] = self.rng.choice([value for value in values if repr(value) != repr(record[name])] or values)
         if keep:
-            found |= {name: self.rng.choice(cause.shows.get(name) or self.domains[name]) for name in cause.features}
-        return found
+            drawn |= {name: self.rng.choice(cause.shows.get(name) or self.domains[name]) for name in cause.features}
+        return drawn
 
     def _narrower(self, cause: Cause, against: Features) -> Cause | None:
         """Return a cause with what tells its own call from one that it predicted wrongly."""
         if any(is_relation(rule.quantity) for rule in cause.rules) and (within := self._within(cause, against)):
             return within
-        found = self.cause(cause.bad, against, cause.kind)
-        if not found.features:
+        narrower = self.cause(cause.bad, against, cause.kind)
+        if not narrower.features:
             return None
-        kept = {name: values for name, values in cause.shows.items() if name not in found.features}  # a rule says more of these
+        kept = {
+            name: values for name, values in cause.shows.items() if name not in narrower.features
+        }  # a rule says more of these
         return self._without_needless(replace(
-            found, good=cause.good, features=tuple(dict.fromkeys((*cause.features, *found.features))),
-            shows={**kept, **found.shows}, lacks={**cause.lacks, **found.lacks},
-            rules=independent([*cause.rules, *found.rules]), rough=cause.rough or found.rough,
+            narrower, good=cause.good, features=tuple(dict.fromkeys((*cause.features, *narrower.features))),
+            shows={**kept, **narrower.shows}, lacks={**cause.lacks, **narrower.lacks},
+            rules=independent([*cause.rules, *narrower.rules]), rough=cause.rough or narrower.rough,
         ))  # fmt: skip
 
     def _within(self, cause: Cause, against: Features) -> Cause | None:
@@ -746,7 +752,7 @@ class Experiment:
         No two are the same, and none is one of the `known` calls.
         All features of which more than one value is taken change in turn, each to a value that `may` be asked.
         """
-        found: list[tuple[LoadedCase, str]] = []
+        calls: list[tuple[LoadedCase, str]] = []
         start, deck = self.anchor(right=False), list[str]()
         answered = [] if start is None else [start]
         for _ in range(3 * DRAWS * len(answered)):
@@ -772,8 +778,8 @@ class Experiment:
             if outcome == REFUSED and self.causes:
                 self.learn(REFUSED, [(record, self.numbers(record))])
             if outcome not in (NO_CALL, SPENT, NO_VALUES) and not self.explained(record, (outcome,)):
-                found.append((replace(case, comment=said), outcome))
-        return found
+                calls.append((replace(case, comment=said), outcome))
+        return calls
 
     def judged(self, count: int) -> list[tuple[Features, str]]:
         """Return some calls that were answered, and whether rightly: of those asked before, drawn at random."""
@@ -782,16 +788,16 @@ class Experiment:
 
     def moved(self, record: Features, is_inside: Callable[[Features], bool]) -> Features | None:
         """Return a record that lies inside, with as much of another as it can have; None without a right call to begin with."""
-        found, record = self.anchor(right=False), self.full(record)
-        if found is None or not is_inside(found):
+        anchor, record = self.anchor(right=False), self.full(record)
+        if anchor is None or not is_inside(anchor):
             return None
         if is_inside(record) and self.numbers(record):
             return record
-        for name in differing(record, found):
-            trial = {**found, name: record[name]}
+        for name in differing(record, anchor):
+            trial = {**anchor, name: record[name]}
             if self.numbers(trial) and is_inside(trial):
-                found = trial
-        return found
+                anchor = trial
+        return anchor
 
     def _changes(self, record: Features, name: str) -> Iterator[Features]:
         """Yield records with other values of a feature in a random order; of a number also with another one moved as far."""

@@ -86,8 +86,8 @@ def essential(cause: Cause) -> Cause:
 def conditions(op: str, cause: Cause) -> str:
     """Return what calls have that have a cause, in words."""
     cause = essential(cause)
-    own = [name for name in cause.shows if name in cause.features]
-    parts = [*_of_rules(cause.rules), *(words(op, name, cause) for name in own)]
+    named = [name for name in cause.shows if name in cause.features]
+    parts = [*_of_rules(cause.rules), *(words(op, name, cause) for name in named)]
     beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
     return ", with ".join(part for part in (*parts, *beside) if part)
 
@@ -201,8 +201,8 @@ def _field(kind: str, shows: Sequence[Any], lacks: Sequence[Any]) -> str:
     """Return a type of records with the field that all that show an outcome have, and none that lacks it; "" without one."""
     having, others = ([value for value in values if kind_of(value) == kind] for values in (shows, lacks))
     for one in fields(having[0]):
-        own, other = ({getattr(value, one.name) == one.default for value in values} for values in (having, others))
-        if one.default is not MISSING and own == {False} and other == {True}:
+        here, other = ({getattr(value, one.name) == one.default for value in values} for values in (having, others))
+        if one.default is not MISSING and here == {False} and other == {True}:
             return f"{kind} with {one.name} given"
     return ""
 

@@ -35,24 +35,24 @@ def records(op: str) -> tuple[Features, ...]:
     if facts_of(op).usual is None:
         return ()
     rng = random.Random(op)
-    values = {name: _few(op, name, own) for name, own in domains(op).items() if name != "circle"}
-    usual = {name: own[0] for name, own in values.items()}
-    several = {name: own for name, own in values.items() if len(own) > 1}
+    values = {name: _few(op, name, several_values) for name, several_values in domains(op).items() if name != "circle"}
+    usual = {name: several_values[0] for name, several_values in values.items()}
+    several = {name: several_values for name, several_values in values.items() if len(several_values) > 1}
     count = CALLS if facts_of(op).every_size else FEW
-    found = [*islice(_pairs(op, several, usual, rng), count)]
+    covering = [*islice(_pairs(op, several, usual, rng), count)]
     if "size T" in usual:
-        found += islice(_long(op, several, {**usual, "size T": LENGTH}), count // 4)
-    return tuple(record for record in found if make(op, record) is not None)
+        covering += islice(_long(op, several, {**usual, "size T": LENGTH}), count // 4)
+    return tuple(record for record in covering if make(op, record) is not None)
 
 
 def _long(op: str, values: Mapping[str, list[Any]], usual: Features) -> Iterator[Features]:
     """Yield records of long calls, of every two values of two words: with another word beside them a kernel may refuse them."""
-    few = {name: own for name, own in values.items() if not name.startswith(("size ", "start"))}
+    few = {name: of_a for name, of_a in values.items() if not name.startswith(("size ", "start"))}
     few = ({"size tail": [0, 2]} if "size tail" in usual else {}) | few
     yield usual
-    for (a, own), (b, other) in combinations(few.items(), 2):
-        for v, w in product(own, other):
-            if (v, w) != (own[0], other[0]) and make(op, trial := {**usual, a: v, b: w}) is not None:
+    for (a, of_a), (b, other) in combinations(few.items(), 2):
+        for v, w in product(of_a, other):
+            if (v, w) != (of_a[0], other[0]) and make(op, trial := {**usual, a: v, b: w}) is not None:
                 yield trial
 
 
@@ -117,8 +117,8 @@ def _best(
     """Return a record with the value of a feature that meets most values which it did not meet before."""
 
     def count(value: Any) -> tuple[int, float]:
-        own = repr(value)
-        met = sum((x, repr(v), name, own) in left or (name, own, x, repr(v)) in left for x, v in record.items())
+        word = repr(value)
+        met = sum((x, repr(v), name, word) in left or (name, word, x, repr(v)) in left for x, v in record.items())
         return met, rng.random()
 
     for value in sorted(values, key=count, reverse=True)[:2]:

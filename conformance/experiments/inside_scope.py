@@ -38,10 +38,10 @@ def _near(other: Any, numbers: Collection[float]) -> list[float]:
         return sorted((type(other)(n) for n in numbers), key=lambda n: abs(n - other))
     whole = {int(n) for n in numbers if n == int(n) and n > 0}
     steps = {m for n in whole for m in (n, n // 2) if m > 1}
-    found = {k * m for m in steps for k in (other // m, other // m + 1)} | {n + k for n in whole for k in (-1, 0, 1)}
-    found |= {other % m + k for m in steps for k in (0, m)}
-    found |= {1 << max(other.bit_length() - k, 0) for k in (0, 1)}
-    return [n for n in sorted(found, key=lambda n: (abs(n - other), n)) if n > 0]
+    near_values = {k * m for m in steps for k in (other // m, other // m + 1)} | {n + k for n in whole for k in (-1, 0, 1)}
+    near_values |= {other % m + k for m in steps for k in (0, m)}
+    near_values |= {1 << max(other.bit_length() - k, 0) for k in (0, 1)}
+    return [n for n in sorted(near_values, key=lambda n: (abs(n - other), n)) if n > 0]
 
 
 def odd_multiples(numbers: Collection[float]) -> list[list[int]]:

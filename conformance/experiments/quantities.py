@@ -22,48 +22,48 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
     axes = set[str]().union(*map(letters_in, tokens_of(op, record["way"])))
     sizes = {name: n for name, n in sizes_in(op, record).items() if name in axes}
     options = {name: value for name, value in part(record, "option ").items() if is_number(value)}
-    found: dict[str, float] = {word_of(op, name): n for name, n in sizes.items() if name != "D"}
-    found |= options | ({"query heads": sizes["G"] * sizes["g"]} if {"G", "g"} <= sizes.keys() else {})
+    numbers: dict[str, float] = {word_of(op, name): n for name, n in sizes.items() if name != "D"}
+    numbers |= options | ({"query heads": sizes["G"] * sizes["g"]} if {"G", "g"} <= sizes.keys() else {})
     first = next((x for name, x in call.inputs.items() if REGISTRY[op].arrays[name].kind == "real" and x.ndim), None)
     if first is not None:
-        found |= {"head size": sizes["D"] if "D" in sizes else first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}
+        numbers |= {"head size": sizes["D"] if "D" in sizes else first.shape[-1], "rows": first.size // max(first.shape[-1], 1)}
         if "rotary_dim" in part(record, "option "):
             rotated = record["option rotary_dim"] or first.shape[-1]
-            found |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}
+            numbers |= {"pairs": rotated // 2, "channels that do not rotate": first.shape[-1] - rotated}
             if record["option rotary_dim"] is not None:
-                found["rotated share of the head"] = rotated / max(first.shape[-1], 1)
+                numbers["rotated share of the head"] = rotated / max(first.shape[-1], 1)
     has_rows = any(axis.startswith("*") for axes in tokens_of(op, record["way"]) for axis in axes)
     leading: tuple[int, ...] = (record.get("leading axes", ()) or ()) if has_rows else ()
-    found |= {"leading axes": len(leading), "batch rows": math.prod(leading), "size of the first axis": (*leading, 1)[0]}
+    numbers |= {"leading axes": len(leading), "batch rows": math.prod(leading), "size of the first axis": (*leading, 1)[0]}
     if len(leading) > 1:
-        found["size of the last leading axis"] = leading[-1]
+        numbers["size of the last leading axis"] = leading[-1]
     for name, value in part(record, "option ").items():
         if isinstance(value, Scaling):
-            found |= {f"{one} of {name}": n for one, n in vars(value).items() if is_number(n)}
+            numbers |= {f"{one} of {name}": n for one, n in vars(value).items() if is_number(n)}
         if isinstance(value, tuple) and value:
-            found |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
-            found |= {f"spread of {name}": max(value) - min(value), **_entries(name, value)}
+            numbers |= {f"number of {name}": len(value), f"largest of {name}": max(value), f"smallest of {name}": min(value)}
+            numbers |= {f"spread of {name}": max(value) - min(value), **_entries(name, value)}
     places = [call.inputs[n] for n in positions_of(op) if n in call.inputs and call.inputs[n].size]
     if record.get("form") == GRID and places:
         for word, p in zip(("",) if len(places) == 1 else ("query ", "key "), places, strict=True):
             rows, columns = (np.unique(axis.reshape(-1, p.shape[-1])[0]).size for axis in p[-2:])
             ends = ("rows of the grid", "columns of the grid") if not word else (f"{word}rows", f"{word}columns")
-            found[" minus ".join(ends)] = rows - columns
+            numbers[" minus ".join(ends)] = rows - columns
     if places:
-        found["largest position"] = float(max(np.abs(p).max() for p in places))
-        found["smallest position"] = float(min(p.min() for p in places))
+        numbers["largest position"] = float(max(np.abs(p).max() for p in places))
+        numbers["smallest position"] = float(min(p.min() for p in places))
     if len(places) == 2:
-        found["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
-    apart = [name for name in ("largest position", "largest distance") if name in found]
-    found |= {f"{name} over {word}": found[name] - n for name in apart for word, n in options.items()}
+        numbers["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
+    apart = [name for name in ("largest position", "largest distance") if name in numbers]
+    numbers |= {f"{name} over {word}": numbers[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
     known = {**options, **sizes}
-    found |= {
+    numbers |= {
         word: value_of(axis, known) for axis, word in SHARED.items() if any(axis in one for one in tokens_of(op, record["way"]))
     }
-    heads = _last_axes(op, record["way"], call) | ({"query heads": found["query heads"]} if "query heads" in found else {})
+    heads = _last_axes(op, record["way"], call) | ({"query heads": numbers["query heads"]} if "query heads" in numbers else {})
     words: dict[str, float] = {word_of(op, n): size for n, size in sizes.items()}
-    return found | _related(words | heads | lists | options, options)
+    return numbers | _related(words | heads | lists | options, options)
 
 
 def _last_axes(op: str, way: int, call: Call) -> dict[str, float]:
@@ -85,11 +85,11 @@ def _last_axis(op: str, name: str, way: int) -> str:
 def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     """Return the first, the second and the last entry of a list, what they differ by, and the sum and divisor of all."""
     places = {0: values[0], -1: values[-1]} | ({1: values[1], -2: values[-2]} if len(values) > 1 else {})
-    found: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
+    numbers: dict[str, float] = {f"{name}[{k}]": n for k, n in places.items()}
     for a, b in combinations(sorted(places, key=abs), 2):
-        found[f"{name}[{a}] over {name}[{b}]"] = places[a] - places[b]
-        found |= {f"{name}[{x}] per {name}[{y}]": places[x] / places[y] for x, y in ((a, b), (b, a)) if places[y] > 0}
-    return found | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
+        numbers[f"{name}[{a}] over {name}[{b}]"] = places[a] - places[b]
+        numbers |= {f"{name}[{x}] per {name}[{y}]": places[x] / places[y] for x, y in ((a, b), (b, a)) if places[y] > 0}
+    return numbers | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
 
 
 SHARED = {"d//groups": "channels of a group"}  # axes that are no letter, with their words
@@ -101,17 +101,17 @@ def _related(numbers: Mapping[str, float], options: Mapping[str, float]) -> dict
     """Return remainders of whole numbers by others, and what two numbers differ by, or how many times one is the other."""
     whole = {name: int(n) for name, n in numbers.items() if float(n).is_integer()}
     steps = {name: n for name, n in whole.items() if n > 1}
-    found = {f"{a} mod {b}": float(whole[a] % n) for a in whole for b, n in steps.items() if a != b}
+    related = {f"{a} mod {b}": float(whole[a] % n) for a in whole for b, n in steps.items() if a != b}
     for a, b in combinations(whole, 2):
         if {a, b} <= ALIKE:
             continue
         ends = [pair for pair in MINUS if {*pair} == {a, b}]
-        found[f"{ends[0][0]} minus {ends[0][1]}" if ends else f"{a} over {b}"] = (
+        related[f"{ends[0][0]} minus {ends[0][1]}" if ends else f"{a} over {b}"] = (
             float(whole[ends[0][0]] - whole[ends[0][1]]) if ends else float(whole[a] - whole[b])
         )
         for one, other in ((a, b), (b, a)):
             if whole[other] > 0:
-                found[f"{one} per {other}"] = whole[one] / whole[other]
+                related[f"{one} per {other}"] = whole[one] / whole[other]
             if {a, b} <= options.keys():
-                found[f"{one} over half of {other}"] = float(whole[one] - whole[other] // 2)
-    return found
+                related[f"{one} over half of {other}"] = float(whole[one] - whole[other] // 2)
+    return related

@@ -73,49 +73,51 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
     """Return the values that every feature of an operation's calls may have, the usual one first, those of `records` too."""
     record, facts = REGISTRY[op], facts_of(op)
     usual = {n: tuple(v) if isinstance(v, list) else v for n, v in {**defaults(op), **facts.options}.items()}
-    found: dict[str, list[Any]] = {"way": [usual_way(op)]}
+    values: dict[str, list[Any]] = {"way": [usual_way(op)]}
     for name, domain in record.domains.items():
         default = [defaults(op)[name]] if is_number(defaults(op).get(name)) else []
-        found[f"option {name}"] = _with(usual.get(name), [*_options(domain, usual.get(name)), *default])
+        values[f"option {name}"] = _with(usual.get(name), [*_options(domain, usual.get(name)), *default])
     tokens = [axis.lstrip("~") for axes in record.arrays.values() for way in alternatives(axes.shape) for axis in way]
     named = {n for axis in tokens if not axis.startswith(("*", "=")) for n in names_in(axis)} - {*record.domains}
     named |= {"T"} if "*P" in tokens else set()
     for name in sorted(named):
         sizes = [n for n in NUMBERS if n <= MOST.get(name, n)]
-        found[f"size {name}"] = _with({**SIZES, **facts.sizes}.get(name, 2), [0, *sizes] if name in ("tail", "E") else sizes)
+        values[f"size {name}"] = _with({**SIZES, **facts.sizes}.get(name, 2), [0, *sizes] if name in ("tail", "E") else sizes)
     if any(axis.startswith("*") for axis in tokens):
-        found["leading axes"] = list(LEADING)
+        values["leading axes"] = list(LEADING)
     places = positions_of(op)
     if places or any(_may_lack_rows(op, name, 1) for name in record.arrays):
-        found["rows"] = ["alike", "of their own", *(["shared"] if any(_may_share(op, name) for name in places) else [])]
+        values["rows"] = ["alike", "of their own", *(["shared"] if any(_may_share(op, name) for name in places) else [])]
     if places:
         whole = any(record.arrays[name].kind != "position" for name in places)
-        found["form"] = [*(FORMS[:-1] if whole else FORMS), *([WHOLE] if last_cells(op) else [])]
-        found["form"] += [GRID] if has_coordinates(op) and not is_bounded(op) else []
-        found["start"] = [0] if is_bounded(op) else list(STARTS)
+        values["form"] = [*(FORMS[:-1] if whole else FORMS), *([WHOLE] if last_cells(op) else [])]
+        values["form"] += [GRID] if has_coordinates(op) and not is_bounded(op) else []
+        values["start"] = [0] if is_bounded(op) else list(STARTS)
     if has_coordinates(op):
-        found["coordinates"] = ["unlike", "alike"]
+        values["coordinates"] = ["unlike", "alike"]
     if {"q_positions", "k_positions"} <= {*places} and not is_bounded(op):
-        found["queries"] = list(QUERIES)
+        values["queries"] = list(QUERIES)
     if "mask" in record.arrays and record.arrays["mask"].shape.endswith("Q K"):
-        found["mask"] = ["scattered", "causal"]
+        values["mask"] = ["scattered", "causal"]
     if "bands" in record.arrays:
-        found["bands"] = ["other", "powers of two"]
+        values["bands"] = ["other", "powers of two"]
     if {"cos", "sin"} <= record.arrays.keys():
-        found["circle"] = ["off", "on"]
+        values["circle"] = ["off", "on"]
     if marked(op):
-        found["marks"] = ["none", "some"]
+        values["marks"] = ["none", "some"]
     if tokens:
-        found |= {"memory": ["", *VIEWS], "bits": [8, 24]}
-    found |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
+        values |= {"memory": ["", *VIEWS], "bits": [8, 24]}
+    values |= {f"array {name}": [True, False] for name, axes in record.arrays.items() if axes.optional}
     for one in records:
-        for name in found.keys() & one.keys():
-            found[name] = _with(found[name][0], [*found[name][1:], one[name]])
+        for name in values.keys() & one.keys():
+            values[name] = _with(values[name][0], [*values[name][1:], one[name]])
     for name in (f"option {n}" for n, domain in record.domains.items() if isinstance(domain, Record)):
-        first = {type(value): value for value in reversed(found[name]) if isinstance(value, Scaling)}
-        found[name] = _with(found[name][0], [*found[name][1:], *(other for one in first.values() for other in _beside(one))])
+        first = {type(value): value for value in reversed(values[name]) if isinstance(value, Scaling)}
+        values[name] = _with(values[name][0], [*values[name][1:], *(other for one in first.values() for other in _beside(one))])
     lists = [name for name, domain in record.domains.items() if isinstance(domain, Integers)]
-    return found | {(name := f"option {n}"): _with(found[name][0], [*found[name][1:], *_lists(found[name][0])]) for n in lists}
+    return values | {
+        (name := f"option {n}"): _with(values[name][0], [*values[name][1:], *_lists(values[name][0])]) for n in lists
+    }
 
 
 def _lists(usual: Any) -> list[tuple[int, ...]]:
@@ -174,34 +176,36 @@ def read(op: str, call: Call, form: str = "") -> Features:
     """Return the features of a call, as near as a record comes to it."""
     record = REGISTRY[op]
     options = {name: call.params.get(name, defaults(op).get(name)) for name in record.domains}
-    found: Features = {"way": which_alternative(op, call)}
-    found |= {f"option {name}": tuple(v) if isinstance(v, list) else v for name, v in options.items()}
+    features: Features = {"way": which_alternative(op, call)}
+    features |= {f"option {name}": tuple(v) if isinstance(v, list) else v for name, v in options.items()}
     sizes = _sizes(op, call, options)
-    found |= {f"size {name}": size for name, size in sizes.items() if not isinstance(size, tuple)}
-    found["leading axes"] = next((size for size in sizes.values() if not isinstance(size, int)), ())
-    loose = [name for name in call.inputs if _may_lack_rows(op, name, found["way"])]
-    tokens = {name: alternative(op, record.arrays[name].shape, found["way"]) for name in loose}
-    full = [name for name, axes in tokens.items() if call.inputs[name].ndim >= len(axes) - 1 + len(found["leading axes"] or ())]
-    found["rows"] = "of their own" if full and found["leading axes"] else "alike"
-    found |= _positions(op, call, found["way"])
+    features |= {f"size {name}": size for name, size in sizes.items() if not isinstance(size, tuple)}
+    features["leading axes"] = next((size for size in sizes.values() if not isinstance(size, int)), ())
+    loose = [name for name in call.inputs if _may_lack_rows(op, name, features["way"])]
+    tokens = {name: alternative(op, record.arrays[name].shape, features["way"]) for name in loose}
+    full = [
+        name for name, axes in tokens.items() if call.inputs[name].ndim >= len(axes) - 1 + len(features["leading axes"] or ())
+    ]
+    features["rows"] = "of their own" if full and features["leading axes"] else "alike"
+    features |= _positions(op, call, features["way"])
     if "mask" in call.inputs:
         mask = call.inputs["mask"]
         causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
-        found["mask"] = "causal" if causal else "scattered"
+        features["mask"] = "causal" if causal else "scattered"
     if "bands" in call.inputs:
         bands = call.inputs["bands"]
         powers = bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size))
-        found["bands"] = "powers of two" if powers else "other"
+        features["bands"] = "powers of two" if powers else "other"
     if {"cos", "sin"} <= call.inputs.keys():
-        found["circle"] = "on" if are_unit(call) else "off"
+        features["circle"] = "on" if are_unit(call) else "off"
     if marked(op):
-        found["marks"] = "some" if np.any(call.inputs[marked(op)] < 0) else "none"
+        features["marks"] = "some" if np.any(call.inputs[marked(op)] < 0) else "none"
     is_view = form in VIEWS and (form != "broadcast-view" or any(map(broadcast_axes, call.inputs.values())))
-    found["memory"] = form if is_view else ""
+    features["memory"] = form if is_view else ""
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
-    found["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
-    found |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
-    return found
+    features["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
+    features |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
+    return features
 
 
 def _sizes(op: str, call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,32 +237,32 @@ def _sizes(op: str, call: Call, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _positions(op: str, call: Call, way: int) -> Features:
     """Return the form and the start of positions, whether rows and coordinates differ, and how queries lie to keys."""
-    given = {name: np.asarray(call.inputs[name]) for name in positions_of(op) if name in call.inputs}
-    found: Features = {}
-    keys = given.get("k_positions", next(iter(given.values()), np.empty(0)))
+    positions = {name: np.asarray(call.inputs[name]) for name in positions_of(op) if name in call.inputs}
+    record: Features = {}
+    keys = positions.get("k_positions", next(iter(positions.values()), np.empty(0)))
     if not keys.size:
-        return found
-    name = "k_positions" if "k_positions" in given else next(iter(given))
+        return record
+    name = "k_positions" if "k_positions" in positions else next(iter(positions))
     behind = alternative(op, REGISTRY[op].arrays[name].shape, way)[-1:] == ["1"]  # an axis for heads, behind that of tokens
     keys = keys[..., 0] if behind and keys.ndim > 1 else keys
     first = keys.reshape(-1, keys.shape[-1])[0] if keys.ndim else keys.reshape(1)
     steps = np.diff(first)
     sorted_form = "consecutive" if np.all(steps == 1) else "gaps" if np.all(steps > 0) else "unsorted"
-    found["form"] = "fractional" if np.any(keys != np.floor(keys)) else WHOLE if are_whole(op, call) else sorted_form
-    found["start"] = int(np.floor(first.min()))
+    record["form"] = "fractional" if np.any(keys != np.floor(keys)) else WHOLE if are_whole(op, call) else sorted_form
+    record["start"] = int(np.floor(first.min()))
     rows, axes = keys.reshape(-1, keys.shape[-1]) if keys.ndim > 1 else keys.reshape(1, -1), keys.ndim - 1
     if has_coordinates(op):
-        found["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
+        record["coordinates"] = "unlike" if np.any(keys != keys[:1]) else "alike"
         rows, axes = np.moveaxis(keys, 0, -1).reshape(-1, *keys.shape[-1:][: keys.ndim - 1], keys.shape[0]), keys.ndim - 2
         if np.any(rows[0] != rows[0][..., :1]) and is_grid(rows[0].T):  # one token at 0 is no grid yet
-            found["form"] = GRID
+            record["form"] = GRID
     has_axes = axes > 0 and _may_share(op, name, way)
-    found["rows"] = "of their own" if np.any(rows != rows[:1]) else "shared" if has_axes else "alike"
-    if {"q_positions", "k_positions"} <= given.keys() and given["q_positions"].size:
-        q, k = (given[name].reshape(-1, given[name].shape[-1])[0] for name in ("q_positions", "k_positions"))
+    record["rows"] = "of their own" if np.any(rows != rows[:1]) else "shared" if has_axes else "alike"
+    if {"q_positions", "k_positions"} <= positions.keys() and positions["q_positions"].size:
+        q, k = (positions[name].reshape(-1, positions[name].shape[-1])[0] for name in ("q_positions", "k_positions"))
         last = len(q) <= len(k) and np.array_equal(q, k[len(k) - len(q) :])
-        found["queries"] = "last" if last else "beyond" if q.min() > k.max() else "first"
-    return found
+        record["queries"] = "last" if last else "beyond" if q.min() > k.max() else "first"
+    return record
 
 
 # ---- a record as a call ---------------------------------------------------------------------------------------------------
@@ -354,8 +358,8 @@ def tokens_of(op: str, way: int) -> list[list[str]]:
 
 def letters_in(tokens: Sequence[str]) -> set[str]:
     """Return the letters of axes; the last of several axes of positions is that of tokens."""
-    found = {"T"} if "*P" in tokens else set[str]()
-    return found | {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
+    letters = {"T"} if "*P" in tokens else set[str]()
+    return letters | {name for axis in tokens if not axis.startswith(("*", "=")) for name in names_in(axis)}
 
 
 def _places(count: int, record: Features) -> npt.NDArray[Any]:
@@ -375,12 +379,12 @@ def _may_share(op: str, name: str, way: int | None = None) -> bool:
 
 def _with_marks(x: npt.NDArray[Any], marks: str) -> npt.NDArray[Any]:
     """Return integers with -1 in the middle, or as they are if they have none to have; ValueError where that cannot be."""
-    found = x.copy()
-    found.reshape(-1)[x.size // 2 :][: marks == "some"] = -1
-    if np.any(found < 0) != (marks == "some"):
+    marked_x = x.copy()
+    marked_x.reshape(-1)[x.size // 2 :][: marks == "some"] = -1
+    if np.any(marked_x < 0) != (marks == "some"):
         msg = "there are no numbers, or too few others"
         raise ValueError(msg)
-    return found
+    return marked_x
 
 
 def rows_of_grid(count: int) -> int:

@@ -127,15 +127,17 @@ def fitting(
     if any(rule.quantity in direct for rule in exact):
         return [*(Guess((rule,)) for rule in exact), *_from_a_number_on(against, lacking)]
     plain = [entry for entry, count in against if 0 < count < lacking.bit_count()]
-    own, several = [entry for entry in plain if entry[1].quantity in direct], len(samples) > FEW
-    both = _pairs(own, plain, lambda one, other: not one[2] & other[2] & lacking) if several else []
+    direct_rules, several = [entry for entry in plain if entry[1].quantity in direct], len(samples) > FEW
+    both = _pairs(direct_rules, plain, lambda one, other: not one[2] & other[2] & lacking) if several else []
     if exact:
         return [*(Guess((rule,)) for rule in exact), *(Guess(pair) for pair in both)]
     limit = exceptions * having.bit_count()
     weak = [((count, *rank), rule) for (rank, rule, _), count in against if count <= limit and count < lacking.bit_count()]
     left = [entry for entry in narrow if not entry[2] & lacking and entry[2] & having]
-    own = [entry for entry in left if entry[1].quantity in direct or " mod " in entry[1].quantity]
-    either = _pairs(own, left, lambda one, other: not having & ~(one[2] | other[2])) if several and at is not None else []
+    direct_rules = [entry for entry in left if entry[1].quantity in direct or " mod " in entry[1].quantity]
+    either = (
+        _pairs(direct_rules, left, lambda one, other: not having & ~(one[2] | other[2])) if several and at is not None else []
+    )
     turned = [(one, other) if one.holds(at or {}) else (other, one) for one, other in either]
     return [
         *(Guess(pair) for pair in both),
@@ -160,7 +162,7 @@ def _all_of(
     kind: Callable[[str, set[float], set[float]], Iterator[Rule]],
 ) -> list[Candidate]:  # fmt: skip
     """Return the rules of quantities, the plainest first, each with the samples that have it."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for name in names:
         column = [(numbers.get(name), has) for numbers, has in samples]
         having, lacking = ({n for n, has in column if n is not None and has == wanted} for wanted in (True, False))
@@ -170,8 +172,8 @@ def _all_of(
             holding = {n for n in having | lacking if rule.holds({name: n})}
             met = sum(1 << k for k, (n, _) in enumerate(column) if n in holding)
             related = next((k + 1 for k, word in enumerate(WIDEST) if word in name), 0)
-            found.append(((name not in direct, related, place, len(rule.numbers)), rule, met))
-    return sorted(found, key=lambda entry: entry[0])
+            candidates.append(((name not in direct, related, place, len(rule.numbers)), rule, met))
+    return sorted(candidates, key=lambda entry: entry[0])
 
 
 def _pairs(

@@ -148,23 +148,23 @@ def _products(
 ) -> Iterator[Iterator[tuple[str, Product, bool]]]:
     """Yield an iterator over groups in order of their sources, each with its files and whether it was proved now."""
     keys = {name: store.key(cases) for name, cases in wanted.items()} if store else {}
-    found = {name: product for name, key in keys.items() if store and (product := store.get(key))}
-    again = drawn(list(found))
-    tasks = {name: (cases,) for name, cases in wanted.items() if name not in found or name in again}
+    stored = {name: product for name, key in keys.items() if store and (product := store.get(key))}
+    again = drawn(list(stored))
+    tasks = {name: (cases,) for name, cases in wanted.items() if name not in stored or name in again}
     # what is stored is proved in workers, by code that they load after the store has looked at it
     count = workers.fitting(jobs, sum(len(cases) for (cases,) in tasks.values()), here=store is None)
 
     def merged(proofs: Iterator[Product]) -> Iterator[tuple[str, Product, bool]]:
         for name in wanted:
-            product = next(proofs) if name in tasks else found[name]
-            if name in again and product.files != found[name].files:
+            product = next(proofs) if name in tasks else stored[name]
+            if name in again and product.files != stored[name].files:
                 place = store and store.folder
                 msg = f"{name}: the cache in {place} holds other values than its proof gives. Delete that folder."
                 raise BuildError(msg)
-            if store and name not in found:
+            if store and name not in stored:
                 store.put(keys[name], product)
-            yield name, product, name not in found
-            found[name] = Product({}, ())  # its bytes are no longer needed
+            yield name, product, name not in stored
+            stored[name] = Product({}, ())  # its bytes are no longer needed
 
     with workers.each(product_of, tasks, count) as proofs:
         yield merged(proofs)
@@ -403,17 +403,17 @@ def golden_suite(
     """
     by_op: dict[str, list[Case]] = {}
     for op, arrays, options in calls:
-        own = by_op.setdefault(op, [])
+        cases = by_op.setdefault(op, [])
         if op not in REGISTRY:
             raise TargetError(no_operation("golden_suite: op", op))
         inputs = {name: np.asarray(value) for name, value in arrays.items()}
         try:
             shapes = shapes_of(op, inputs, options)
         except (TypeError, ValueError, IndexError) as error:
-            msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
+            msg = f"golden_suite: {op} does not take call {len(cases) + 1}: {error}"
             raise TargetError(msg) from error
         require_room("golden_suite", shapes)
-        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide(inputs)))
+        cases.append(Case(f"{op}/golden/call-{len(cases) + 1}", dict(options), wide(inputs)))
     write_suite(Path(directory), by_op, Effort(jobs=jobs, minutes=minutes))
     return Path(directory)
 
@@ -467,8 +467,8 @@ def verify(root: Path, *, jobs: int | None = None, progress: Progress | None = N
     smoke_cases: dict[str, Any] = {}
     count = workers.fitting(jobs, sum(len(entry["cases"]) for entry in entries))
     with workers.each(verify_entry, {entry["id"]: (root, entry) for entry in entries}, count) as results:
-        for entry, (found, smoke) in zip(entries, results, strict=True):
-            problems += found
+        for entry, (problems_of_group, smoke) in zip(entries, results, strict=True):
+            problems += problems_of_group
             smoke_cases |= {case["id"]: case for case in smoke}
             if progress:
                 progress(entry["id"], len(entries))
@@ -507,10 +507,10 @@ def _check_plain(root: Path, proved_cases: Mapping[str, Any]) -> list[str]:
             continue
         group = name.rsplit("/", maxsplit=1)[0]
         try:
-            found = _differences(group, _flat(stored[name]), _flat(proved_cases[name]), case_at=2)
+            differences = _differences(group, _flat(stored[name]), _flat(proved_cases[name]), case_at=2)
         except ValueError as error:  # lists of different lengths beside one another
-            found = [f"{name}: {error}"]
-        problems += [f"smoke.json: {problem}" for problem in found]
+            differences = [f"{name}: {error}"]
+        problems += [f"smoke.json: {problem}" for problem in differences]
         if stored[name]["params"] != proved_cases[name]["params"]:
             problems.append(f"smoke.json: {name}: params differ from the group's")
     return problems
@@ -556,8 +556,8 @@ def _prove_case(case: LoadedCase) -> list[str]:
         except Exception as error:  # inputs that are no inputs of the operation can make it raise anything
             problems.append(f"{case.id}: {type(error).__name__}: {error}")
             continue
-        for role, found, true in (("out", call.expected, expected), ("mid", call.intermediates, mid)):
-            named = [{f"{stored}/{role}/{n}": v for n, v in values.items()} for values in (found, true)]
+        for role, stored_values, true in (("out", call.expected, expected), ("mid", call.intermediates, mid)):
+            named = [{f"{stored}/{role}/{n}": v for n, v in values.items()} for values in (stored_values, true)]
             problems += _differences(group, *named, case_at=0)
         for accuracy, values in call.widths.items():
             named = [{f"{accuracy}/{stored}/{n}": v for n, v in side.items()} for side in (values, widths.get(accuracy, {}))]

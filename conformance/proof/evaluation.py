@@ -88,15 +88,15 @@ def results_of(
     from posref.backends.adjoints import Adjoints
 
     adjoints = Adjoints(system)
-    found = _gradients(adjoints, op, inputs, params, pullback)
+    results = _gradients(adjoints, op, inputs, params, pullback)
     if not adjoints.alternatives:
-        return found
+        return results
 
     @cache
     def other() -> dict[str, Any]:
         return _gradients(Adjoints(system, second=True), op, inputs, params, pullback)
 
-    return {name: system.either(x, lambda name=name: other()[name]) for name, x in found.items()}
+    return {name: system.either(x, lambda name=name: other()[name]) for name, x in results.items()}
 
 
 def _gradients(
@@ -147,8 +147,8 @@ def errors_of(
     system: Bounds, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
 ) -> Arrays:  # fmt: skip
     """Return the error bounds of those of a call's results that are reals."""
-    found = {name: as_reals(x, system) for name, x in results_of(system, op, inputs, params, pullback).items()}
-    return {name: x.parts[1] for name, x in found.items() if x.dtype.kind == "real floating"}
+    results = {name: as_reals(x, system) for name, x in results_of(system, op, inputs, params, pullback).items()}
+    return {name: x.parts[1] for name, x in results.items() if x.dtype.kind == "real floating"}
 
 
 def sensitivity(
@@ -190,9 +190,9 @@ def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arra
     if takes_dtype(op):
         keywords["dtype"] = np.dtype(np.float64)
     with np.errstate(all="ignore"):
-        found = REGISTRY[op].function(*positional, **keywords)
+        results = REGISTRY[op].function(*positional, **keywords)
     names = REGISTRY[op].outputs
-    return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
+    return {n: np.asarray(x) for n, x in zip(names, results if len(names) > 1 else (results,), strict=True)}
 
 
 def result_placeholders(
@@ -207,20 +207,20 @@ def result_placeholders(
     free = rows_of(op, inputs, params, {})
     cut = free.cut(inputs, {key: np.arange(min(size, LEAST)) for key, size in free.sizes.items()})
     try:
-        found = plain(op, cut, params)
+        placeholders = plain(op, cut, params)
     except ValueError:  # of the whole call it says more
-        found = {}
-    near = rows_of(op, cut, params, {n: x.shape for n, x in found.items()})
+        placeholders = {}
+    near = rows_of(op, cut, params, {n: x.shape for n, x in placeholders.items()})
 
     def size_of(name: str, axis: int, size: int) -> int:
         key = near.results.get(name, {}).get(axis)
         return free.sizes[key] if key is not None and size == near.sizes[key] else size
 
-    named = {n: tuple(size_of(n, axis, size) for axis, size in enumerate(x.shape)) for n, x in found.items()}
-    if not found or near.sizes.keys() != free.sizes.keys() or shapes not in (None, named):
-        found = plain(op, inputs, params)
-        named = {n: x.shape for n, x in found.items()}
-    return {n: placeholder(x, named[n]) for n, x in found.items()}
+    named = {n: tuple(size_of(n, axis, size) for axis, size in enumerate(x.shape)) for n, x in placeholders.items()}
+    if not placeholders or near.sizes.keys() != free.sizes.keys() or shapes not in (None, named):
+        placeholders = plain(op, inputs, params)
+        named = {n: x.shape for n, x in placeholders.items()}
+    return {n: placeholder(x, named[n]) for n, x in placeholders.items()}
 
 
 def placeholder(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -230,8 +230,8 @@ def placeholder(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 def widths_of(errors: Arrays, expected: Arrays) -> Arrays:
     """Return half-widths of results by their error bounds, as float32 rounded up; `expected` itself is rounded once."""
-    own = {n: np.where(error > 0, 2.0**-53 * np.abs(expected[n]), 0.0) for n, error in errors.items()}
-    return {n: rounded_up(np.broadcast_to(error + own[n], expected[n].shape)) for n, error in errors.items()}
+    rounding = {n: np.where(error > 0, 2.0**-53 * np.abs(expected[n]), 0.0) for n, error in errors.items()}
+    return {n: rounded_up(np.broadcast_to(error + rounding[n], expected[n].shape)) for n, error in errors.items()}
 
 
 def wide(arrays: Arrays) -> Arrays:

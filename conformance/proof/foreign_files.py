@@ -168,19 +168,19 @@ def write_onnx(path: Path, case: Case, expected: Arrays, allowed: Arrays, dtype:
         node = f"{node.operator} has no {dtype}"
     with whole_directory(path, _expect_test) as new:
         if isinstance(node, Node):
-            given = {n: (x, dtype) for n, x in node.inputs.items() if x is not None}
+            arrays = {n: (x, dtype) for n, x in node.inputs.items() if x is not None}
             results, shape = list(expected.values()), node.shape
-            _put(new, "input", given)
+            _put(new, "input", arrays)
             _put(new, "output", {"Y": (results[0].reshape(shape), dtype)})
             _put(new, "allowed", {"Y": (next(iter(allowed.values())).reshape(shape), "float64")})
-            safe_files.write(new / "model.onnx", _model(case.op, node, given, dtype))
+            safe_files.write(new / "model.onnx", _model(case.op, node, arrays, dtype))
         else:
             _put(new, "input", {n: (x, given_dtype(case.op, n, dtype)) for n, x in inputs.items()})
             _put(new, "output", {n: (x, kept) for n, x in expected.items()})
             _put(new, "allowed", {n: (x, "float64") for n, x in allowed.items()})
-        told = f"a node test of {node.operator}" if isinstance(node, Node) else f"tensors without a model: {node}"
-        _write_about(new, {**about, "onnx": told})
-    return told
+        sentence = f"a node test of {node.operator}" if isinstance(node, Node) else f"tensors without a model: {node}"
+        _write_about(new, {**about, "onnx": sentence})
+    return sentence
 
 
 def _expect_test(root: Path) -> None:
@@ -232,16 +232,16 @@ def write_flashinfer(path: Path, case: Case, expected: Arrays, allowed: Arrays, 
     """
     kept, allowed = _rounded(case, expected, allowed, dtype)
     inputs = {n: np.asarray(case.inputs[n]) for n in parameters_of(REGISTRY[case.op].function) if n in case.inputs}
-    given = {n: (x, _kind(x, given_dtype(case.op, n, dtype))) for n, x in inputs.items()}
+    inputs_with_kinds = {n: (x, _kind(x, given_dtype(case.op, n, dtype))) for n, x in inputs.items()}
     results = {n: (x, _kind(x, kept)) for n, x in expected.items()}
-    if "float64" in {kind for _, kind in (*given.values(), *results.values())}:
+    if "float64" in {kind for _, kind in (*inputs_with_kinds.values(), *results.values())}:
         msg = "golden: FlashInfer-Bench has no float64. Give --dtype float32, bfloat16 or float16."
         raise TargetError(msg)
-    definition = _definition(case, given, results, kept)
+    definition = _definition(case, inputs_with_kinds, results, kept)
     name = definition["name"]
     blob = f"blob/workloads/{case.op}/{name}.safetensors"
-    sources = {n: {"type": "safetensors", "path": blob, "tensor_key": n} for n in given}
-    stored: Stored = {**given, **{f"true/{n}": (x, _kind(x, "float64")) for n, x in expected.items()}}
+    sources = {n: {"type": "safetensors", "path": blob, "tensor_key": n} for n in inputs_with_kinds}
+    stored: Stored = {**inputs_with_kinds, **{f"true/{n}": (x, _kind(x, "float64")) for n, x in expected.items()}}
     stored |= {f"allowed/{n}": (x, "float64") for n, x in allowed.items()}
     tensors = _safetensors(stored)
     workload = {"uuid": hashlib.sha256(tensors).hexdigest()[:32], "axes": {}, "inputs": sources}
@@ -261,11 +261,11 @@ def write_flashinfer(path: Path, case: Case, expected: Arrays, allowed: Arrays, 
 
 def _definition(case: Case, given: Stored, results: Stored, kept: str) -> dict[str, Any]:
     """Return the definition: every size is constant, and the options are in the code."""
-    outputs = {f"{n}_out" if n in given else n: found for n, found in results.items()}
+    outputs = {f"{n}_out" if n in given else n: definition for n, definition in results.items()}
     named = {**given, **outputs}
     axes = {f"{n}_{i}": {"type": "const", "value": size} for n, (x, _) in named.items() for i, size in enumerate(x.shape)}
     specs = {n: {"shape": [f"{n}_{i}" for i in range(x.ndim)], "dtype": kind} for n, (x, kind) in named.items()}
-    found = {
+    definition = {
         "op_type": case.op,
         "axes": axes,
         "inputs": {n: specs[n] for n in given},
@@ -273,8 +273,8 @@ def _definition(case: Case, given: Stored, results: Stored, kept: str) -> dict[s
         "reference": _reference(case, list(given), kept),
         "description": f"{REGISTRY[case.op].title}, as posref defines it.",
     }
-    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:8]
-    return {"name": f"posref_{case.op}_{digest}", **found}
+    digest = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:8]
+    return {"name": f"posref_{case.op}_{digest}", **definition}
 
 
 def _reference(case: Case, names: list[str], dtype: str) -> str:

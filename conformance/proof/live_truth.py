@@ -96,17 +96,17 @@ class Truth:
 
     def sample(self, selection: Selection, *, proved: bool) -> Sample:
         """Return what is judged of the selected rows, decided; with `proved` all inexact values come from balls."""
-        found, selection = self._decided(selection)
+        enclosures, selection = self._decided(selection)
         outputs = wide(self.rows.cut_results(self.outputs, selection))
         judged = {n: y.size for n, y in outputs.items()}
         if not self.reals:
             call = replace(self._cut(selection), expected=self._integers(selection))
             return self._result(call, outputs, selection, judged)
-        expected = {n: np.array(np.broadcast_to(value, outputs[n].shape)) for n, (value, _) in found.items()}
-        widths = {self.base: widths_of({n: error for n, (_, error) in found.items()}, expected)}
+        expected = {n: np.array(np.broadcast_to(value, outputs[n].shape)) for n, (value, _) in enclosures.items()}
+        widths = {self.base: widths_of({n: error for n, (_, error) in enclosures.items()}, expected)}
         if TRIG.search(self.accuracy):
             widths |= moved_by_trigonometry(self.op, replace(self._cut(selection), expected=expected))
-        open_ = self._open(selection, outputs, found, widths, proved)
+        open_ = self._open(selection, outputs, enclosures, widths, proved)
         if any(np.any(mask) for mask in open_.values()):
             self._enclose(selection, open_, expected, widths)
             judged = {n: int(mask.size - np.count_nonzero(mask)) for n, mask in open_.items()}
@@ -127,8 +127,8 @@ class Truth:
     def _run(self, system: Any, selection: Selection) -> dict[str, Enclosure]:
         """Return values and bounds by output; integers and masks have bounds of zero."""
         call = self._cut(selection)
-        found = results_of(system, self.op, call.inputs, call.params, self._pullback())
-        arrays = {n: as_reals(x, system) for n, x in found.items()}
+        results = results_of(system, self.op, call.inputs, call.params, self._pullback())
+        arrays = {n: as_reals(x, system) for n, x in results.items()}
         return {n: (x.parts[0], x.parts[1] if len(x.parts) > 1 else np.zeros(x.shape)) for n, x in arrays.items()}
 
     def _pullback(self) -> Pullback | None:
@@ -167,16 +167,16 @@ class Truth:
         self, system: Any, selection: Selection, key: Key, indices: npt.NDArray[np.int64], depth: int
     ) -> list[npt.NDArray[np.int64]]:
         """Return those parts of an axis where a class leaves no decision open."""
-        found = []
+        halves = []
         for half in np.array_split(indices, 2):
             if len(half) < LEAST:
                 continue
             try:
                 self._run(system, {**selection, key: half})
-                found.append(half)
+                halves.append(half)
             except Undecided:
-                found += self._halved(system, selection, key, half, depth - 1) if depth else []
-        return found
+                halves += self._halved(system, selection, key, half, depth - 1) if depth else []
+        return halves
 
     def _allowed(self, name: str, expected: npt.NDArray[Any], widths: Mapping[str, Arrays]) -> npt.NDArray[np.float64]:
         return tolerance_of({c: w[name] for c, w in widths.items() if name in w}, expected, self.accuracy, self.dtype)
@@ -275,8 +275,8 @@ class Truth:
             there = np.zeros(size, dtype=bool)
             for name, mask in open_.items():
                 axis = next(a for a, k in local.results[name].items() if k == key)
-                found = np.any(mask, axis=tuple(a for a in range(mask.ndim) if a != axis))
-                there |= found if found.size == size else bool(found[0])
+                selected = np.any(mask, axis=tuple(a for a in range(mask.ndim) if a != axis))
+                there |= selected if selected.size == size else bool(selected[0])
             there[:LEAST] |= np.count_nonzero(there) < LEAST
             inside[key] = np.flatnonzero(there)
         return _fitted(local, open_, inside, Budget(self.balls, self.balls), 1 / 2)
@@ -288,8 +288,8 @@ class Truth:
 
 # ---- which rows are judged ------------------------------------------------------------------------------------------------
 def _fits(rows: Rows, results: Mapping[str, npt.NDArray[Any]], selection: Selection, budget: Budget) -> bool:
-    found = rows.cost(sum(x.size for x in results.values()), selection)
-    return found.values <= budget.values and found.terms <= budget.terms
+    cost = rows.cost(sum(x.size for x in results.values()), selection)
+    return cost.values <= budget.values and cost.terms <= budget.terms
 
 
 def _fitted(
@@ -372,7 +372,9 @@ def screened(op: str, call: Call, rows: Rows, outputs: Arrays) -> Far:
 
 def _having(rows: Rows, inputs: Arrays, key: Key) -> int:
     """Return how many arguments have a row axis: divided by that of most, little is computed again in every part."""
-    axes = {name: axis for name, own in rows.arguments.items() for axis, other in own.items() if other == key}
+    axes = {
+        name: axis for name, axes_of_array in rows.arguments.items() for axis, other in axes_of_array.items() if other == key
+    }
     return sum(inputs[name].shape[axis] == rows.sizes[key] for name, axis in axes.items())
 
 

@@ -42,10 +42,10 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 def identity() -> dict[str, Any]:
     """Return the hash of all code that proves and the versions that it runs on: the same proof, if both are the same."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, path in _files():
-        found.update(f"{name}\0{hashlib.sha256(_computing(path.read_bytes())).hexdigest()}\n".encode())
-    return {"code": found.hexdigest(), "versions": versions()}
+        digest.update(f"{name}\0{hashlib.sha256(_computing(path.read_bytes())).hexdigest()}\n".encode())
+    return {"code": digest.hexdigest(), "versions": versions()}
 
 
 def versions() -> dict[str, str]:
@@ -98,13 +98,13 @@ def _computing(source: bytes) -> bytes:
 
 def _said(tree: ast.Module) -> list[ast.expr | ast.keyword]:
     """Return the sentences of definitions, in the order of the file."""
-    found: list[ast.expr | ast.keyword] = []
+    said: list[ast.expr | ast.keyword] = []
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         made = [call for call in function.decorator_list if isinstance(call, ast.Call) and ast.unparse(call.func) == "encoding"]
-        found += [word for call in made for word in call.keywords if word.arg in WORDS]
+        said += [word for call in made for word in call.keywords if word.arg in WORDS]
         if made and isinstance(first := function.body[0], ast.Expr) and ast.get_docstring(function, clean=False):
-            found.append(first.value)
-    return found
+            said.append(first.value)
+    return said
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -168,14 +168,14 @@ class Store:
             if self.secret is None or not hmac.compare_digest(head, self._seal(key, body)):
                 return None
             about, _, rest = body.partition(b"\n")
-            told = json.loads(about)
+            entry = json.loads(about)
             files, begin = {}, 0
-            for name, size in told["files"]:
+            for name, size in entry["files"]:
                 files[name], begin = rest[begin : begin + size], begin + size
             os.utime(path, follow_symlinks=False)  # used: among the last to be removed
         except (OSError, ValueError, VectorError):
             return None
-        return Product(files, told["smoke"]) if {*files} == NAMES else None
+        return Product(files, entry["smoke"]) if {*files} == NAMES else None
 
     def put(self, key: str, product: Product) -> None:
         """Store what was proved, unless code was edited since this store was opened."""
@@ -207,8 +207,8 @@ class Store:
                         os.unlink(path)
 
     def _entries(self) -> Iterable[tuple[float, int, str]]:
-        with os.scandir(self.folder) as found:
-            files = [e for e in found if e.is_file(follow_symlinks=False)]
+        with os.scandir(self.folder) as listing:
+            files = [e for e in listing if e.is_file(follow_symlinks=False)]
             return [(s.st_mtime, s.st_size, e.path) for e in files for s in (e.stat(follow_symlinks=False),)]
 
 

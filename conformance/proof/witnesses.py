@@ -54,14 +54,14 @@ def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, 
 
     def call() -> tuple[Any, ...]:
         observed = Observed(record.function, shared)
-        found = call_of(exact.exact, op, inputs, params, observed.function)
+        outputs = call_of(exact.exact, op, inputs, params, observed.function)
         mid = observed.outputs()
         if record.equals and not shared <= set(called(record.function)):  # stages of what it equals alone
             other = Observed(record.equals, shared - set(called(record.function)), ends=set(PARTS))
             call_of(exact.exact, op, inputs, params, other.function)
             mid |= other.outputs()
         names[:] = mid
-        return (*found.values(), *mid.values())
+        return (*outputs.values(), *mid.values())
 
     try:
         values = exact.evaluate(call)
@@ -77,8 +77,8 @@ def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, 
 def _shared(op: str) -> frozenset[str]:
     """Return the known functions that the definition, or what it equals, and the transcription both call."""
     record = REGISTRY[op]
-    own = {*called(record.function), *(called(record.equals) if record.equals else ())}
-    return frozenset(own & set(called(_transcription(op))))
+    functions = {*called(record.function), *(called(record.equals) if record.equals else ())}
+    return frozenset(functions & set(called(_transcription(op))))
 
 
 def half_widths(
@@ -96,11 +96,11 @@ def half_widths(
     record = encoding_of(op)
     system = bounds(accuracy) if formulas else bounds(accuracy).of_first_formulas()
     try:
-        found = decided(system, lambda system: errors_of(system, record.name, inputs, params, pullback))
+        errors = decided(system, lambda system: errors_of(system, record.name, inputs, params, pullback))
     except Undecided as error:
         msg = f"{record.name}: a decision lies within the error of class {accuracy}: {error}."
         raise BuildError(msg) from error
-    return widths_of(found, expected)
+    return widths_of(errors, expected)
 
 
 def disagreement(
@@ -111,8 +111,8 @@ def disagreement(
     if all(value.size == 0 for value in found.values()):
         return None  # nested lists without elements do not even say their shape
     problem = None
-    for told in _transcriptions(op, inputs, params, bool(mid), pullback):
-        problem = _compare({"out": found, "mid": mid}, told)
+    for transcribed in _transcriptions(op, inputs, params, bool(mid), pullback):
+        problem = _compare({"out": found, "mid": mid}, transcribed)
         if problem is None:
             return None
     return problem
@@ -165,11 +165,11 @@ def _differences(op: str, inputs: dict[str, Any], params: dict[str, Any], pullba
             for i, x in enumerate(nested)
         ]
 
-    found = {}
+    differences = {}
     for name in pullback.wrt:
         start = [inputs[name]]
-        (found[name],) = slopes(name, start, start)
-    return found
+        (differences[name],) = slopes(name, start, start)
+    return differences
 
 
 def _flat(nested: Any) -> list[Any]:
@@ -206,9 +206,9 @@ def _option(value: Any) -> Any:
     """Return an option as transcriptions take it: a scaling as a plain dict, without the fields at their defaults."""
     if not isinstance(value, Scaling):
         return value
-    given = {f.name: getattr(value, f.name) for f in fields(value)}
+    values = {f.name: getattr(value, f.name) for f in fields(value)}
     defaults = {f.name: f.default for f in fields(value)}
-    return {"type": type(value).__name__, **{n: v for n, v in given.items() if v != defaults[n]}}
+    return {"type": type(value).__name__, **{n: v for n, v in values.items() if v != defaults[n]}}
 
 
 def _to_lists(value: Any) -> Any:
@@ -259,15 +259,15 @@ def proved(
     for accuracy in BASE:
         low = accuracy.startswith("low-")
         try:
-            found = half_widths(op, inputs, params, accuracy, expected, pullback)
+            half = half_widths(op, inputs, params, accuracy, expected, pullback)
         except BuildError:
             if not low:  # at 8 bits nothing may be left to say: then it is not asked there
                 raise
             continue
-        if low and pullback and not _rules_out_zeros(found, expected):
-            found = half_widths(op, inputs, params, accuracy, expected, pullback, formulas=False)
-        if not (low and pullback) or _rules_out_zeros(found, expected):
-            widths[accuracy] = found
+        if low and pullback and not _rules_out_zeros(half, expected):
+            half = half_widths(op, inputs, params, accuracy, expected, pullback, formulas=False)
+        if not (low and pullback) or _rules_out_zeros(half, expected):
+            widths[accuracy] = half
     return expected, mid, widths | sensitivity(Sensitivity(), op, inputs, params, expected, pullback)
 
 
@@ -318,15 +318,15 @@ def proved_in_parts(op: str, inputs: Arrays, params: Mapping[str, Any], effort: 
         f"part {k} of {len(parts)} of {op}": (op, rows.cut(inputs, part), params, effort.witnesses)
         for k, part in enumerate(parts, 1)
     }
-    found = []
+    of_parts = []
     from .workers import each
 
     with each(_of_part, tasks, count if count > 1 else 0) as proofs:
         for proof in proofs:
-            found.append(proof)
+            of_parts.append(proof)
             if show:
                 show(op, len(parts))
-    return _together(rows, shapes, parts, found)
+    return _together(rows, shapes, parts, of_parts)
 
 
 def _processes(effort: Effort, parts: int) -> int:

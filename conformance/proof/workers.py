@@ -101,7 +101,7 @@ class Worker:
                 msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
                 raise PosrefError(msg)
             self._known = True
-            done, found = self._call(function, *arguments)
+            done, result = self._call(function, *arguments)
         except LOST as error:
             code = self.process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -109,8 +109,8 @@ class Worker:
             msg = f"a worker ended {when} ({how}); --jobs 1 takes the least memory."
             raise PosrefError(msg) from error
         if not done:
-            raise found
-        return found
+            raise result
+        return result
 
     def close(self) -> None:
         """Close the pipes of the process, which was killed."""

@@ -102,9 +102,9 @@ class Target(ABC):
         missing = [name for name in call.expected if name not in outputs]
         if missing:
             raise Failure(message or f"returned no {', '.join(missing)}")
-        told = self.is_told_dtype(case.op)
+        is_told = self.is_told_dtype(case.op)
         accept = invocation.accept
-        return {n: accept(case.op, n, *outputs[n], call, dtype, asked=told, form=case.form) for n in call.expected}
+        return {n: accept(case.op, n, *outputs[n], call, dtype, asked=is_told, form=case.form) for n in call.expected}
 
     def again(self) -> Target | None:
         """Return the same target in a new process without earlier calls; None if it has no process."""
@@ -220,11 +220,11 @@ def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | Non
     if unknown:
         notes.append(f"states operations that this version of posref does not know, and did not ask: {', '.join(unknown)}")
     dtypes = (dtype,) if dtype else dtypes
-    own = {who["name"]: who["version"]} if "version" in who else {}
+    package = {who["name"]: who["version"]} if "version" in who else {}
     return {
         "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
         "claims": checked_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
         "scalings": checked_scalings(name, stated.get("scalings", SCALINGS)),
         "supports": checked_supports(name, stated.get("supports")),
-        "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
+        "versions": {shown(n, 60): shown(v, 60) for n, v in {**package, **stated.get("versions", {})}.items()},
     }  # fmt: skip

@@ -119,12 +119,14 @@ class Outputs(StatingTarget):
                 raise TargetError(msg)
             fields = about(str(folder), stated, dtype, claim, trig)
             groups = list(load_groups(suite, ops=stated["operations"]))
-            found = {f"{group.id}:{name}": tensor for group in groups for name, tensor in _read(folder, group, stated).items()}
+            outputs = {
+                f"{group.id}:{name}": tensor for group in groups for name, tensor in _read(folder, group, stated).items()
+            }
         except VectorError as error:
             raise TargetError(str(error).replace(" Fetch the suite again.", "")) from error
-        notes = (*fields.pop("notes"), ELSEWHERE, *_strays(folder, groups, stated, found))
+        notes = (*fields.pop("notes"), ELSEWHERE, *_strays(folder, groups, stated, outputs))
         return cls(
-            **fields, notes=notes, reproduce=f"posref check --outputs {shlex.quote(str(folder))}", stated=stated, found=found
+            **fields, notes=notes, reproduce=f"posref check --outputs {shlex.quote(str(folder))}", stated=stated, found=outputs
         )
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
@@ -170,18 +172,18 @@ def _read(folder: Path, group: LoadedGroup, stated: Mapping[str, Any]) -> dict[s
     )
     limit = TENSOR_HEADER + BYTES_PER_VALUE * values * len(stated.get("dtypes", ("float32",)))
     try:
-        found = tensors.decode(safe_files.read(path, limit, root=folder))
+        decoded = tensors.decode(safe_files.read(path, limit, root=folder))
     except VectorError as error:
         msg = str(error) if str(path) in str(error) else f"{path}: {error}"
         raise VectorError(msg) from error
-    return {name: (protocol.widened(array), protocol.DTYPES[code]) for name, (array, code) in found.items()}
+    return {name: (protocol.widened(array), protocol.DTYPES[code]) for name, (array, code) in decoded.items()}
 
 
 def _reason(reasons: Mapping[str, Any], case: str, dtype: str) -> str | None:
     """Return the reason that is given for a case, in every dtype or this one."""
-    found = reasons.get(case)
-    found = found.get(dtype) if isinstance(found, dict) else found
-    return None if found is None else shown(found, 500)
+    reason = reasons.get(case)
+    reason = reason.get(dtype) if isinstance(reason, dict) else reason
+    return None if reason is None else shown(reason, 500)
 
 
 def _strays(folder: Path, groups: Collection[LoadedGroup], stated: Mapping[str, Any], found: Collection[str]) -> Iterator[str]:

@@ -199,8 +199,8 @@ def to_host(target: InProcess, name: str, result: Any) -> Result:
     if not hasattr(result, "dtype"):
         return host, None
     known = {target.backend.dtype(d): d for d in target.backend.dtypes}
-    found = result.dtype.newbyteorder("=") if isinstance(result, np.ndarray | np.generic) else result.dtype
-    return host, known[found] if found in known else str(found)  # the name of a dtype takes long to make
+    dtype = result.dtype.newbyteorder("=") if isinstance(result, np.ndarray | np.generic) else result.dtype
+    return host, known[dtype] if dtype in known else str(dtype)  # the name of a dtype takes long to make
 
 
 def accept(
@@ -329,8 +329,8 @@ class ValueCall:
         self.overwritten = self._overwritten()
         self.inputs = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
         self.cotangents = {n: to_array(target, case.op, n, x, dtype, case.form) for n, x in call.cotangents.items()}
-        given = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
-        self.watched = {n: array for n, array in given.items() if n != self.overwritten and n not in target.lent}
+        arrays = {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
+        self.watched = {n: array for n, array in arrays.items() if n != self.overwritten and n not in target.lent}
         self.before = {n: bits(target.backend.to_numpy(array)) for n, array in self.watched.items()}
         self.around = self._around()
         self.result: Any = None  # of the last time that it was made
@@ -339,8 +339,8 @@ class ValueCall:
         """Return the results by name, on the host; `Failure` if memory that is none of this call was written to."""
         target, op = self.target, self.case.op
         with np.errstate(all="ignore"):
-            found = self._computed()
-        self.result = found if self.overwritten is None else self.inputs[self.overwritten]
+            result = self._computed()
+        self.result = result if self.overwritten is None else self.inputs[self.overwritten]
         results = collected(target, op, self.result)
         for name, memory in self._around().items():
             if memory != self.around[name]:
@@ -392,8 +392,8 @@ class ValueCall:
     def _around(self) -> dict[str, bytes]:
         if not hasattr(self.target.backend, "around"):
             return {}
-        given = {name: array for name, array in self.inputs.items() if name not in self.target.lent}
-        return {name: self.target.backend.around(array) for name, array in given.items()}
+        inputs = {name: array for name, array in self.inputs.items() if name not in self.target.lent}
+        return {name: self.target.backend.around(array) for name, array in inputs.items()}
 
 
 class GradientCall(ValueCall):
@@ -401,15 +401,15 @@ class GradientCall(ValueCall):
 
     def collected(self) -> Collected:
         """Return the gradients by name, on the host; `Unsupported` if neither the implementation nor its library has them."""
-        own = getattr(self.target.implementation, "vjp", None)
+        vjp = getattr(self.target.implementation, "vjp", None)
         wrt = tuple(self.call.expected)
         with np.errstate(all="ignore"):
-            if callable(own):
-                found = own(self.case.op, dict(self.inputs), dict(self.call.params), dict(self.cotangents), wrt)
-                _expect_all(found, wrt)
+            if callable(vjp):
+                result = vjp(self.case.op, dict(self.inputs), dict(self.call.params), dict(self.cotangents), wrt)
+                _expect_all(result, wrt)
             else:
-                found = self._differentiated(wrt)
-        return {name: to_host(self.target, name, found[name]) for name in wrt}
+                result = self._differentiated(wrt)
+        return {name: to_host(self.target, name, result[name]) for name in wrt}
 
     def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
         """Return the gradients that the library's automatic differentiation gives."""
@@ -424,7 +424,7 @@ class GradientCall(ValueCall):
 
         try:
             cotangents = [self.cotangents[name] for name in REGISTRY[op].outputs]
-            found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
+            gradients_in_order = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
         except Exception as error:  # nothing was promised, and nobody is misled, unless its own backward pass raises
             if computed and not isinstance(error, Unsupported | NotImplementedError) and _is_of_others(error, library):
                 raise
@@ -434,7 +434,7 @@ class GradientCall(ValueCall):
         if written:
             msg = f"no gradient by {library.name}: {written[0]} is overwritten, which automatic differentiation does not see"
             raise Unsupported(msg)
-        gradients = dict(zip(wrt, found, strict=True))
+        gradients = dict(zip(wrt, gradients_in_order, strict=True))
         stopped = [name for name, gradient in gradients.items() if gradient is None]
         if stopped:
             msg = f"no gradient by {library.name}: it finds no dependence of the result on {', '.join(stopped)}"

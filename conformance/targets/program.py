@@ -193,10 +193,10 @@ class Session:
         """Return a reply with what this process sees of the inputs that it lent."""
         if self.shared is None or reply.status != "ok":
             return reply
-        given = {**request["inputs"], **{f"the cotangent of {n}": t for n, t in request.get("cotangents", {}).items()}}
+        tensors = {**request["inputs"], **{f"the cotangent of {n}": t for n, t in request.get("cotangents", {}).items()}}
         overwritten = None if "cotangents" in request else overwritten_of(request["op"], self.stated.get("in_place", ()))
         changed = dict.fromkeys(reply.changed)
-        for name, tensor in given.items():
+        for name, tensor in tensors.items():
             inside, around = self.shared.is_changed(tensor)
             if around:
                 return Reply("ok", AROUND.format(name))

@@ -453,9 +453,9 @@ def _forked(
     if not pid:
         try:
             os.setsid()
-            own = environment(mark)
+            variables = environment(mark)
             os.environ.clear()
-            os.environ.update(own)
+            os.environ.update(variables)
             for standard, end in enumerate(theirs):
                 os.dup2(end, standard)
             close_others({0, 1, 2, held, *shared})
@@ -467,12 +467,12 @@ def _forked(
 
 def marked(mark: str) -> list[int]:
     """Return the processes whose environment says that the run of a program called `mark` started them."""
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if f"{MARK}={mark}".encode() in entry.read_bytes().split(b"\0"):
-                found.append(int(entry.parent.name))
-    return found
+                processes.append(int(entry.parent.name))
+    return processes
 
 
 def adopt() -> None:

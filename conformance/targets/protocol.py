@@ -312,15 +312,15 @@ def safetensors_file(stored: Mapping[str, Tensor]) -> bytes:
 def outputs_in_files(given: Mapping[str, Tensor], files: Mapping[str, str], limit: int) -> dict[str, Decoded]:
     """Return the outputs that a program wrote, at most `limit` bytes; `ProtocolError` unless they are as its reply says."""
     try:
-        found = tensors.decode(safe_files.read(Path(files["outputs"]), limit)) if given else {}
+        decoded = tensors.decode(safe_files.read(Path(files["outputs"]), limit)) if given else {}
     except VectorError as error:
         raise ProtocolError(str(error)) from error
     said = {n: (t["dtype"], shape_of(t)) for n, t in given.items()}
-    there = {n: (code, list(array.shape)) for n, (array, code) in found.items()}
+    there = {n: (code, list(array.shape)) for n, (array, code) in decoded.items()}
     if said != there:
         msg = f"outputs: the reply says {shown(str(said))}; the file has {shown(str(there))}"
         raise ProtocolError(msg)
-    return {name: (widened(array), DTYPES[code]) for name, (array, code) in found.items()}
+    return {name: (widened(array), DTYPES[code]) for name, (array, code) in decoded.items()}
 
 
 def remove_files(files: Mapping[str, str]) -> None:

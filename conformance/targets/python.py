@@ -78,13 +78,13 @@ class PythonTarget(CalledTarget):
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
-        found = offered(self.implementation, op)
-        return found if callable(found) else None
+        member = offered(self.implementation, op)
+        return member if callable(member) else None
 
     def stated(self) -> dict[str, Any]:
         """Return what it states of itself, as the protocol has it in the reply to start."""
         claims: dict[str, Any] = {d: TRIG.sub("", c) for d, c in self.claims.items()}
-        declared = {float(found[1]) for c in self.claims.values() if (found := TRIG.search(c))}
+        declared = {float(match[1]) for c in self.claims.values() if (match := TRIG.search(c))}
         operations = [op for op in REGISTRY if self.has(op)]
         with_gradients = list(filter(self.has_gradients, operations))
         own_dtype = [op for op in operations if takes_dtype(op) and not self.is_told_dtype(op)]
@@ -164,11 +164,11 @@ def offered(implementation: Any, name: str, default: Any = None) -> Any:
 
 def listed(implementation: Any, name: str, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """Return a list that an implementation states; `TargetError` if it has no end."""
-    found = tuple(islice(offered(implementation, name, default), MOST + 1))
-    if len(found) > MOST:
+    words = tuple(islice(offered(implementation, name, default), MOST + 1))
+    if len(words) > MOST:
         msg = f"{type(implementation).__name__}: {name} must have at most {MOST} entries; got more."
         raise TargetError(msg)
-    return found
+    return words
 
 
 def load_python(
@@ -191,7 +191,7 @@ def _without_operations(name: str, implementation: Any) -> str:
     if inspect.isroutine(implementation):
         return f"{name}: is itself a function; must have functions named as operations. Name the module or file that has it."
     near = {word: get_close_matches(word, REGISTRY, n=1, cutoff=0.75) for word in dir(implementation) if word[0] != "_"}
-    close = ", ".join(f"{word} (is it {found[0]}?)" for word, found in near.items() if found and found != [word])
+    close = ", ".join(f"{word} (is it {matches[0]}?)" for word, matches in near.items() if matches and matches != [word])
     has = f"it has {close}" if close else "got none. posref list prints them all"
     return f"{name}: must have at least one function named as an operation; {has}."
 
@@ -249,23 +249,23 @@ def _in_place(name: str, implementation: Any) -> tuple[str, ...]:
     """Return the arguments overwritten by an implementation, as it states; raise `TargetError` for an impossible one."""
     possible = sorted({shape[1:] for record in REGISTRY.values() for shape in record.result if shape.startswith("=")})
     stated = offered(implementation, "in_place", ())
-    given = (stated,) if isinstance(stated, str) else listed(implementation, "in_place")
-    if not all(argument in possible for argument in given):
-        got = stated if isinstance(stated, str) else given
+    arguments = (stated,) if isinstance(stated, str) else listed(implementation, "in_place")
+    if not all(argument in possible for argument in arguments):
+        got = stated if isinstance(stated, str) else arguments
         msg = f"{name}: in_place must name arguments that a result has the shape of: {', '.join(possible)}; got {got!r}."
         raise TargetError(msg)
-    return given
+    return arguments
 
 
 def _backend_name(name: str, implementation: Any) -> str:
     """Return the array library that an implementation names; a module of its own that is called so is none."""
-    found = offered(implementation, "backend", "numpy")
-    if isinstance(found, ModuleType) or callable(found):
+    backend = offered(implementation, "backend", "numpy")
+    if isinstance(backend, ModuleType) or callable(backend):
         return "numpy"
-    if not isinstance(found, str):
-        msg = f"{name}: backend must be the name of an array library; got {shown(repr(found), 60)}."
+    if not isinstance(backend, str):
+        msg = f"{name}: backend must be the name of an array library; got {shown(repr(backend), 60)}."
         raise TargetError(msg)
-    return found
+    return backend
 
 
 def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, ...]:
@@ -277,8 +277,8 @@ def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, .
 def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
     """Return the versions of NumPy, the array library and the package that an adapter is for."""
     packages = ("numpy", library.name.replace("_", "-"), offered(implementation, "PACKAGE", "numpy").split("[")[0])
-    found = {package: _version(package) for package in packages}
-    return {package: version for package, version in found.items() if version is not None}
+    versions = {package: _version(package) for package in packages}
+    return {package: version for package, version in versions.items() if version is not None}
 
 
 @cache
@@ -299,13 +299,13 @@ def find(target: Any) -> tuple[str, Any]:
     if target.endswith(".py"):
         return target, _from_file(Path(target))
     module, _, attribute = target.partition(":")
-    found = _import(module, target)
+    member = _import(module, target)
     for part in attribute.split(".") if attribute else ():
-        if not hasattr(found, part):
+        if not hasattr(member, part):
             msg = f"{target}: {module} has no {attribute!r}."
             raise TargetError(msg)
-        found = getattr(found, part)
-    return target, found() if inspect.isclass(found) else found
+        member = getattr(member, part)
+    return target, member() if inspect.isclass(member) else member
 
 
 def _import(module: str, target: str) -> Any:
@@ -330,16 +330,16 @@ def _import(module: str, target: str) -> Any:
 
 def package_of(adapter: str) -> str:
     """Return what pip installs for an adapter, which states it in its source: the adapter itself may not be importable."""
-    found = PACKAGE.search((FOLDER / f"{adapter}.py").read_text(encoding="utf-8"))
-    assert found is not None, adapter
-    return found[1]
+    match = PACKAGE.search((FOLDER / f"{adapter}.py").read_text(encoding="utf-8"))
+    assert match is not None, adapter
+    return match[1]
 
 
 def _where(error: BaseException) -> str:
     """Return the file and the line where an exception was raised, if that is known."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith("<") and Path(frame.filename) != Path(__file__)]
-    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    theirs = [frame for frame in frames if not frame.filename.startswith("<") and Path(frame.filename) != Path(__file__)]
+    return f" ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else ""
 
 
 def _from_file(path: Path) -> ModuleType:

@@ -44,7 +44,7 @@ def serve(
     descriptor or a path, if there is one.
     """
     warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
-    own = os.getpid()
+    process = os.getpid()
     requests, replies = _channel()
     place = os.environ.pop(OFFERED, None) if shared is None else shared  # what the target starts has its own
     file = None if place is None else SharedFile.offered(place)
@@ -71,7 +71,7 @@ def serve(
                     server, stated = None, {"error": f"{target}: could not be loaded: {invocation.in_one_line(error)}"}
                 found = iter([{"protocol": protocol.VERSION, **stated}])
             for reply in found:
-                if os.getpid() != own:  # a copy of this process, which the target made
+                if os.getpid() != process:  # a copy of this process, which the target made
                     os._exit(1)
                 replies.write(protocol.write(reply))
                 replies.flush()
@@ -122,15 +122,15 @@ class Server:
             reply = self._reply(request, end)
         except BaseException as error:  # also KeyboardInterrupt: whatever an implementation raises is its verdict
             reply = Reply("error", invocation.in_one_line(error))
-        told = {"seq": request["seq"], **self._as_message(request["op"], reply)}
+        message = {"seq": request["seq"], **self._as_message(request["op"], reply)}
         if self.shared is not None:
             self.target.lent = {}
             try:
                 self.shared.give_back(end)
             except MemoryError as error:
-                told = {"seq": request["seq"], "status": "error", "message": invocation.in_one_line(error)}
+                message = {"seq": request["seq"], "status": "error", "message": invocation.in_one_line(error)}
         remarks, self._remarks = self._remarks, compiler_remarks(self.target.given_up)
-        return told if remarks == self._remarks else told | {"notes": self._remarks}
+        return message if remarks == self._remarks else message | {"notes": self._remarks}
 
     def _reply(self, request: Mapping[str, Any], end: int) -> Reply:
         """Return what one call gives."""
@@ -140,8 +140,8 @@ class Server:
         form = next(iter(request.get("forms", ())), "")
         self.target.lent = {} if form == "broadcast-view" else self._lent(request["inputs"], op, dtype, form, end)
         inputs, cotangents = (
-            {n: NONE if n in self.target.lent else protocol.decode(tensor, self.shared)[0] for n, tensor in given.items()}
-            for given in (request["inputs"], request.get("cotangents", {}))
+            {n: NONE if n in self.target.lent else protocol.decode(tensor, self.shared)[0] for n, tensor in tensors.items()}
+            for tensors in (request["inputs"], request.get("cotangents", {}))
         )
         params = {name: from_json(v) for name, v in request["params"].items() if name not in request.get("defaults", ())}
         wanted = dict.fromkeys(request["outputs"], np.zeros(())) if cotangents else {}  # names alone: values are not sent
@@ -157,12 +157,12 @@ class Server:
             return {}
         lent = {}
         for name, tensor in inputs.items():
-            found = protocol.DTYPES[tensor["dtype"]]
-            fits = found == given_dtype(op, name, dtype, form) if found in OF_DTYPE else found in ("int64", "bool")
+            kind = protocol.DTYPES[tensor["dtype"]]
+            fits = kind == given_dtype(op, name, dtype, form) if kind in OF_DTYPE else kind in ("int64", "bool")
             if fits and "block" in tensor and protocol.size_of(tensor):
                 start, size = tensor["block"]
                 shape, steps, at = protocol.shape_of(tensor), tensor.get("strides"), tensor["at"] - start
-                lent[name] = library.placed(memory[start : start + size], found, shape, steps, at)
+                lent[name] = library.placed(memory[start : start + size], kind, shape, steps, at)
         return lent
 
     def _as_message(self, op: str, reply: Reply) -> dict[str, Any]:
@@ -174,8 +174,8 @@ class Server:
             outputs = {name: self._tensor(op, name, *result) for name, result in reply.outputs.items()}
         except Failure as failure:
             return {"status": "ok", "outputs": {}, "message": str(failure)}
-        told = {"status": "ok", "outputs": outputs, "changed": reply.changed, "overwrote": reply.overwrote, **said}
-        return {name: value for name, value in told.items() if value or name == "outputs"}
+        fields = {"status": "ok", "outputs": outputs, "changed": reply.changed, "overwrote": reply.overwrote, **said}
+        return {name: value for name, value in fields.items() if value or name == "outputs"}
 
     def _tensor(self, op: str, name: str, host: Any, dtype: str | None) -> protocol.Tensor:
         """Return a result as a tensor; `Failure` if the protocol has none for it."""

@@ -147,29 +147,29 @@ def sweep(program: int) -> None:
 
 def memory() -> int:
     """Return the bytes that all processes below this one hold; of one alone what it could share, since the rest has a limit."""
-    found = below(os.getpid())
+    processes = below(os.getpid())
     private = mapped = 0
-    for pid in found:
-        if len(found) > 1:  # its part of what it shares with its copies, which takes longer to have
-            own, shared = in_lines(pid, "smaps_rollup", b"Pss_Anon:", b"Pss_Shmem:")
+    for pid in processes:
+        if len(processes) > 1:  # its part of what it shares with its copies, which takes longer to have
+            anonymous, shared = in_lines(pid, "smaps_rollup", b"Pss_Anon:", b"Pss_Shmem:")
         else:
-            own, [shared] = 0, in_lines(pid, "status", b"RssShmem:")
-        private, mapped = private + own, mapped + shared
-    return private + max(mapped, in_files(found))
+            anonymous, [shared] = 0, in_lines(pid, "status", b"RssShmem:")
+        private, mapped = private + anonymous, mapped + shared
+    return private + max(mapped, in_files(processes))
 
 
 def in_lines(pid: int, name: str, *heads: bytes) -> list[int]:
     """Return the bytes that lines of a process's file in /proc state, by how the lines begin."""
-    found = dict.fromkeys(heads, 0)
+    sums = dict.fromkeys(heads, 0)
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             for line in file:
                 head, *rest = line.split()
-                if head in found:
-                    found[head] = int(rest[0]) << 10
+                if head in sums:
+                    sums[head] = int(rest[0]) << 10
     except OSError:  # it has ended
         pass
-    return list(found.values())
+    return list(sums.values())
 
 
 def in_files(pids: list[int]) -> int:
@@ -180,8 +180,8 @@ def in_files(pids: list[int]) -> int:
             for name in os.listdir(f"/proc/{pid}/fd"):
                 place = f"/proc/{pid}/fd/{name}"
                 if os.readlink(place).startswith(MEMORY_FILES):
-                    found = os.stat(place)
-                    sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+                    status = os.stat(place)
+                    sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
         except OSError:  # it has ended, or closed one
             continue
     return sum(sizes.values())
@@ -189,24 +189,24 @@ def in_files(pids: list[int]) -> int:
 
 def below(pid: int) -> list[int]:
     """Return the processes that descend from one, by the system's lists of children."""
-    found = [pid]
-    for one in found:  # grows while it is read
+    processes = [pid]
+    for one in processes:  # grows while it is read
         try:
             for task in os.listdir(f"/proc/{one}/task"):
                 with open(f"/proc/{one}/task/{task}/children", "rb") as file:
-                    found += map(int, file.read().split())
+                    processes += map(int, file.read().split())
         except OSError:  # it has ended, or the system has no such lists
             continue
-    return found[1:]
+    return processes[1:]
 
 
 def descendants() -> list[int]:
     """Return the processes that descend from this one."""
     parent_of = parents()
-    found = [os.getpid()]
-    for pid in found:  # grows while it is read
-        found += [child for child, parent in parent_of.items() if parent == pid]
-    return found[1:]
+    processes = [os.getpid()]
+    for pid in processes:  # grows while it is read
+        processes += [child for child, parent in parent_of.items() if parent == pid]
+    return processes[1:]
 
 
 def parents() -> dict[int, int]:

@@ -55,8 +55,8 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
 
 def _system_of(arrays: tuple[Array, ...]) -> Namespace | None:
     """Return the number system of arrays of one; None for others. `array_namespace` takes long to find it."""
-    found = {getattr(array, "xp", None) for array in arrays}
-    return number_system(found.pop()) if len(found) == 1 else None
+    systems = {getattr(array, "xp", None) for array in arrays}
+    return number_system(systems.pop()) if len(systems) == 1 else None
 
 
 def _check_kinds(function: str, names: tuple[str, ...], arrays: tuple[Array, ...]) -> None:

@@ -30,9 +30,9 @@ def drawn_cases_of(op: str) -> Callable[..., Case]:
         name: str, params: Options | None = None, inputs: Options | None = None, comment: str = "", *,
         kind: str = "value", tier: str = "core", wrt: str = "", form: str = "", **drawn: Any,
     ) -> Case:  # fmt: skip
-        given = dict(inputs or {})
-        options, arrays = call(op, name, facts_of(op).options | dict(params or {}), **_sizes(op, given) | drawn)
-        arrays |= given
+        stated = dict(inputs or {})
+        options, arrays = call(op, name, facts_of(op).options | dict(params or {}), **_sizes(op, stated) | drawn)
+        arrays |= stated
         if kind == "vjp":
             defaults = {option: parameters_of(REGISTRY[op].function)[option].default for option in REGISTRY[op].domains}
             known = {**SIZES, **facts_of(op).sizes, **defaults, **options, **_sizes(op, arrays)}

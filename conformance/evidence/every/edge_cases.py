@@ -122,10 +122,10 @@ def _tables(op: str) -> Iterator[Case]:
         return
     for name in ("float32", "half"):
         sizes: dict[str, dict[str, Any]] = {"half": {}, "interleaved": {"R": (2, 3), "T": 4}}
-        for layout, own in sizes.items():
+        for layout, of_layout in sizes.items():
             comment = f"cos and sin in {name} precision"
             options = {**facts_of(op).options, "layout": layout}
-            yield one(op, f"{name}-tables-{layout}", comment, options, form=f"{name}-tables", **own)
+            yield one(op, f"{name}-tables-{layout}", comment, options, form=f"{name}-tables", **of_layout)
 
 
 PARTS = 4, 6, 8, 12  # of 16 channels: a quarter, three eighths, a half and three quarters

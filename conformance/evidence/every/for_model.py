@@ -306,8 +306,8 @@ def _model(name: str, components: Components, choice: Choice, layers: int, measu
     else:
         rotating = [kind for component in kinds for kind in kinds[component]]
     if not rotating:
-        told = "; ".join(f"{component} has {_operations(listed)}" for component, listed in components.items())
-        refuse(f"nothing of {', '.join(asked)} can be asked: {told}.")
+        described = "; ".join(f"{component} has {_operations(listed)}" for component, listed in components.items())
+        refuse(f"nothing of {', '.join(asked)} can be asked: {described}.")
     rotating = [kind for n, kind in enumerate(rotating) if not any(kind.is_like(other) for other in rotating[:n])]
     rest = [kind for kind in others if not any((kind.op, kind.options) == (other.op, other.options) for other in rotating)]
     return Model(name, tuple(_labelled(rotating)), tuple(rest), still, choice.layer)

@@ -371,8 +371,8 @@ def _words_apart(params: Options, every: Sequence[Options]) -> str:
 
 
 def _widened(op: str, params: Options, sizes: Options) -> Callable[[np.random.Generator], Asked]:
-    own = facts_of(op).kernel_sizes or {}
-    known = {**SIZES, **facts_of(op).sizes, **sizes, **own, **params} | {n: sizes[n] for n in ("D",) if n in sizes}
+    of_kernel = facts_of(op).kernel_sizes or {}
+    known = {**SIZES, **facts_of(op).sizes, **sizes, **of_kernel, **params} | {n: sizes[n] for n in ("D",) if n in sizes}
 
     def make(rng: np.random.Generator) -> Asked:
         arrays: Arrays = {}

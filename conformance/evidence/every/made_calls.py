@@ -82,8 +82,8 @@ def call(
 
 def usual_way(op: str) -> int:
     """Return the alternative of the axes that a call has: the first one with tokens, unless the operation says another."""
-    own = facts_of(op).way
-    return int(any("*R" in axes.shape and "|" in axes.shape for axes in REGISTRY[op].arrays.values())) if own is None else own
+    way = facts_of(op).way
+    return int(any("*R" in axes.shape and "|" in axes.shape for axes in REGISTRY[op].arrays.values())) if way is None else way
 
 
 def way_by_rows(op: str) -> int | None:
@@ -141,8 +141,8 @@ def results_of(op: str, arrays: Mapping[str, Any], params: Mapping[str, Any]) ->
     """Return what the definition gives in NumPy, not far from the truth; its errors are those of the call."""
     positional, keywords = bind(op, arrays, params)
     with np.errstate(all="ignore"):
-        found = REGISTRY[op].function(*positional, **keywords, **({"xp": np} if makes_constants(op) else {}))
-    return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+        results = REGISTRY[op].function(*positional, **keywords, **({"xp": np} if makes_constants(op) else {}))
+    return [np.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
 
 
 def answers(op: str, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
@@ -163,16 +163,16 @@ def differ(op: str, params: Mapping[str, Any], arrays: Mapping[str, Any], others
 
 def shape_of(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tuple[int, ...]:
     """Return the shape that axes have; leading ones that may be missing are left out without `rows`."""
-    found: list[int] = []
+    shape: list[int] = []
     for token in tokens:
         axis = token.lstrip("~")
         if axis.startswith("*"):
             leading = known.get(axis[1:], ())
             leading = leading if isinstance(leading, tuple) else known["R"]  # B is also the letter of a single axis
-            found += leading if rows or not token.startswith("~") else ()
+            shape += leading if rows or not token.startswith("~") else ()
         else:
-            found.append(int(value_of(axis, known)))
-    return tuple(found)
+            shape.append(int(value_of(axis, known)))
+    return tuple(shape)
 
 
 def _positions(
@@ -186,20 +186,22 @@ def _positions(
     p = places(shape[-1])
     if REGISTRY[op].arrays[argument].kind == "integer":
         p = p.astype(np.int64)  # positions beside it may have fractions
-    found = np.empty(shape, dtype=p.dtype)
+    positions = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):
-        found[index] = np.roll(p, index[0]) + number if coordinates and index else p + 3 * number
+        positions[index] = np.roll(p, index[0]) + number if coordinates and index else p + 3 * number
     if argument == "q_positions":
-        found = found + found.dtype.type(known["after"])
+        positions = positions + positions.dtype.type(known["after"])
     if argument == "relative_positions":
-        found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
+        positions = positions * (1 - 2 * (np.arange(positions.shape[-1]) % 2))
     axes = REGISTRY[op].arrays[argument]
     low, high = limits(axes, known)
-    behind = -(-found % -low) if low is not None and low < 0 else found  # of negative positions, where there may be some
-    inside = found if high is None else found % high if high > 0 else np.minimum(found, found.dtype.type(high))
-    found = np.where(found < 0, behind, inside).astype(found.dtype)
-    found = found if low is None else np.maximum(found, low)
-    return arranged(found, axes)
+    behind = (
+        -(-positions % -low) if low is not None and low < 0 else positions
+    )  # of negative positions, where there may be some
+    inside = positions if high is None else positions % high if high > 0 else np.minimum(positions, positions.dtype.type(high))
+    positions = np.where(positions < 0, behind, inside).astype(positions.dtype)
+    positions = positions if low is None else np.maximum(positions, low)
+    return arranged(positions, axes)
 
 
 def _numbers(
@@ -213,8 +215,8 @@ def _numbers(
     seed = crc32(f"{op}/{name}/{argument}".encode())
 
     def drawn(seed: int) -> npt.NDArray[Any]:
-        found = floats(*shape, seed=seed, bits=bits) * (max(-low, high) / 4)
-        return within(found if low == -high else folded(found, low, high), axes, known, bits)
+        numbers = floats(*shape, seed=seed, bits=bits) * (max(-low, high) / 4)
+        return within(numbers if low == -high else folded(numbers, low, high), axes, known, bits)
 
     numbers = drawn(seed)
     flat = numbers.ravel()

@@ -151,12 +151,12 @@ def _by_axis(op: str, positions: npt.NDArray[np.int64], kind: Kind, rng: np.rand
     if "sections" not in REGISTRY[op].domains:
         return positions
     count = len(kind.options["sections"])
-    found = np.stack([positions] * count)
+    by_axis = np.stack([positions] * count)
     tokens = positions.shape[-1]
     first_token, size = tokens // 4, tokens // 2
     for axis in range(1, count):
-        found[axis, ..., first_token : first_token + size] += rng.integers(0, 24, size)
-    return np.minimum(found, kind.longest - 1)
+        by_axis[axis, ..., first_token : first_token + size] += rng.integers(0, 24, size)
+    return np.minimum(by_axis, kind.longest - 1)
 
 
 def _cells(kind: Kind) -> npt.NDArray[Any]:

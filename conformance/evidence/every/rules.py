@@ -173,13 +173,13 @@ def _usual(op: str, option: str) -> Any:
 
 def _word(op: str, usual: Options, chosen: Options, *, stored: bool) -> Word:
     apart = [name for name, word in chosen.items() if word != usual[name]]
-    given = facts_of(op).options
+    options = facts_of(op).options
     for name in apart:
-        given |= facts_of(op).with_option.get(name, {})
-        given |= facts_of(op).with_option.get(f"{name}={chosen[name]}", {})
-    given |= {name: word for name, word in chosen.items() if name in given or name in apart}
+        options |= facts_of(op).with_option.get(name, {})
+        options |= facts_of(op).with_option.get(f"{name}={chosen[name]}", {})
+    options |= {name: word for name, word in chosen.items() if name in options or name in apart}
     name = "-".join(f"{option}-{chosen[option]}" for option in apart) or "usual"
-    return Word(name, *_parted(op, given), stored)
+    return Word(name, *_parted(op, options), stored)
 
 
 def _parted(op: str, given: Options) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -267,9 +267,11 @@ def _two_size_calls(op: str) -> Iterator[Asked]:
 
     for one, other in (*permutations(sorted(axes), 2), *((axis, axis) for axis in sorted(leading))):
         for sizes in TOGETHER:
-            given: dict[str, Any] = {one: sizes} if one == other else dict(zip((one, other), sizes, strict=True))
-            given = {axis: (size,) if axis in leading and one != other else size for axis, size in given.items()}
-            how = {**FEW_CHANNELS, **small, **usual.sizes, **given, "rows": bool(leading)}
+            sizes_of_axes: dict[str, Any] = {one: sizes} if one == other else dict(zip((one, other), sizes, strict=True))
+            sizes_of_axes = {
+                axis: (size,) if axis in leading and one != other else size for axis, size in sizes_of_axes.items()
+            }
+            how = {**FEW_CHANNELS, **small, **usual.sizes, **sizes_of_axes, "rows": bool(leading)}
             how |= {"places": around} if one == other else {}
             name = f"{_apart(one)}-{sizes[0]}-{_apart(other)}-{sizes[1]}"
             asked = Asked("sizes", name, usual.params, how)
@@ -344,8 +346,8 @@ def _number_calls(op: str) -> Iterator[Asked]:
         if not isinstance(domain, Integer | Real):
             continue
         for word in words(op)[:4]:
-            given = {**word.params, **facts_of(op).with_option.get(option, {})}
-            params, sizes = _parted(op, given)
+            options = {**word.params, **facts_of(op).with_option.get(option, {})}
+            params, sizes = _parted(op, options)
             usual = params.get(option, _usual(op, option))
             how: dict[str, Any] = {} if has_one_position(op) else {"places": triangular(), "T": 9, "Q": 4, "K": 12}
             every = _integers(domain, usual) if isinstance(domain, Integer) else _reals(domain, usual)

@@ -68,9 +68,9 @@ RECORDS: tuple[tuple[str, Scaling, int | None, dict[str, Any]], ...] = (  # a na
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation."""
     for option, domain in REGISTRY[op].domains.items():
-        given = _given(op, option)
-        other = {**given, option: _other(op, option, domain, given)}
-        case = _changed(op, option.replace("_", "-"), given, [other], **SIZED)
+        options = _given(op, option)
+        other = {**options, option: _other(op, option, domain, options)}
+        case = _changed(op, option.replace("_", "-"), options, [other], **SIZED)
         if _acts(case):
             yield case
     if any(isinstance(domain, Record) for domain in REGISTRY[op].domains.values()):
@@ -98,12 +98,12 @@ def _changed(
 
 def _fields(op: str) -> Iterator[Case]:
     """Yield calls with records of one kind that differ in one field alone: of every kind where an operation only rotates."""
-    given = _given(op, "scaling")
-    alone = "K" not in letters(op) and "sections" not in given and not has_one_position(op)
-    if alone and "dim" in given:
-        given["dim"] = WIDE["D"]
+    options_of_case = _given(op, "scaling")
+    alone = "K" not in letters(op) and "sections" not in options_of_case and not has_one_position(op)
+    if alone and "dim" in options_of_case:
+        options_of_case["dim"] = WIDE["D"]
     for name, record, length, others in RECORDS if alone else OF_ALL:
-        options = {**given, "scaling": record} | ({} if length is None else {"length": length})
+        options = {**options_of_case, "scaling": record} | ({} if length is None else {"length": length})
         changed = [{**options, "scaling": replace(record, **{field: value})} for field, value in others.items()]
         yield _changed(op, f"scaling-{name}", options, changed, 331, **(WIDE if alone else SIZED))
 

@@ -95,9 +95,9 @@ def _scores(method: Method) -> Iterator[Score]:
 def _rotations(method: Method) -> Iterator[Score]:
     """Yield the cases of the scores alone: the rotation's options."""
     small, other = method.small, method.other
-    given = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
+    options = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
     yield Score("heads-6-and-3", TURNED, small, (6, 3), 4, ROTARY, bits=24)
-    yield Score("yarn-partial", SMALL, other, (2, 1), 9, given)
+    yield Score("yarn-partial", SMALL, other, (2, 1), 9, options)
 
 
 POSITIONS = ("q_positions", "k_positions")
@@ -110,12 +110,12 @@ def _inputs(score: Score) -> dict[str, Any]:
     lead = [len(score.places[0]), *lead] if rows else lead
     queries, keys = (len(p[0] if rows else p) for p in score.places)
     shapes = {"q": [*lead, q_heads, queries, score.width], "k": [*lead, k_heads, keys, score.width]}
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, shape in shapes.items():
         sizes = shape if score.heads else [n for n in shape if n]
-        found[name] = floats(*sizes, seed=crc32((score.name + name).encode()), bits=score.bits)
+        arrays[name] = floats(*sizes, seed=crc32((score.name + name).encode()), bits=score.bits)
     places = ([[row] for row in p] for p in score.places) if rows else score.places
-    return found | dict(zip(POSITIONS, places, strict=True))
+    return arrays | dict(zip(POSITIONS, places, strict=True))
 
 
 def _label(options: dict[str, Any]) -> str:
@@ -125,11 +125,11 @@ def _label(options: dict[str, Any]) -> str:
 def maps_of(op: str, method: Method) -> Iterator[Case]:
     """Yield the cases of a method's map of distances."""
     for score in _scores(method):
-        given = dict(zip(POSITIONS, score.places, strict=True))
-        yield Case(f"{op}/map/{score.name}", score.options, given, score.comment, tier=score.tier)
+        positions = dict(zip(POSITIONS, score.places, strict=True))
+        yield Case(f"{op}/map/{score.name}", score.options, positions, score.comment, tier=score.tier)
     for n, wrong in enumerate(method.refused):
-        given = dict(zip(POSITIONS, SMALL, strict=True))
-        yield Case(f"{op}/refused/{n}", wrong, given, _label(wrong), "reject")
+        positions = dict(zip(POSITIONS, SMALL, strict=True))
+        yield Case(f"{op}/refused/{n}", wrong, positions, _label(wrong), "reject")
 
 
 def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:

@@ -136,8 +136,8 @@ def _buckets(argument: Any, span: Any, times: Any, end: Any) -> Any:
         n, exact = np.abs(r) if bidirectional else np.maximum(-r, 0), size // 2
         share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size, num_buckets)
         far = np.where(np.isfinite(share), exact + np.floor(share * times(size, exact) + 1e-12), 0).astype(np.int64)
-        found = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
-        return found + (size * (r > 0) if bidirectional else 0)
+        buckets = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
+        return buckets + (size * (r > 0) if bidirectional else 0)
 
     return lambda _: made
 
@@ -154,8 +154,8 @@ SIGNS = {"-": -1.0, "": 1.0}
 
 def _distance(sign: float, of: Any) -> Any:
     def changed(out: Any, q: Any, k: Any, /, *, heads: int, **options: Any) -> Any:
-        given = {name: options[name] for name in ("max_bias", "first", "count") if name in options}
-        slopes = alibi_slopes(heads, **given)[:, None, None]
+        options_of_slopes = {name: options[name] for name in ("max_bias", "first", "count") if name in options}
+        slopes = alibi_slopes(heads, **options_of_slopes)[:, None, None]
         return sign * slopes * of(np.abs(np.asarray(out) / slopes))
 
     return after(changed)

@@ -65,10 +65,10 @@ def _places(change_q: Callable[[Any], Any] | None, change_k: Callable[[Any], Any
 
     def of(op: str, index: int) -> Wrap:
         def change(*args: Any, **options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            found = list(args)
+            changed_args = list(args)
             for at, one in ((index, change_q), (index + 1, change_k)):
-                found[at] = one(args[at]) if one else args[at]
-            return tuple(found), options
+                changed_args[at] = one(args[at]) if one else args[at]
+            return tuple(changed_args), options
 
         return before(change)
 

@@ -15,7 +15,7 @@ def gradient(
     wrt: str = "", bits: int = 8, view: str = "", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case with cotangents of these shapes (negative sizes repeat one row)."""
-    given = {out: reals(f"{op}{name}ct{out}", *shape, bits=bits) / 2 for out, shape in cotangents.items()}
+    drawn = {out: reals(f"{op}{name}ct{out}", *shape, bits=bits) / 2 for out, shape in cotangents.items()}
     return Case(
-        f"{op}/gradient/{name}", params, inputs, comment, "vjp", cotangents=given, wrt=tuple(wrt.split()), form=view
+        f"{op}/gradient/{name}", params, inputs, comment, "vjp", cotangents=drawn, wrt=tuple(wrt.split()), form=view
     )  # fmt: skip
