@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from posref.spec import REGISTRY
@@ -16,7 +17,7 @@ from posref.spec import REGISTRY
 from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
-from ..experiments.cause_wording import essential, is_vague, says_nothing, sentence, words
+from ..experiments.cause_wording import conditions, essential, is_vague, says_nothing, sentence, words
 from ..experiments.number_rules import is_relation
 from ..model import NO_DIAGNOSIS, Answer, Operation
 from ..targets.invocation import UNSTEADY
@@ -105,9 +106,10 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         causes = [one for one in causes if len(of_shape) < 2 or one not in of_shape]  # calls that have the place
     if not causes:
         return ""
-    if _most(trial, every, causes):
+    said = _in_all(trial, every, _with_needless(trial, every, causes))
+    if not said and _most(trial, every, causes):
         said = _sentences(operation.op, sorted(causes, key=lambda one: one.kind not in ENDED))[:SHOWN]
-    else:
+    elif not said:
         said = _common(trial, every, causes)
     if said and not trial.steady(causes):
         return UNSTEADY
@@ -118,6 +120,24 @@ def _is_of_shape(cause: Cause, options: Collection[str]) -> bool:
     """Return whether a cause speaks of sizes and places alone, and of no option."""
     words = {word for rule in cause.rules for word in rule.quantity.split()}
     return all(name.startswith(SHAPE) for name in cause.shows) and not words & {*options}
+
+
+def _with_needless(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> list[Cause]:
+    """
+    Return causes with a condition that wrong calls lack which no cause explains, and which have all its others.
+
+    A right call that has all others does not refute this: a wrong computation may give a right result.
+    """
+    several = [cause for cause in causes if cause.kind == WRONG and len(cause.shows) + len(cause.rules) > 1]
+    cases = described(trial, [one for one in every if one.verdict == "fail"]) if several else {}
+    left = [call for calls in cases.values() for call in calls if not any(cause.holds(*call) for cause in causes)]
+    return [cause for cause in several if any(part.holds(*call) for part in _parts(cause) for call in left)]
+
+
+def _parts(cause: Cause) -> list[Cause]:
+    """Return a cause without each of its conditions in turn."""
+    without = [replace(cause, shows={n: v for n, v in cause.shows.items() if n != name}) for name in cause.shows]
+    return without + [replace(cause, rules=[one for one in cause.rules if one is not rule]) for rule in cause.rules]
 
 
 def _widest(causes: Sequence[Cause]) -> list[Cause]:
@@ -170,6 +190,24 @@ def _common(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) 
     rules = [rule for rule in shared if others and all(any(rule.holds(n) for _, n in calls) for calls in wrong)]
     rules = [rule for rule in rules if 2 * sum(any(rule.holds(n) for _, n in calls) for calls in right) <= len(right)]
     return [f"some calls are wrong, all of them with {rule.text}" for rule in rules[:1]]
+
+
+def _in_all(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause]) -> list[str]:
+    """Return the first condition of causes that all wrong calls have, and not most right ones."""
+    if not causes:
+        return []
+    wrong, right = (
+        [call for calls in described(trial, [one for one in every if one.verdict == verdict]).values() for call in calls]
+        for verdict in ("fail", "pass")
+    )
+    wrong += [(record, trial.numbers(record)) for record, outcome in trial.asker.known.values() if outcome == WRONG]
+    for cause in causes:
+        alone = [replace(cause, shows={}, rules=[rule]) for rule in cause.rules]
+        alone += [replace(cause, shows={name: values}, rules=[]) for name, values in cause.shows.items()]
+        for one in alone:
+            if all(one.holds(*call) for call in wrong) and 2 * sum(one.holds(*call) for call in right) <= len(right):
+                return [f"some calls are wrong, all of them with {conditions(trial.op, one)}"]
+    return []
 
 
 def _repeat(trial: Experiment, every: Sequence[Asked]) -> bool:
