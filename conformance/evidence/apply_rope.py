@@ -133,7 +133,9 @@ def cases() -> tuple[Case, ...]:
 
 
 LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
-LAYOUT = f"If the code has one layout alone, raise NotImplementedError for the others. {LANES}"
+LAYOUT = (
+    "If the code has one layout alone, raise NotImplementedError for others. Half is (i, i + d/2), interleaved (2i, 2i + 1)."
+)
 SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."

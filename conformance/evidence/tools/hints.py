@@ -16,10 +16,7 @@ ARANGE = "Pass the positions on: arange is right only without a cache, padding o
 EACH_ROW = "Each row of the batch has positions or values of its own: look for an index [0], or a table made of one row."
 ORDER = "Compare the order of cosine and sine where they are made, stored and read."
 FACTOR = "Multiply cosine and sine by the attention factor of the scaling."
-DEFAULT = (
-    "A default is used: follow the option from the configuration to the formula. If the code has only this value, raise "
-    "NotImplementedError for others."
-)
+DEFAULT = "A default is used: follow the option to the formula. If the code has this value alone, raise NotImplementedError for others."
 ALL_AXES = "All axes count: look for an index [0] where axes are selected or summed."
 AXIS_ORDER = "Compare the order of axes where coordinates are made and where they are read: height or width first."
 TWO_PI = "Multiply by 2 pi before taking sine and cosine."
@@ -33,8 +30,7 @@ CAP_FIRST = "Cap the scaled products first: a capped mask is a finite number, so
 ROOT_OF_SIZE = "Divide the logits by the root of the head's size."
 TENSOR_CORES = "A matrix product on tensor cores rounds its inputs to TensorFloat-32: turn allow_tf32 off, or multiply."
 LAST_QUERIES = (
-    "A causal mask aligned to its last corner is right only if queries are the last tokens: compare positions. Code that takes "
-    "lengths alone must refuse other positions: raise NotImplementedError."
+    "Right only if queries are the last tokens. Code that takes lengths must refuse other positions: raise NotImplementedError."
 )
 LAST_TOKENS = "The queries are the last tokens: with a cache their indices begin at K - Q."
 CUMULATIVE_SUMS = "Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."
