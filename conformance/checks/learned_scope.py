@@ -19,6 +19,7 @@ from ..experiments.anchor_search import likely, seek
 from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import FRESH, Cause, Experiment, call_key, is_scaling
 from ..experiments.cause_wording import essential, is_vague, what_is_left
+from ..experiments.inside_scope import begin_at, calls_inside
 from ..experiments.number_rules import Numbers, Rule
 from ..experiments.quantities import quantities
 from ..experiments.records import GRID, Features, is_number, read
@@ -108,7 +109,7 @@ class Trials:
                 asker.budget += asker.calls - before - SOUGHT
                 if good is None:
                     continue
-                trial.begin_at(good, likely(op, good, numbers))
+                begin_at(trial, good, likely(op, good, numbers))
                 self.begun.add(op)
             asker.budget += CALLS
             if not stated:
@@ -118,7 +119,7 @@ class Trials:
             known = {call_key(op, call) for one in every for call in one.case.calls}
             return [
                 Asked(case, dtype, traits_of(case, dtype), VERDICTS.get(outcome, outcome), every[0].claim)
-                for case, outcome in trial.inside(INSIDE, allowed, known)
+                for case, outcome in calls_inside(trial, INSIDE, allowed, known)
             ]
         return []
 
@@ -206,7 +207,7 @@ def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction],
 
 def _predict_the_rest(trial: Experiment) -> None:
     """Ask a few fresh calls of the causes for which no calls were left: learning others may have taken those kept for it."""
-    untried = [cause for cause in trial.causes if cause.kind == REFUSED and not cause.asked and not is_vague(cause)]
+    untried = [cause for cause in trial.causes if cause.kind == REFUSED and cause.asked < FRESH // 2 and not is_vague(cause)]
     for cause in untried:
         cause.told = False
     trial.asker.budget = max(trial.asker.budget, trial.asker.calls + 2 * FRESH * len(untried))

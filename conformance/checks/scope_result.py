@@ -24,6 +24,7 @@ from .. import judge
 from ..experiments.asker import ENDED, NO_VALUES, REFUSED, RIGHT, WRONG, key_of
 from ..experiments.cause_search import FEWEST, Experiment, call_key
 from ..experiments.cause_wording import sentence
+from ..experiments.inside_scope import brought_inside
 from ..experiments.records import Features, is_number, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..summary.call_words import call_in_words
@@ -448,7 +449,7 @@ def _acting(
     asked = {one.id: one.case for one in every}
     refused = 0
     for case in [asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"][:MOVED]:
-        record = trial.moved(read(op, case.calls[0], case.form), is_inside)
+        record = brought_inside(trial, read(op, case.calls[0], case.form), is_inside)
         call = None if record is None else trial.asker.call(record)
         if record is None or call is None or not shows(call):
             continue

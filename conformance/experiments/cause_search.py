@@ -10,7 +10,7 @@ belongs to the cause. Fresh calls say whether the cause predicts what comes.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice, pairwise
 from typing import Any
@@ -21,9 +21,9 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, Integers
 
 from ..calls import broadcast_axes
-from ..model import Call, LoadedCase
+from ..model import Call
 from ..vocabulary.traits import defaults
-from .asker import ANY_ANSWER, ENDED, NO_CALL, NO_VALUES, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
+from .asker import ANY_ANSWER, ENDED, NO_CALL, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .neighbours import is_whole, near, tied
 from .number_rules import Numbers, Rule, independent, is_relation
 from .quantities import SHARED, quantities
@@ -731,85 +731,11 @@ class Experiment:
                 cause = trial
         return cause
 
-    # ---- inside of the scope ----------------------------------------------------------------------------------------------
-    def begin_at(self, record: Features, domains: Features) -> None:
-        """Begin at an answered call: a small one, at far positions if possible. `domains` have more values."""
-        for name in self.domains:
-            smaller = {**record, name: self.domains[name][0]}
-            if name.startswith("size ") and record[name] > smaller[name] and self.asker.answer(smaller) in ANY_ANSWER:
-                record = smaller
-        self.domains |= {
-            name: list({repr(v): v for v in (*values, *domains[name])}.values()) for name, values in self.domains.items()
-        }
-        trials = ({**record, "start": start} for start in (1000, 29) if start in self.domains.get("start", ()))
-        self.anchors = {False: next((one for one in trials if self.asker.answer(one) in ANY_ANSWER), record)}
-        self.answered = [self.anchors[False] or record, record]
-
-    def inside(self, count: int, may: Callable[[Features], bool], known: set[Key]) -> list[tuple[LoadedCase, str]]:
-        """
-        Return fresh calls around those that were answered, and what came of each: answered, or refused without a cause.
-
-        No two are the same, and none is one of the `known` calls.
-        All features of which more than one value is taken change in turn, each to a value that `may` be asked.
-        """
-        calls: list[tuple[LoadedCase, str]] = []
-        start, deck = self.anchor(right=False), list[str]()
-        answered = [] if start is None else [start]
-        for _ in range(3 * DRAWS * len(answered)):
-            if len(answered) > count or self.asker.is_spent:
-                break
-            record = dict(self.rng.choice(answered))
-            for _ in range(self.rng.choice((2, 3, 4))):
-                deck = deck or self.rng.sample([*self.domains], len(self.domains))
-                name = deck.pop()
-                trials = islice((one for one in self._changes(record, name) if self.numbers(one) and may(one)), AROUND)
-                record = next((one for one in trials if not self.explained(one, self.kinds)), record)
-            call = make(self.op, record, self.rng.randrange(1 << 30))
-            call = None if call is None else self.asker.filled(call)
-            if call is None or call.is_degenerate or call_key(self.op, call) in known:
-                continue
-            known.add(call_key(self.op, call))
-            outcome = self.asker.asked(call, record.get("memory", ""))
-            self.asker.calls += 1
-            judged = call if self.asker.sample is None else self.asker.sample.call
-            case, said = self.asker.case(judged, record.get("memory", "")), self.asker.said
-            self.drawn[case.id] = record
-            answered += [record] if outcome in ANY_ANSWER else []
-            if outcome == REFUSED and self.causes:
-                self.learn(REFUSED, [(record, self.numbers(record))])
-            if outcome not in (NO_CALL, SPENT, NO_VALUES) and not self.explained(record, (outcome,)):
-                calls.append((replace(case, comment=said), outcome))
-        return calls
-
+    # ---- right calls, and causes once more ---------------------------------------------------------------------------------
     def judged(self, count: int) -> list[tuple[Features, str]]:
         """Return some calls that were answered, and whether rightly: of those asked before, drawn at random."""
         answered = [record for record, outcome in self.asker.known.values() if outcome in ANY_ANSWER]
         return [(record, self.asker.outcome(record)) for record in self.rng.sample(answered, min(count, len(answered)))]
-
-    def moved(self, record: Features, is_inside: Callable[[Features], bool]) -> Features | None:
-        """Return a record that lies inside, with as much of another as it can have; None without a right call to begin with."""
-        anchor, record = self.anchor(right=False), self.full(record)
-        if anchor is None or not is_inside(anchor):
-            return None
-        if is_inside(record) and self.numbers(record):
-            return record
-        for name in differing(record, anchor):
-            trial = {**anchor, name: record[name]}
-            if self.numbers(trial) and is_inside(trial):
-                anchor = trial
-        return anchor
-
-    def _changes(self, record: Features, name: str) -> Iterator[Features]:
-        """Yield records with other values of a feature in a random order; of a number also with another one moved as far."""
-        values, here = self.domains[name], record[name]
-        drawn = [here * (1 + self.rng.randrange(1, 64) / 64)] if type(here) is float else []
-        for value in self.rng.sample([*values, *drawn], len(values) + len(drawn)):
-            if repr(value) != repr(here):
-                yield {**record, name: value}
-        whole = [n for n in self.domains if n.startswith(NUMBERS[:2]) and n != name and type(record[n]) is int]
-        for other in self.rng.sample(whole, len(whole)) if name.startswith(NUMBERS[:2]) and type(here) is int else ():
-            by = self.rng.randrange(1, 9)
-            yield {**record, name: here + by, other: record[other] + by}
 
     def steady(self, causes: Sequence[Cause]) -> bool:
         """Return whether the two ends of causes come out the same in a new process, in another order."""

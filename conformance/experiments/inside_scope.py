@@ -1,12 +1,21 @@
-"""Moves a drawn number into a scope: to its multiples, limits and powers of two, or together with another number."""
+"""
+Calls inside of a scope: fresh ones around what was answered, and others that are moved into it.
+
+A drawn number moves to a multiple, a limit or a power of two, or together with another number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
+from ..model import LoadedCase
+from .asker import ANY_ANSWER, NO_CALL, NO_VALUES, REFUSED, SPENT
+from .cause_search import AROUND, DRAWS, NUMBERS, Experiment, Key, call_key, differing
 from .number_rules import Rule
-from .records import Features, is_number
+from .records import Features, is_number, make
 
 TIMES = (1, 2, 4)  # a multiple, of which an odd number is another case for a kernel
 WHOLE = ("size ", "option ")
@@ -49,3 +58,83 @@ def odd_multiples(numbers: Collection[float]) -> list[list[int]]:
     whole = sorted({int(n) for n in numbers if n == int(n) and n > 1})
     steps = dict.fromkeys(m for n in whole for m in (n // 2 * (n % 2 == 0), *(n * k for k in TIMES)) if m > 1)
     return [[m * k for k in (3, 5, 7, 1, 9)] for m in steps]
+
+
+def begin_at(trial: Experiment, record: Features, domains: Features) -> None:
+    """Begin at an answered call: a small one, at far positions if possible. `domains` have more values."""
+    for name in trial.domains:
+        smaller = {**record, name: trial.domains[name][0]}
+        if name.startswith("size ") and record[name] > smaller[name] and trial.asker.answer(smaller) in ANY_ANSWER:
+            record = smaller
+    trial.domains |= {
+        name: list({repr(v): v for v in (*values, *domains[name])}.values()) for name, values in trial.domains.items()
+    }
+    trials = ({**record, "start": start} for start in (1000, 29) if start in trial.domains.get("start", ()))
+    trial.anchors = {False: next((one for one in trials if trial.asker.answer(one) in ANY_ANSWER), record)}
+    trial.answered = [trial.anchors[False] or record, record]
+
+
+def calls_inside(
+    trial: Experiment, count: int, may: Callable[[Features], bool], known: set[Key]
+) -> list[tuple[LoadedCase, str]]:
+    """
+    Return fresh calls around those that were answered, and what came of each: answered, or refused without a cause.
+
+    No two are the same, and none is one of the `known` calls.
+    All features of which more than one value is taken change in turn, each to a value that `may` be asked.
+    """
+    calls: list[tuple[LoadedCase, str]] = []
+    start, deck = trial.anchor(right=False), list[str]()
+    answered = [] if start is None else [start]
+    for _ in range(3 * DRAWS * len(answered)):
+        if len(answered) > count or trial.asker.is_spent:
+            break
+        record = dict(trial.rng.choice(answered))
+        for _ in range(trial.rng.choice((2, 3, 4))):
+            deck = deck or trial.rng.sample([*trial.domains], len(trial.domains))
+            name = deck.pop()
+            trials = islice((one for one in _changes(trial, record, name) if trial.numbers(one) and may(one)), AROUND)
+            record = next((one for one in trials if not trial.explained(one, trial.kinds)), record)
+        call = make(trial.op, record, trial.rng.randrange(1 << 30))
+        call = None if call is None else trial.asker.filled(call)
+        if call is None or call.is_degenerate or call_key(trial.op, call) in known:
+            continue
+        known.add(call_key(trial.op, call))
+        outcome = trial.asker.asked(call, record.get("memory", ""))
+        trial.asker.calls += 1
+        judged = call if trial.asker.sample is None else trial.asker.sample.call
+        case, said = trial.asker.case(judged, record.get("memory", "")), trial.asker.said
+        trial.drawn[case.id] = record
+        answered += [record] if outcome in ANY_ANSWER else []
+        if outcome == REFUSED and trial.causes:
+            trial.learn(REFUSED, [(record, trial.numbers(record))])
+        if outcome not in (NO_CALL, SPENT, NO_VALUES) and not trial.explained(record, (outcome,)):
+            calls.append((replace(case, comment=said), outcome))
+    return calls
+
+
+def brought_inside(trial: Experiment, record: Features, is_inside: Callable[[Features], bool]) -> Features | None:
+    """Return a record that lies inside, with as much of another as it can have; None without a right call to begin with."""
+    anchor, record = trial.anchor(right=False), trial.full(record)
+    if anchor is None or not is_inside(anchor):
+        return None
+    if is_inside(record) and trial.numbers(record):
+        return record
+    for name in differing(record, anchor):
+        nearer = {**anchor, name: record[name]}
+        if trial.numbers(nearer) and is_inside(nearer):
+            anchor = nearer
+    return anchor
+
+
+def _changes(trial: Experiment, record: Features, name: str) -> Iterator[Features]:
+    """Yield records with other values of a feature in a random order; of a number also with another one moved as far."""
+    values, here = trial.domains[name], record[name]
+    drawn = [here * (1 + trial.rng.randrange(1, 64) / 64)] if type(here) is float else []
+    for value in trial.rng.sample([*values, *drawn], len(values) + len(drawn)):
+        if repr(value) != repr(here):
+            yield {**record, name: value}
+    whole = [n for n in trial.domains if n.startswith(NUMBERS[:2]) and n != name and type(record[n]) is int]
+    for other in trial.rng.sample(whole, len(whole)) if name.startswith(NUMBERS[:2]) and type(here) is int else ():
+        by = trial.rng.randrange(1, 9)
+        yield {**record, name: here + by, other: record[other] + by}

@@ -33,7 +33,7 @@ from ..errors import Disagreement, NotJudged, TargetError
 from ..experiments.anchor_search import likely, seek
 from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, Asker
 from ..experiments.cause_search import Experiment, differing
-from ..experiments.inside_scope import moved, numbers_in
+from ..experiments.inside_scope import begin_at, moved, numbers_in
 from ..experiments.records import Features, make, read
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
@@ -121,7 +121,7 @@ def _learn(trial: Experiment, stored: Sequence[Features]) -> None:
         good = seek(trial, stored, (), lambda _: True)
         if good is None:
             return
-        trial.begin_at(good, likely(trial.op, good, ()))
+        begin_at(trial, good, likely(trial.op, good, ()))
     trial.asker.budget = trial.asker.calls + LEARNING
     trial.learn(REFUSED, [(record, trial.numbers(record)) for record in refused])
     if refused:
