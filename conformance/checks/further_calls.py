@@ -15,7 +15,7 @@ import numpy as np
 
 from ..calls import EXACT
 from ..diagnosis.explanation import Judged
-from ..diagnosis.near_names import Ties, parted
+from ..diagnosis.tied_mistakes import Ties, parted
 from ..experiments.asker import RIGHT, WRONG
 from ..experiments.cause_search import Experiment
 from ..model import Answer, LoadedCase, Operation

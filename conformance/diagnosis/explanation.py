@@ -38,7 +38,6 @@ from . import (
     formula_edits,
     frequencies,
     ignored_options,
-    near_names,
     numbers,
     partners,
     placed_mistakes,
@@ -48,10 +47,11 @@ from . import (
     sides,
     slopes,
     stages,
+    tied_mistakes,
     waves,
 )
+from .gradients import as_rotation, is_of_copy
 from .hypotheses import Budget, Hypothesis, Question, quiet
-from .rotations import as_rotation, is_of_copy
 from .search import Group
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _Known:
     messages: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     earlier: list[Sequence[Deviation]] = field(default_factory=list)
-    further: Callable[[near_names.Ties], list[Judged]] | None = None
+    further: Callable[[tied_mistakes.Ties], list[Judged]] | None = None
 
 
 def diagnose(
@@ -128,7 +128,7 @@ def diagnose(
     messages: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     earlier: list[Sequence[Deviation]] | None = None,
-    further: Callable[[near_names.Ties], list[Judged]] | None = None,
+    further: Callable[[tied_mistakes.Ties], list[Judged]] | None = None,
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -255,7 +255,7 @@ def _explained(
     return record
 
 
-def _further(ties: near_names.Ties, questions: Sequence[Question], known: _Known) -> list[Question]:
+def _further(ties: tied_mistakes.Ties, questions: Sequence[Question], known: _Known) -> list[Question]:
     """Return further calls on which mistakes differ, as questions; none where no call can be asked."""
     first = questions[0]
     asked = known.further(ties) if known.further else []
@@ -266,13 +266,13 @@ def _further(ties: near_names.Ties, questions: Sequence[Question], known: _Known
 
 
 def _surviving(
-    ties: near_names.Ties, questions: Sequence[Question], known: _Known, *, wrong_alone: bool = False
+    ties: tied_mistakes.Ties, questions: Sequence[Question], known: _Known, *, wrong_alone: bool = False
 ) -> list[Sequence[Deviation]]:
     """Return the mistakes of some values or cases that give every further failing call, or only its wrong values."""
     more = [q for q in _further(ties, questions, known) if q.failed] if ties else []
     held = list(ties)
     for question in more:
-        held = extent.of_wrong_values(held, [question]) if wrong_alone else near_names.fitting(held, question)
+        held = extent.of_wrong_values(held, [question]) if wrong_alone else tied_mistakes.fitting(held, question)
     return held
 
 
@@ -288,7 +288,7 @@ def _unrefuted(found: Explanation | None, questions: list[Question], known: _Kno
     more = _further(ties, questions, known)
     left = ties
     for question in more:
-        left = near_names.fitting(left, question)
+        left = tied_mistakes.fitting(left, question)
     questions[:] = search.ordered([*questions, *more])
     if not left or found is None or len(left) == len(ties):
         return found if left else None
@@ -422,7 +422,7 @@ def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) ->
 
 
 def _unrefuted_with(
-    option: str, word: Any, ties: near_names.Ties, questions: list[Question], known: _Known
+    option: str, word: Any, ties: tied_mistakes.Ties, questions: list[Question], known: _Known
 ) -> list[Sequence[Deviation]]:
     """Return the mistakes with one word of an option that no further call with it refutes; the calls are questions then."""
     op = questions[0].op

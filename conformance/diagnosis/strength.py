@@ -29,7 +29,7 @@ from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reader import INSTALLED, load_groups
 from . import hypotheses
-from .rotations import as_rotation
+from .gradients import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
 LEAST = 2  # cases that must catch a mistake at its stage

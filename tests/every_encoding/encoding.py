@@ -8,7 +8,7 @@ from typing import Any
 from sample import sample, smoke, stored
 
 from posref.conformance.diagnosis import strength
-from posref.conformance.diagnosis.rotations import as_rotation
+from posref.conformance.diagnosis.gradients import as_rotation
 from posref.conformance.evidence.catalogue import cases_of
 from posref.conformance.model import Call, Case, LoadedCase
 from posref.spec import REGISTRY
