@@ -1,4 +1,4 @@
-"""Fresh calls on which near names differ: mistakes that give the same values in all stored cases, each tried for the other."""
+"""Fresh calls on which tied mistakes differ: they give the same values in all stored cases, and each is tried for the other."""
 
 from __future__ import annotations
 
