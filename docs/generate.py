@@ -92,7 +92,7 @@ how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance
 derived. They cannot make a case pass or fail: the stored tolerances judged all cases before. They only decide the name of a
 failure. If they are too small, the failure stays unexplained. If they are too large, two mistakes tie.
 
-A report does limited work for diagnoses, for all operations together: about 5 seconds of CPU. It counts computed values, not
+A report does limited work for diagnoses, for all operations together: about 6 seconds of CPU. It counts computed values, not
 seconds, so a slow or busy machine gives the same report. If the work does not suffice, the text says that posref did not try
 every mistake. If many operations fail, the last ones stay unexplained: check them alone, with `--op`.
 

@@ -44,7 +44,7 @@ HIGH = 16.0  # logarithm of a value beyond which it is taken for a power of a la
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
-WORK = 66_000_000  # values that hypotheses may compute, for all operations of a report together: about 5 seconds of CPU
+WORK = 78_000_000  # values that hypotheses may compute, for all operations of a report together: about 6 seconds of CPU
 RESERVE = 2_500_000  # values that are kept for each operation that is still to come, as long as there are so many
 OF_A_CALL = 2048  # values that take as long as what a call takes whatever its size, and the comparison of its results
 SECONDS = 60.0  # of CPU time, after which nothing more is tried: a machine ten times as slow does all the work before
@@ -364,7 +364,7 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     size = np.max(size, axis=-1, keepdims=True) if sums else size
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     largest = np.max(np.abs(observation.expected), initial=0.0)
-    beyond = np.where(high - low > ANYWHERE * largest, high - low, 0.0)  # samples of such an angle do not reach its ends
+    beyond = np.where(high - low > largest, high - low, 0.0)  # samples of such an angle do not reach its ends
     low, high = low - beyond, high + beyond
     outside = np.maximum(np.maximum(low - observation.observed, observation.observed - high), 0.0)
     shift = np.abs(value - observation.expected)
