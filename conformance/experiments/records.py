@@ -58,9 +58,12 @@ def word_of(op: str, letter: str) -> str:
     if letter == "E" and "+E" in shapes:
         return WORDS["tail"]
     of_matrix = letter == "n" and ("n n" in shapes or "n*" in shapes)  # the sides of a matrix, and blocks, are no pairs
-    names = (name for name, axes in REGISTRY[op].arrays.items() if re.search(rf"\b{re.escape(letter)}\b", axes.shape))
+    having = {
+        name: axes.shape for name, axes in REGISTRY[op].arrays.items() if re.search(rf"\b{re.escape(letter)}\b", axes.shape)
+    }
     known = "" if of_matrix else WORDS.get(letter)
-    return known or next((f"axis {letter} of {name}" for name in names), letter)
+    rows = (f"{name} rows" for name, shape in having.items() if letter == "N" and not shape.endswith(letter))
+    return known or next(rows, None) or next((f"axis {letter} of {name}" for name in having), letter)
 
 
 def is_number(value: Any) -> bool:
