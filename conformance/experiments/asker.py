@@ -11,7 +11,7 @@ from posref.scaling import Scaling
 from .. import judge
 from ..calls import ASKED, class_of_claim, returns_reals
 from ..errors import Failure, PosrefError, Stopped, Unsupported
-from ..model import Call, LoadedCase
+from ..model import Arrays, Call, LoadedCase
 from ..proof.evaluation import is_askable, placeholder, result_placeholders
 from ..proof.live_truth import Sample
 from ..targets.base import Target
@@ -55,6 +55,7 @@ class Asker:
     others: list[Target] = field(default_factory=list)  # processes that were started here
     said: str = ""  # of the last call
     sample: Sample | None = None  # what was judged of it
+    outputs: Arrays = field(default_factory=dict)  # what the last call that was answered gave
 
     def call(self, record: Features) -> Call | None:
         """Return the call of a record, with nothing that is expected; None where there is none."""
@@ -147,9 +148,8 @@ class Asker:
             return stopped.verdict if stopped.verdict in ENDED else SPENT
         if not any(x.size for x in call.expected.values()):
             return NO_VALUES
-        if not judged:
-            return ANSWERED
-        return self.judged(call, outputs)
+        self.outputs = outputs
+        return self.judged(call, outputs) if judged else ANSWERED
 
     def judged(self, call: Call, outputs: Any) -> str:
         """Return whether results of a call are right."""
