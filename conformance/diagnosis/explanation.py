@@ -311,7 +311,8 @@ def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanatio
     explanation = explanation if explanation and explanation.whole else with_trait or explanation
     solved = [] if explanation else numbers.solved(questions, known.budget)
     edits = partial(formula_edits.candidates, budget=known.budget)
-    explanation = explanation or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates, edits])
+    explanation = explanation or _by_number(questions, solved) or _by_reading(questions, [combinations.candidates])
+    explanation = explanation or _with_trait(questions, solved, known, anything=True) or _by_reading(questions, [edits])
     explanation = explanation or (_in_one_place(questions, tried, known) if _are_many_reals(questions) else None)
     if explanation:
         return explanation
@@ -319,7 +320,6 @@ def _beyond_one(op: str, questions: list[Question], known: _Known) -> Explanatio
     return (
         _partition(questions, parts)
         or _by_reading(questions, [extensions.of_several])
-        or _with_trait(questions, solved, known, anything=True)
         or _with_trait(questions, tried, known, anything=_are_many_reals(questions))
         or _several(questions, known)
         or _by_word(questions, known)
