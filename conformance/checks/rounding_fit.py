@@ -237,8 +237,8 @@ def _values(system: Narrowed, question: Question, budget: Budget, rounded: froze
     """Return what the definition gives for the calls of a question with some of its expressions rounded."""
     system.rounded = rounded
     budget.meter.done += OF_A_STEP * question.work
-    outputs_of_calls = [call_of(system, question.op, call.inputs, call.params) for call in question.calls]
-    return [{name: np.asarray(value.parts[0]) for name, value in outputs.items()} for outputs in outputs_of_calls]
+    results = [call_of(system, question.op, call.inputs, call.params) for call in question.calls]
+    return [{name: np.asarray(getattr(value, "parts", (value,))[0]) for name, value in outputs.items()} for outputs in results]
 
 
 def by_mismatches(op: str, questions: Sequence[Question], most: int = ALL) -> list[Question]:
