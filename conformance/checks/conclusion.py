@@ -15,7 +15,7 @@ from ..targets.python import UNSTATED
 from .case_run import with_few
 from .learned_scope import Trials
 
-REFUSE = "Leave out what the code does not have: posref sees that it lacks the option. For a word, raise NotImplementedError."
+REFUSE = "Leave out the options that the code lacks, and raise NotImplementedError for the words of an option that it lacks."
 REMEDY = UNSTATED.partition("{")[0]  # how the message begins of a file that does not say which library it computes with
 
 

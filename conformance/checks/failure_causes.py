@@ -33,14 +33,7 @@ SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # w
 UNKNOWN = re.compile(r"unexplained: no known\b(?= mistake)")
 PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
 NOT_ALWAYS = " But not always: "
-SHAPE = (
-    "size ",
-    "start",
-    "queries",
-    "form",
-    "rows",
-    "leading axes",
-)  # features of sizes and of places
+SHAPE = ("size ", "start", "queries", "form", "rows", "leading axes")  # features of sizes and of places
 NEAR = 8.0  # bounds that an error must come to somewhere: of smaller ones a cause says where they can be seen
 IDENTICAL = 4  # failing calls, the smallest, that are asked again in a new process before any cause is looked for
 WIDE = ("least", "most")  # kinds of rules of which one may say what another does

@@ -214,9 +214,9 @@ def _alike(op: str, cases: Sequence[LoadedCase], asker: Asker) -> Iterator[Drawn
         }
         for words, other in others.items():
             made = replace(call, inputs={**call.inputs, name: other})
-            new_calls = None if np.array_equal(other, x) or are_lengths(call) or are_whole(op, call) else asker.filled(made)
-            if new_calls is not None:
-                yield case, new_calls, words, ""
+            new_call = None if np.array_equal(other, x) or are_lengths(call) or are_whole(op, call) else asker.filled(made)
+            if new_call is not None:
+                yield case, new_call, words, ""
 
 
 def _exchangeable_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:

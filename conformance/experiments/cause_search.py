@@ -320,11 +320,11 @@ class Experiment:
     def _sweep(self, found: Cause, name: str, values: Iterable[Any]) -> None:
         """Ask values of one feature, with the others of the bad call, and keep which show the outcome."""
         shows, lacks = found.shows.setdefault(name, []), found.lacks.setdefault(name, [])
-        features_of_cause = [value for value in self.domains[name] if kind_of(value) == kind_of(found.bad[name])]
+        alike = [value for value in self.domains[name] if kind_of(value) == kind_of(found.bad[name])]
         self._sort(
             found,
             name,
-            [*values, *(features_of_cause[:VALUES] if is_scaling(found.bad[name]) and found.kind not in ENDED else ())],
+            [*values, *(alike[:VALUES] if is_scaling(found.bad[name]) and found.kind not in ENDED else ())],
         )
         mixed = {kind_of(value) for value in shows} & {kind_of(value) for value in lacks}
         left = [value for value in self.domains[name] if kind_of(value) in mixed]

@@ -277,7 +277,7 @@ def times(x: Array, factor: Any) -> Array:
 
 
 def clipped(x: Array, low: float, high: float) -> Array:
-    """Return `x` limited to a range. Dask's own makes one task of a block; that of its namespace is divided four times."""
+    """Return `x` limited to a range, in Dask by its own method: the namespace's makes arrays of both limits."""
     xp = namespace(x)
     return x.clip(low, high) if is_of(xp, "dask") else xp.clip(x, low, high)
 
