@@ -185,8 +185,8 @@ def test_a_loan_has_the_values_and_shows_every_write(dtype: str, shape: tuple[in
     file.close()
 
 
-def test_a_draw_says_what_is_asked_twice_in_other_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All calls are in the most precise dtype, without a seed, and in the kernel tier."""
+def test_a_draw_says_in_which_dtype_a_call_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a seed, and in the kernel tier, all calls are; with one every call in one dtype."""
     asked: list[tuple[str, str, int]] = []
     right = python.PythonTarget.reply
 
@@ -205,5 +205,4 @@ def test_a_draw_says_what_is_asked_twice_in_other_dtypes(monkeypatch: pytest.Mon
     monkeypatch.setattr(python.PythonTarget, "reply", counted)
     whole, drawn = shares(), shares(seed=1)
     assert min(whole.values()) > 0.98  # a call that is refused is not repeated
-    assert drawn["float64"] == whole["float64"]
-    assert 0.2 < drawn["float16"] < 0.6
+    assert all(0.2 < share < 0.5 for share in drawn.values())

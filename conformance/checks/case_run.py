@@ -29,7 +29,6 @@ STATE_HINT = (
     "Look for a table or a buffer that is kept from call to call: it must be made anew where an option, a shape or the dtype "
     "is another. Repeat the check with all cases."
 )
-DRAWN = 3  # one case of so many is asked twice also in a dtype that is not the most precise
 UNEXPLAINED = "unexplained: no known mistake gives these values."
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
@@ -61,12 +60,14 @@ def is_widest(target: Target, dtype: str) -> bool:
 
 def is_repeated(target: Target, seed: int, case: LoadedCase, dtype: str) -> bool:
     """
-    Return whether a case is asked twice in a check of all cases: the smallest, sequences, and all in the most precise dtype.
+    Return whether a case is asked twice in a check of all cases: the smallest always, others in one dtype.
 
-    What a call leaves behind seldom depends on the dtype. So of other cases one in three is drawn, by the seed of the check.
+    What a call leaves behind seldom depends on the dtype. So the seed of the check draws one for every case.
     """
-    always = case.tier == "smoke" or len(case.calls) > 1 or is_widest(target, dtype) or not returns_reals(case.op)
-    return always or crc32(f"{seed} {case.id} {dtype}".encode()) % DRAWN == 0
+    if case.tier == "smoke":
+        return True
+    dtypes = [one for one in asked_dtypes(target, case.op) if asked_in(case, one)]
+    return dtype == dtypes[crc32(f"{seed} {case.id}".encode()) % len(dtypes)]
 
 
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:

@@ -21,7 +21,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import chain, product
 from typing import Any
 
@@ -32,13 +33,14 @@ from posref.backends.rounding import BITS, round_to
 from posref.spec import REGISTRY, Axes, Flag, Integer, OneOf, Real
 
 from ..calls import EXACT, HALF, given_dtype, positions_of, returns_reals
-from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG, Asker
+from ..experiments.asker import ANSWERED, ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.inside_scope import moved, numbers_in, odd_multiples
 from ..experiments.quantities import quantities
 from ..experiments.records import Features, is_number, make, read, word_of
 from ..model import TABLE_FORMS, Answer, Arrays, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
+from ..proof.live_truth import Sample
 from ..vocabulary.axes import arranged, holds, limits, names_in, result_axes, value_of, within
 from ..vocabulary.traits import RELATIONS, are_lengths, are_whole, defaults, last_cells, letters, traits_of
 from . import scope_statement
@@ -65,9 +67,42 @@ Drawn = tuple[LoadedCase, Call, str, str]
 NUMBERS = "other numbers"
 May = Callable[[LoadedCase, Call], bool]  # whether a call of a case lies in the scope, as far as it is known
 EXCHANGES = 2  # in one array
+ABOUT = 2  # times the largest error of the call before
 BALANCED = np.array([1, -3, 3, -1])  # added to four positions, they change no sum weighted by 1, by the place or by its square
 TIMES = (64, 32, 16, 8, 4, 2, 1)  # the first of which fits: positions keep their parity too, and more of their last bits
 AWAY = 256  # times the largest number, added to all
+
+
+@dataclass
+class Before:
+    """The last call with no numbers exchanged: copies of it with two exchanged are asked once it is right."""
+
+    op: str
+    call: Call
+    is_right: bool = False
+    errors: dict[str, float] = field(default_factory=dict)  # the largest of each result
+
+    @cached_property
+    def near(self) -> Arrays:
+        """What it gives in float64."""
+        return plain(self.op, self.call.inputs, self.call.params)
+
+    def keep(self, sample: Sample | None) -> None:
+        """Keep that it is right, and how far its results are from the true ones."""
+        self.is_right = True
+        if sample is not None:
+            expected = sample.call.expected
+            self.errors = {n: float(np.max(np.abs(sample.outputs[n] - x), initial=0)) for n, x in expected.items()}
+
+    def is_as_near(self, outputs: Arrays, near: Arrays) -> bool:
+        """
+        Return whether the results of such a copy are about as `near` to the definition in float64 as those of this call.
+
+        So they are not those of this call, which is all that the copy asks.
+        """
+        return self.errors.keys() == near.keys() and all(
+            bool((np.abs(outputs[n].astype(np.float64) - near[n]) <= ABOUT * error).all()) for n, error in self.errors.items()
+        )
 
 
 def ask_fresh_calls(operations: Pairs, stated: Stated, seed: int, trials: Trials, *, whole: bool = True) -> int:
@@ -91,8 +126,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     known = list({id(call): call for _, given in own for answer in given for call in answer.case.calls}.values())
     cases = [cases[at] for at in rng.permutation(len(cases))]
     answered = refused = with_numbers = 0
-    before, following = Call({}, {}), False  # the last call with none exchanged, and whether it was right
-    values: Arrays = {}  # of that call, near the truth
+    before = Before(op, Call({}, {}))
     seen = Counter[str]()  # arrays in which numbers were exchanged
     numbers = _numbers_in(op, stated, trials)
 
@@ -106,19 +140,23 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         _multiples(op, cases, asker, rng, known, numbers, may),
     )
     for case, call, words, exchanged in drawn:
+        near: Arrays = {}
         if exchanged:
-            if not following or seen[exchanged] >= EXCHANGES:
+            if not before.is_right or seen[exchanged] >= EXCHANGES:
                 continue
-            values = values or plain(op, before.inputs, before.params)
-            if not _differ(op, values, call):
+            near = _near(op, call)
+            if all(np.array_equal(x, near.get(name, x)) for name, x in before.near.items()):
                 continue
             seen[exchanged] += 1
         else:
-            before, following, values = call, False, dict[str, npt.NDArray[Any]]()
+            before = Before(op, call)
             if words == NUMBERS and with_numbers >= CALLS and (answered or trials.right.get(op)):
                 continue
-        outcome = asker.asked(call, case.form)
-        following |= not exchanged and outcome == RIGHT
+        outcome = asker.asked(call, case.form, judged=not exchanged)
+        if outcome == ANSWERED:
+            outcome = RIGHT if before.is_as_near(asker.outputs, near) else asker.judged(call, asker.outputs)
+        elif outcome == RIGHT:
+            before.keep(asker.sample)
         if outcome not in (RIGHT, WRONG, REFUSED, "error", *ENDED):
             continue
         if outcome == REFUSED and not _is_stated(case, call, stated):
@@ -228,13 +266,12 @@ def _exchangeable_in(op: str, call: Call) -> dict[str, npt.NDArray[Any]]:
     }  # fmt: skip
 
 
-def _differ(op: str, before: Arrays, other: Call) -> bool:
-    """Return whether a call has other results than one `before`, and the definition takes it."""
+def _near(op: str, call: Call) -> Arrays:
+    """Return what a call gives in float64; nothing where the definition does not take it."""
     try:
-        after = plain(op, other.inputs, other.params)
+        return plain(op, call.inputs, call.params)
     except ValueError:
-        return False
-    return any(not np.array_equal(before[name], after[name]) for name in before)
+        return {}
 
 
 def _exchangeable(op: str, call: Call) -> int:

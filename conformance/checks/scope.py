@@ -96,9 +96,14 @@ def infer(
     Those that were not answered are explained, or of these only some that were `refused`.
     """
     refused = [one for one in asked if not one.answered] if refused is None else refused
+    if not refused:
+        return [], []
     singles = [one for one in _singles(op, asked, enough) if one.axis[0] not in besides]
-    pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
-    restrictions, left = _fewest(op, (tokens_first(asked), singles, pairs), refused)
+    restrictions, left = _fewest(op, (tokens_first(asked), singles), refused)
+    if left:
+        pairs = [one for one in _pairs(op, asked, enough) if one.axis[1] not in besides or _are_of_dtypes(one, asked)]
+        of_pairs, left = _fewest(op, (pairs,), left)
+        restrictions += of_pairs
     return [_of_empty(one, asked) if one.axis == ("empty",) else _only_needed(one) for one in restrictions], left
 
 
