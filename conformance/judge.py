@@ -237,7 +237,7 @@ def errors(
 def errors_of_all(op: str, outputs: Sequence[Output], accuracy: str, dtype: str) -> tuple[Reals, Reals]:
     """Return the absolute errors of several outputs and their tolerances, one output after the other in one axis."""
     expected = joined([call.expected[name] for call, name, _ in outputs])
-    values = joined([_broadcast(output, call.expected[name].shape) for call, name, output in outputs])
+    values = joined([broadcast(output, call.expected[name].shape) for call, name, output in outputs])
     with np.errstate(invalid="ignore"):
         error = np.abs(values - expected)
     infinite = np.isinf(expected)
@@ -277,7 +277,7 @@ def _allowed_of_all(op: str, outputs: Sequence[Output], expected: Reals, accurac
     if declared_in(accuracy) is not None:
         none = np.zeros(())
         moved = [(call.widths.get("trig", {}).get(name, none), call.expected[name].shape) for call, name, _ in outputs]
-        stored["trig"] = joined([_broadcast(width, shape) for width, shape in moved])
+        stored["trig"] = joined([broadcast(width, shape) for width, shape in moved])
     width = tolerance_of(stored, expected, accuracy, dtype)
     infinite = np.isinf(expected)
     return np.where(infinite, 0.0, width) if infinite.any() else width
@@ -313,7 +313,8 @@ def _counted_from_1(op: str, call: Call, base: str) -> Arrays:
     return call.computed[kept]
 
 
-def _broadcast(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def broadcast(x: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array repeated to a shape, if it does not have it: NumPy takes long to say so."""
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
@@ -349,7 +350,7 @@ def _live(
     accuracy, dtype = class_and_dtype(op, accuracy, dtype, gradients=bool(call.cotangents))
     whole = call.expected or (call.inputs if call.cotangents else {})
     whole = whole or known or result_placeholders(op, call.inputs, call.params, {n: y.shape for n, y in outputs.items()})
-    outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
+    outputs = {n: broadcast(y, whole[n].shape) for n, y in outputs.items()}
     proved = accuracy == "float64" and dtype == "float64" and REGISTRY[op].returns == "real"
     rows = Rows({}, {}, {})
     selection: Selection = {}

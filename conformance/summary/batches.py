@@ -93,7 +93,7 @@ class Batch:
         """The position of every value, with its sign; not a number where it has none."""
         nowhere = np.full((), np.nan)
         places = (nowhere if output.where is None else output.where for output in self.outputs)
-        return judge.joined([np.broadcast_to(x, output.expected.shape) for x, output in zip(places, self.outputs, strict=True)])
+        return judge.joined([judge.broadcast(x, output.expected.shape) for x, output in zip(places, self.outputs, strict=True)])
 
     @cached_property
     def far(self) -> Reals:
@@ -147,7 +147,7 @@ class Batch:
         """
         add = np.add.reduceat
         expected = judge.joined([call.expected[name] for call, name, _ in self._values])
-        got = judge.joined([np.broadcast_to(y, call.expected[name].shape) for call, name, y in self._values])
+        got = judge.joined([judge.broadcast(y, call.expected[name].shape) for call, name, y in self._values])
         with np.errstate(all="ignore"):
             apart = expected - np.repeat(add(expected, self.starts) / self.sizes, self.sizes)
             square = add(apart**2, self.starts)

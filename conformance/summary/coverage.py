@@ -48,8 +48,8 @@ def _words_of(case: LoadedCase) -> Iterator[tuple[str, str]]:
     """Yield the words that a case's options are, and the kinds of its records; numbers are no words."""
     for call in case.calls:
         for name, domain in REGISTRY[case.op].domains.items():
-            value = call.params.get(name, defaults(case.op).get(name))
             if is_word(domain):
+                value = call.params.get(name, defaults(case.op).get(name))
                 yield name, type(value).__name__ if isinstance(domain, Record) and value is not None else str(value)
 
 

@@ -130,7 +130,7 @@ def _grouped(where: Sequence[Reals]) -> list[npt.NDArray[np.int64]]:
         group = np.floor((POINTS - 1) * np.log1p(every) / np.log1p(every.max())).astype(int)
         group = np.unique(group, return_inverse=True)[1]
     parts = np.split(group, np.cumsum([row.size for row in rows])[:-1])
-    return [np.broadcast_to(p.reshape(row.shape), of.shape) for p, row, of in zip(parts, rows, where, strict=True)]
+    return [judge.broadcast(p.reshape(row.shape), of.shape) for p, row, of in zip(parts, rows, where, strict=True)]
 
 
 def _known(error: Reals) -> Reals:

@@ -308,7 +308,7 @@ def signed_places(op: str, call: Call, output: str) -> Positions | None:
     farthest = lined[0]
     for other in lined[1:]:
         farthest = np.where(np.abs(other) > np.abs(farthest), other, farthest)
-    return np.broadcast_to(farthest, shape)
+    return farthest if farthest.shape == shape else np.broadcast_to(farthest, shape)
 
 
 def _farthest(positions: Positions, axis: int) -> Positions:
