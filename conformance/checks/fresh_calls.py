@@ -139,7 +139,8 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         varied(op, cases, asker, rng, known, numbers, may),
         _multiples(op, cases, asker, rng, known, numbers, may),
     )
-    for case, call, words, exchanged in drawn:
+    stored = {call_key(op, call) for call in known}
+    for case, call, words, exchanged in (one for one in drawn if call_key(op, one[1]) not in stored):
         near: Arrays = {}
         if exchanged:
             if not before.is_right or seen[exchanged] >= EXCHANGES:
@@ -182,13 +183,12 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
 def _with_numbers(
     cases: Sequence[LoadedCase], dtype: str, rng: np.random.Generator, known: Sequence[Call]
 ) -> Iterator[Drawn]:  # fmt: skip
-    """Yield calls of cases with other numbers, which are none of those that are known."""
+    """Yield calls of cases with other numbers."""
     stored = [{**defaults(case.op), **call.params} for case in cases[:1] for call in known]
-    keys = {call_key(case.op, call) for case in cases[:1] for call in known}
     fullest = max(cases, key=lambda case: _exchangeable(case.op, case.calls[0]), default=None)
     for case in sorted(cases, key=lambda case: case is not fullest)[:TRIED]:
         call = fresh(case, dtype, rng, stored)
-        if call is not None and call_key(case.op, call) not in keys:
+        if call is not None:
             yield case, call, NUMBERS, ""
             yield from _exchanged(case, call)
             yield from _balanced(case, call)
@@ -274,9 +274,10 @@ def _near(op: str, call: Call) -> Arrays:
         return {}
 
 
-def _exchangeable(op: str, call: Call) -> int:
-    """Return in how many arrays of a call two numbers may be exchanged."""
-    return sum(bool(_places(x)) for x in _exchangeable_in(op, call).values())
+def _exchangeable(op: str, call: Call) -> tuple[int, int]:
+    """Return in how many arrays of a call two numbers may be exchanged, and how long the shortest of them is."""
+    sizes = [x.size for x in _exchangeable_in(op, call).values() if _places(x)]
+    return len(sizes), min(sizes, default=0)
 
 
 def _places(x: npt.NDArray[Any]) -> list[int]:
