@@ -23,7 +23,7 @@ from posref.conformance.model import Case
 from posref.conformance.proof import witnesses
 from posref.conformance.proof.build import build, build_group, verify
 from posref.conformance.suite import tensors
-from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
+from posref.conformance.suite.reader import INSTALLED, load_group, load_groups, load_manifest
 from posref.conformance.suite.writer import copy, write_json, write_manifest
 from posref.conformance.witness import alibi_slopes as transcription
 from posref.spec import REGISTRY, Axes, Real, encoding
@@ -113,6 +113,20 @@ def test_one_ulp_is_found_and_named(tmp_path: Path, group: str, role: str) -> No
     problems = verify(root)
     case = name.split("/")[1 if role == "tolerance" else 0].split("@")[0]
     assert any(f"{group}/{case}" in p and name in p and str(list(index)) in p for p in problems), problems
+
+
+def test_the_own_suite_is_read_as_others_are_and_hashed(tmp_path: Path) -> None:
+    """Its files are well formed, or `verify` says so; what is altered on the way is refused."""
+    root = suite_of(tmp_path / "suite", "rope/yarn")
+    [entry] = load_manifest(root)["groups"]
+    own, checked = load_group(root, entry, own=True), load_group(root, entry)
+    for ours, theirs in ((own.data, checked.data), (own.tolerance, checked.tolerance)):
+        assert ours.keys() == theirs.keys()
+        assert all(x.dtype == theirs[n].dtype and np.array_equal(x, theirs[n]) for n, x in ours.items())
+    path = root / "rope/yarn/data.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(VectorError, match="sha256"):
+        load_group(root, entry, own=True)
 
 
 def test_the_same_values_in_another_dtype_are_found_and_named(tmp_path: Path) -> None:

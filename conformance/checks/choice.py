@@ -127,7 +127,7 @@ class Choice:
 
     def _proved(self, entry: Mapping[str, Any]) -> tuple[LoadedCase, ...]:
         """Return the cases of a group, or raise if it has but one witness."""
-        group = load_group(self.suite, entry)
+        group = load_group(self.suite, entry, own=self.suite == INSTALLED)
         if len(group.manifest["provenance"]["witnesses"]) < WITNESSES:
             one = f"group {group.id} of {self.suite} has one"
             msg = f"check: values need two witnesses to judge by; {one}. Write it without --witnesses 1."

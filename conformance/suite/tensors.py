@@ -1,6 +1,7 @@
 """Reader of safetensors files: checks the hash and every claim of the header, and raises a named error."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -56,6 +57,13 @@ def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -
     if reals and not np.isfinite(np.concatenate([tensor.reshape(-1) for tensor in reals.values()])).all():
         raise _infinite(path, reals)
     return tensors
+
+
+def read_own(path: Path, recorded: Mapping[str, Any], *, root: Path) -> Tensors:
+    """Return the tensors of a file of the installed suite, whose size and hash are as `recorded`; of it no more is checked."""
+    data = read_bytes(path, recorded, root=root)
+    body = 8 + int.from_bytes(data[:8], "little")
+    return {name: _array(name, entry, data, body) for name, entry in json.loads(data[8:body]).items()}
 
 
 def _infinite(path: Path, reals: Tensors) -> VectorError:
