@@ -443,8 +443,10 @@ def _may_refuse(operation: Operation, case: LoadedCase, call: Call, stated: Stat
 
 def _is_excluded(op: str, case: LoadedCase, call: Call, trials: Trials) -> bool:
     """Return whether what was learned of an operation excludes a call."""
+    learned = {axis: stated for axis, stated in trials.learned.get(op, {}).items() if axis != "gradient"}  # it asks for values
+    if not learned and op not in trials.of:
+        return False
     traits = traits_of(replace(case, calls=(call,)), case.dtypes[0])
-    learned = trials.learned.get(op)
     if learned and not is_inside(scope_statement.read(op, {op: learned})[op], traits):
         return True
     if op not in trials.of:
