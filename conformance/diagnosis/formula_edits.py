@@ -3,34 +3,40 @@ Reads the formula of an implementation as the definition's with one expression c
 
 Every expression of the definition, of its parts and of its helpers is changed in every way that its kind allows: another
 operator, operands exchanged or left out, a number one larger, a function left out, one name or one value of an option in place
-of another, a branch that is always taken. What gives the smallest failing cases is judged on all cases, as every other
+of another, a branch that is always taken. Helpers are followed by name and through modules (``ntk.raised``). Only lines that
+the smallest failing case runs are changed. What gives the smallest failing cases is judged on all cases, as every other
 explanation is.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dis
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache, partial
 from inspect import getsource, unwrap
 from itertools import islice
 from textwrap import dedent
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from posref.core.composition import formula, helpers, reaches
-from posref.spec import REGISTRY, OneOf
+from posref.core.composition import formula, is_known, reaches
+from posref.spec import REGISTRY, OneOf, Record
 
 from ..calls import parameters_of
 from ..evidence.tools.deviation import Deviation, Wrap
 from .hypotheses import Budget, Hypothesis, Question, plausible
 
 Function = Callable[..., Any]
+Line = ast.stmt | ast.expr
 WORK = 12_000_000  # values that edits may compute for an operation
 COMPILED = 12_000  # values that take as long as it takes to compile an edit
-AT_ALL, OF_OTHERS = 5, 1  # the highest rank of edits of an operation's own formula, and of those that it calls
+AT_ALL, OF_OTHERS = 5, 2  # the highest rank of edits of an operation's own formula, and of those that it calls
+ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
 PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
@@ -62,7 +68,7 @@ class Edit(NamedTuple):
     rank: int
     old: ast.expr
     new: ast.expr
-    line: ast.AST
+    line: Line
 
 
 class Place(NamedTuple):
@@ -76,8 +82,21 @@ class Place(NamedTuple):
 def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     """Return the first edit that all cases show, as a mistake; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
-    some = budget.limited(min(WORK, budget.left)).within(_deviations(questions[0].op))
-    return list(islice((d for d in some if _shows(d, probes, COMPILED) and _shows(d, questions)), 1))
+    some = budget.limited(min(WORK, budget.left)).within(_places(questions[0].op, _lines(probes[0])) if probes else ())
+    return list(islice((told for place in some for told in _told(place, probes, questions)), 1))
+
+
+def _told(place: Place, probes: Sequence[Question], questions: Sequence[Question]) -> Iterator[Deviation]:
+    """Yield an edit that all cases show, with its words, if it changes more than a dtype or an axis of length 1."""
+    deviation = Deviation("", "", {place.name: _wrap(place)})
+    if _shows(deviation, probes, COMPILED) and _shows(deviation, questions):
+        edit, function = place.edit, place.function
+        old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
+        within = f" in `{line}`" if len(line) <= LONGEST and line != old else ""
+        number, file = function.__code__.co_firstlineno + edit.old.lineno - 1, function.__module__.replace(".", "/")
+        hint = f"Compare your code with line {number} of {file}.py."
+        if old != new:
+            yield replace(deviation, text=f"`{new}` stands in place of `{old}`{within}", hint=hint)
 
 
 def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:
@@ -88,49 +107,107 @@ def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -
     return bool(failing) and all(plausible(q, hypothesis.predicted(n)) for n, q in failing) and hypothesis.fits()
 
 
-def _deviations(op: str) -> Iterator[Deviation]:
-    """Yield the edits of an operation and of what it calls, those of its own formula first, and the plainest of them."""
-    module = unwrap(formula(op)).__module__
-    for place in sorted(_places(op, module), key=lambda one: (one.function.__module__ != module, one.edit.rank)):
-        edit, function = place.edit, place.function
-        old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
-        if old == new:  # it changes a dtype or an axis of length 1 alone
-            continue
-        within = f" in `{line}`" if len(line) <= LONGEST and line != old else ""
-        number, file = function.__code__.co_firstlineno + edit.old.lineno - 1, function.__module__.replace(".", "/")
-        hint = f"Compare your code with line {number} of {file}.py."
-        yield Deviation("", f"`{new}` stands in place of `{old}`{within}", {place.name: _wrap(place)}, hint)
+def _lines(question: Question) -> dict[str, set[int]]:
+    """Return the lines of this package that a case runs, by file: no edit of another line gives its values."""
+    lines: dict[str, set[int]] = {}
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != ROOT:
+            return None
+        lines.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
+        return trace
+
+    plain = Deviation("", "", dict.fromkeys((question.op, *reaches(question.op)), unwrap))  # without what remembers results
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        Hypothesis(plain, [question]).predicted(0)(0.0)
+    finally:
+        sys.settrace(before)
+    return lines
 
 
-def _places(op: str, own: str) -> Iterator[Place]:
-    """Yield the edits of an operation, in the module `own`, and of what it calls."""
+def _places(op: str, lines: Mapping[str, Collection[int]]) -> list[Place]:
+    """Return the edits of an operation and of what it calls in lines that are run, the plainest first."""
     seen: set[Function] = set()
+    places: list[Place] = []
     for name in (op, *sorted(reaches(op))):
-        whole = unwrap(formula(name))
-        for function in (whole, *map(unwrap, helpers(whole))):
-            if function in seen or function.__module__ in PLAIN or function.__closure__:
+        for function in _reached(unwrap(formula(name))):
+            if function in seen or not _has_formula(function) or function.__closure__:
                 continue
             seen.add(function)
-            most = AT_ALL if function.__module__ == own else OF_OTHERS
+            ran, first = lines.get(function.__code__.co_filename, ()), function.__code__.co_firstlineno - 1
             with suppress(OSError):  # the source is not there
-                yield from (Place(edit, name, function) for edit in _edits(_tree(function)) if edit.rank <= most)
+                for edit in _edits(_tree(function)):
+                    here = range(first + edit.line.lineno, first + (edit.line.end_lineno or 0) + 1)
+                    if edit.rank <= (AT_ALL if name == op else OF_OTHERS) and any(number in ran for number in here):
+                        places.append(Place(edit, name, function))
+    return sorted(places, key=lambda place: (place.edit.rank, place.name != op))
+
+
+def _reached(whole: Function) -> list[Function]:
+    """Return a function and the helpers that it calls, directly or through others."""
+    reached = [whole]
+    for function in reached:
+        reached += [other for _, _, other in _helpers(function) if other not in reached]
+    return reached
+
+
+def _helpers(function: Function) -> Iterator[tuple[str, str, Function]]:
+    """Yield the functions of this package that a function calls, each with its name, or the name of its module and its own."""
+    for name, attribute in _names(function.__code__):
+        holder: Any = function.__globals__.get(name)
+        other = unwrap(getattr(holder, attribute) if attribute and isinstance(holder, ModuleType) else holder)
+        if isinstance(other, FunctionType) and _has_formula(other) and not is_known(other):
+            yield name, attribute if isinstance(holder, ModuleType) else "", other
+
+
+def _has_formula(function: Function) -> bool:
+    """Return whether a function is one of this package that computes values of an encoding."""
+    module = function.__module__
+    return module.partition(".")[0] == ROOT and module not in PLAIN and not function.__name__.startswith("check")
+
+
+@cache
+def _names(code: CodeType) -> tuple[tuple[str, str], ...]:
+    """Return the global names in a function's code, each with the attribute that is read of it, or ""."""
+    names: list[tuple[str, str]] = []
+    before = ""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.append((instruction.argval, ""))
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and before == "LOAD_GLOBAL":
+            names[-1] = names[-1][0], instruction.argval
+        elif isinstance(instruction.argval, CodeType):
+            names += _names(instruction.argval)
+        before = instruction.opname
+    return tuple(dict.fromkeys(names))
 
 
 def _wrap(place: Place) -> Wrap:
     """Return a wrap that computes with an edit, in the function of a name or in a helper that it calls."""
-    whole, changed = unwrap(formula(place.name)), place.function
-    code = cache(lambda: _code(changed, place.edit))
+    whole = unwrap(formula(place.name))
+    code = cache(lambda: _code(place.function, place.edit))
 
     def wrap(function: Function) -> Function:
         if isinstance(function, partial):  # of roundings around it
             return partial(function.func, wrap(*function.args))
         plain = function if isinstance(function, FunctionType) and function.__code__ is whole.__code__ else whole
-        if changed is whole:
-            return _copy(plain, code(), plain.__globals__)
-        helper = _copy(changed, code(), changed.__globals__)
-        return _copy(plain, plain.__code__, plain.__globals__ | {changed.__name__: helper})
+        return _edited(plain, place.function.__code__, code(), {})
 
     return wrap
+
+
+def _edited(function: Function, old: CodeType, new: CodeType, copies: dict[CodeType, Function]) -> Function:
+    """Return a copy of a function in which the one with some code, itself or a helper, has another; each is copied once."""
+    if function.__code__ not in copies:
+        scope = dict(function.__globals__)
+        copies[function.__code__] = _copy(function, new if function.__code__ is old else function.__code__, scope)
+        for name, attribute, other in _helpers(function):
+            if any(one.__code__ is old for one in _reached(other)):
+                copy = _edited(other, old, new, copies)
+                scope[name] = SimpleNamespace(**(vars(scope[name]) | {attribute: copy})) if attribute else copy
+    return copies[function.__code__]
 
 
 def _copy(function: Function, code: CodeType, scope: dict[str, Any]) -> Function:
@@ -141,10 +218,12 @@ def _copy(function: Function, code: CodeType, scope: dict[str, Any]) -> Function
 
 def _code(function: Function, edit: Edit) -> CodeType:
     """Return the code of a function with an edit."""
-    copies: dict[int, Any] = {}
-    tree = deepcopy(_tree(function), copies)
-    tree = _Replaced(copies[id(edit.old)], deepcopy(edit.new, copies)).visit(tree)
-    module = compile(ast.fix_missing_locations(ast.Module([tree], [])), "<edited>", "exec")
+    tree = _tree(function)
+    _Replaced(edit.old, ast.fix_missing_locations(edit.new)).visit(tree)
+    try:
+        module = compile(ast.Module([tree], []), "<edited>", "exec")
+    finally:
+        _Replaced(edit.new, edit.old).visit(tree)
     return next(one for one in module.co_consts if isinstance(one, CodeType))
 
 
@@ -166,6 +245,7 @@ def _tree(function: Function) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(function)
     tree.decorator_list, tree.returns = [], None
+    tree.body = tree.body[1:] if ast.get_docstring(tree, clean=False) else tree.body
     tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
     for one in ast.walk(tree.args):
         if isinstance(one, ast.arg):
@@ -180,9 +260,12 @@ def _edits(tree: ast.FunctionDef) -> Iterator[Edit]:
     """Yield the edits of a function."""
     names = dict.fromkeys(one.arg for one in ast.walk(tree.args) if isinstance(one, ast.arg))
     names |= dict.fromkeys(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
-    for line, node in _expressions(tree, tree):
+    fields = dict.fromkeys(one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute) and not _is_of_library(one))
+    for line, node in _expressions(tree, cast("Line", tree)):
         for rank, new in _others(node):
             yield Edit(rank, node, new, line)
+        if isinstance(node, ast.Attribute):
+            yield from (Edit(3, node, ast.Attribute(node.value, name, node.ctx), line) for name in fields if name != node.attr)
         if isinstance(node, ast.Name) and node.id in names:
             yield from (Edit(1, node, ast.Constant(value), line) for value in _values().get(node.id, ()))
             for other in (ast.Name(name, ast.Load()) for name in names if name != node.id):
@@ -203,18 +286,31 @@ def _values() -> dict[str, tuple[Any, ...]]:
     return {word: tuple(values) for word, values in by_word.items()}
 
 
-def _expressions(node: ast.AST, line: ast.AST) -> Iterator[tuple[ast.AST, ast.expr]]:
+def _expressions(node: ast.AST, line: Line) -> Iterator[tuple[Line, ast.expr]]:
     """Yield the expressions that make values, with their lines: none of errors, checks and loops whose end they decide."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.Assign, ast.Return, ast.AugAssign)) or isinstance(node, (ast.If, ast.For)):
+        if isinstance(child, ast.Assign | ast.Return | ast.AugAssign) or (
+            isinstance(node, ast.If | ast.For) and isinstance(child, ast.stmt | ast.expr)
+        ):
             line = child
-        if isinstance(child, (ast.Raise, ast.While, ast.JoinedStr, ast.arguments)) or _refuses(child):
+        if isinstance(child, ast.Raise | ast.While | ast.JoinedStr | ast.arguments | ast.pattern) or _refuses(child):
             continue
-        if isinstance(child, ast.Attribute) or (isinstance(child, ast.Call) and _name(child.func).startswith(SHAPING)):
+        if _is_of_library(child) or (isinstance(child, ast.Call) and _name(child.func).startswith(SHAPING)):
             continue  # functions of the namespace, shapes and dtypes: no values
         if isinstance(child, ast.expr) and isinstance(getattr(child, "ctx", ast.Load()), ast.Load):
             yield line, child
         yield from _expressions(child, line)
+
+
+def _is_of_library(node: ast.AST) -> bool:
+    """Return whether a node is a function of the namespace, a shape or a dtype, not a field of a record of options."""
+    return isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in _records())
+
+
+@cache
+def _records() -> frozenset[str]:
+    """Return the names of options that are records."""
+    return frozenset(w for one in REGISTRY.values() for w, domain in one.domains.items() if isinstance(domain, Record))
 
 
 def _refuses(node: ast.AST) -> bool:
@@ -226,8 +322,17 @@ def _others(node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
     match node:
         case ast.BinOp():
             yield from _operations(node)
-        case ast.Compare(left, [op], [right]):
-            yield from ((0, ast.Compare(left, [other], [right])) for other in ORDERED.get(type(op), ()))
+        case ast.Compare(left, ops, rights):
+            for n, op in enumerate(ops):
+                yield from ((0, ast.Compare(left, [*ops[:n], o, *ops[n + 1 :]], rights)) for o in ORDERED.get(type(op), ()))
+        case ast.BoolOp(op, values):
+            yield 0, ast.BoolOp(ast.And() if isinstance(op, ast.Or) else ast.Or(), values)
+            yield from ((1, one) for one in values)
+        case ast.Tuple([one, other], ast.Load()):
+            yield 1, ast.Tuple([other, one], ast.Load())
+            if isinstance(one, ast.Call) and isinstance(other, ast.Call):
+                exchanged: list[ast.expr] = [ast.Call(other.func, one.args, []), ast.Call(one.func, other.args, [])]
+                yield 1, ast.Tuple(exchanged, ast.Load())
         case ast.UnaryOp(_, operand):
             yield 0, operand
         case ast.IfExp(test, body, orelse):
@@ -239,7 +344,7 @@ def _others(node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
             yield from ((2, ast.Constant(one)) for one in near if one != value)
         case ast.Call():
             yield from _calls(node)
-    if isinstance(node, ast.Name | ast.BinOp | ast.Call):
+    if isinstance(node, ast.Name | ast.BinOp | ast.Call | ast.Attribute):
         yield 4, ast.UnaryOp(ast.USub(), node)
         yield from ((4, ast.BinOp(node, op, ast.Constant(number))) for op, number in STEPS)
 
@@ -308,11 +413,11 @@ class _Plain(ast.NodeTransformer):
         """Return the argument of a function that changes no value, or the call without keywords."""
         if _name(node.func) in PASSING and node.args:
             return cast("ast.AST", self.visit(node.args[0]))
-        return self.generic_visit(ast.Call(node.func, node.args, []))
+        return self.generic_visit(ast.Call(node.func, node.args, [one for one in node.keywords if one.arg == "axis"]))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Return a function of the namespace by its name alone."""
-        of_library = isinstance(node.value, ast.Call) or (isinstance(node.value, ast.Name) and node.value.id == "xp")
+        of_library = isinstance(node.value, ast.Call) or (isinstance(node.value, ast.Name) and node.value.id in ("xp", "c"))
         return ast.Name(node.attr, ast.Load()) if of_library else self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
