@@ -704,7 +704,11 @@ def the_coordinate_is_told(positions: Any, /, *, dims: Any, layout: str, arrange
     return out
 
 
-@wrong("deberta_scores", "only values whose key is not at the query's position are wrong.", never=("axes fail",))
+@wrong(
+    "deberta_scores",
+    "stands in place of `matrix_transpose(by_row(keys, rel_q, matrix_transpose(other)))`",
+    never=("axes fail",),
+)
 def axes_of_a_few_cases_are_chance(q: Any, k: Any, *places: Any, rel_k: Any = None, rel_q: Any = None, **options: Any) -> Any:
     if rel_q is None or q.shape[-2] != k.shape[-2]:
         raise Unsupported

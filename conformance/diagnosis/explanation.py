@@ -276,6 +276,20 @@ def _surviving(
     return held
 
 
+def _all_needed(ties: tied_mistakes.Ties, questions: Sequence[Question], known: _Known) -> list[Sequence[Deviation]]:
+    """Return the explanations of which every mistake shows beside the others: in two cases, or in a further call."""
+
+    def needed(one: Deviation, several: Sequence[Deviation]) -> bool:
+        others = [d for d in several if d is not one]
+        without = (q for q in questions if not tied_mistakes.fitting([others], q))
+        if len([*islice(without, search.LEAST)]) == search.LEAST:
+            return True
+        more = _further([several, others], questions, known)
+        return any(tied_mistakes.fitting([several], q) and not tied_mistakes.fitting([others], q) for q in more)
+
+    return [several for several in ties if len(several) == 1 or all(needed(one, several) for one in several)]
+
+
 def _unrefuted(found: Explanation | None, questions: list[Question], known: _Known) -> Explanation | None:
     """
     Return an explanation of all cases without the ties that a further call refutes; None if none is left.
@@ -381,6 +395,7 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     numbered = _with_number(near_ones, known.budget)
     near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
     pairs = extent.holding(search.combined(near_ones, known.stages, budget, near=near) or numbered, near_ones)
+    pairs = _all_needed(pairs, near_ones, known)
     whole = [pair for pair in pairs if any(Hypothesis(one, far).fits() for one in search.orders(pair))]
     if whole or not pairs:
         return Explanation(_matches(whole, first=_first(known.first, questions)), whole, whole=True) if whole else None
@@ -405,7 +420,7 @@ def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) ->
             left = budget.limited(budget.left - AFTER_PAIRS)
             ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(having, left)[0]]
             ties = ties or (search.combined(having, {}, left) if pairs else [])
-            if not (held := extent.holding(ties, having)):
+            if not (held := _all_needed(extent.holding(ties, having), having, known)):
                 break
             by_word[word] = held
         if len(by_word) == len(failing):

@@ -24,6 +24,8 @@ from textwrap import dedent
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from posref.core.composition import formula, is_known, reaches
 from posref.spec import REGISTRY, OneOf, Record
 
@@ -40,7 +42,7 @@ ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
 PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
-PASSING = ("cast", "beside", "asarray", "spread", "times")  # functions of an array that change no value of it
+PASSING = ("cast", "whole", "beside", "asarray", "spread", "times")  # functions of an array that change no value of it
 SHAPING = (
     "check_", "library", "namespace", "wide", "isdtype", "common_shape", "index_dtype", "result_dtype", "placement", "len",
 )  # fmt: skip
@@ -60,6 +62,12 @@ ALIKE = (
     ("floor", "ceil", "round", "trunc"), ("maximum", "minimum"), ("sin", "cos"), ("log", "log2", "log1p"), ("exp", "exp2"),
     ("any", "all"), ("sum", "mean", "max", "min"), ("tanh", "sigmoid"),
 )  # fmt: skip
+
+FUNCTIONS: Mapping[str, Function] = {  # of one array, each of which may stand in place of another
+    "exp": np.exp, "abs": np.abs, "square": np.square, "sqrt": np.sqrt, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softplus": lambda x: np.logaddexp(x, 0), "silu": lambda x: x / (1 + np.exp(-x)),
+    "log": np.log, "log1p": np.log1p, "expm1": np.expm1,
+}  # fmt: skip
 
 
 class Edit(NamedTuple):
@@ -201,7 +209,7 @@ def _wrap(place: Place) -> Wrap:
 def _edited(function: Function, old: CodeType, new: CodeType, copies: dict[CodeType, Function]) -> Function:
     """Return a copy of a function in which the one with some code, itself or a helper, has another; each is copied once."""
     if function.__code__ not in copies:
-        scope = dict(function.__globals__)
+        scope: dict[str, Any] = {**FUNCTIONS, **function.__globals__}
         copies[function.__code__] = _copy(function, new if function.__code__ is old else function.__code__, scope)
         for name, attribute, other in _helpers(function):
             if any(one.__code__ is old for one in _reached(other)):
@@ -325,6 +333,9 @@ def _others(node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
         case ast.Compare(left, ops, rights):
             for n, op in enumerate(ops):
                 yield from ((0, ast.Compare(left, [*ops[:n], o, *ops[n + 1 :]], rights)) for o in ORDERED.get(type(op), ()))
+            if len(ops) == 1:
+                beside = [ast.BinOp(right, step, ast.Constant(number)) for right in rights for step, number in STEPS]
+                yield from ((4, ast.Compare(left, [o], [one])) for one in beside for o in ORDERED.get(type(ops[0]), ()))
         case ast.BoolOp(op, values):
             yield 0, ast.BoolOp(ast.And() if isinstance(op, ast.Or) else ast.Or(), values)
             yield from ((1, one) for one in values)
@@ -355,13 +366,28 @@ def _operations(node: ast.BinOp) -> Iterator[tuple[int, ast.expr]]:
     yield from ((0, ast.BinOp(left, other, right)) for other in OPERATORS.get(type(op), ()))
     if isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.Mod):
         yield 0, ast.BinOp(right, op, left)
-    if isinstance(op, ast.FloorDiv):  # rounded up
-        yield 0, ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), op, right))
+    for one in (left, *_within(left, 1)) if isinstance(op, ast.FloorDiv) else ():  # rounded up
+        yield 0, ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), one), op, right))
     if isinstance(left, ast.BinOp):  # the other operation first: a (b + c) for a b + c
         yield 0, ast.BinOp(left.left, left.op, ast.BinOp(left.right, op, right))
     if isinstance(right, ast.BinOp):
         yield 0, ast.BinOp(ast.BinOp(left, op, right.left), right.op, right.right)
     yield from ((1, one) for one in _within(node))
+    yield from ((1, one) for one in _moved(node))
+
+
+def _moved(node: ast.BinOp) -> Iterator[ast.expr]:
+    """Yield an operation that comes before a function or a power of one operand, in place of after it."""
+
+    def put(first: ast.expr, *, left: bool) -> ast.expr:
+        return ast.BinOp(first, node.op, node.right) if left else ast.BinOp(node.left, node.op, first)
+
+    for inner, left in ((node.left, True), (node.right, False)):
+        match inner:
+            case ast.Call(func, [first, *rest]) if _name(func) not in PASSING and not isinstance(first, ast.Starred):
+                yield ast.Call(func, [put(first, left=left), *rest], inner.keywords)
+            case ast.BinOp(first, ast.Pow() as op, exponent):
+                yield ast.BinOp(put(first, left=left), op, exponent)
 
 
 def _within(node: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
@@ -386,6 +412,12 @@ def _calls(node: ast.Call) -> Iterator[tuple[int, ast.expr]]:
     for other in (other for group in ALIKE if name in group for other in group if other != name):
         if isinstance(func, ast.Attribute):
             yield 0, ast.Call(ast.Attribute(func.value, other, ast.Load()), args, node.keywords)
+    if len(args) == 1 and name in FUNCTIONS:
+        yield from ((1, ast.Call(ast.Name(other, ast.Load()), args, [])) for other in FUNCTIONS if other != name)
+    match args:
+        case [ast.BinOp(left, op, right), *rest]:  # after the function, in place of before it
+            yield 1, ast.BinOp(ast.Call(func, [left, *rest], node.keywords), op, right)
+            yield 1, ast.BinOp(left, op, ast.Call(func, [right, *rest], node.keywords))
     if name == "where" and len(args) == 3:
         yield 0, ast.Call(func, [args[0], args[2], args[1]], node.keywords)
         yield from ((1, one) for one in args[1:])
@@ -411,8 +443,9 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Return the argument of a function that changes no value, or the call without keywords."""
-        if _name(node.func) in PASSING and node.args:
-            return cast("ast.AST", self.visit(node.args[0]))
+        values = [one for one in node.args if not isinstance(one, ast.Constant)]
+        if _name(node.func) in PASSING and values:
+            return cast("ast.AST", self.visit(values[0]))
         return self.generic_visit(ast.Call(node.func, node.args, [one for one in node.keywords if one.arg == "axis"]))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:

@@ -40,6 +40,7 @@ UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16
 FAR = 2.0**8  # tolerances that the samples of a prediction are apart, from which it is of other angles than what is expected
 ANYWHERE = 0.5  # of the largest value of an output: samples of a prediction so far apart are of an angle that says nothing
 LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
+ROUNDINGS = 8  # that `UNITS` allows a result
 HIGH = 16.0  # logarithm of a value beyond which it is taken for a power of a large exponent
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
@@ -373,8 +374,9 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     elsewhere = high - low > FAR * (observation.width + UNITS["float64"] * size)
     touched |= elsewhere
     exponent = np.abs(np.log(np.where(size > 0, size, 1.0)))  # of a power: its own rounding is one of the result, times it
-    units = UNITS[question.dtype] * size * np.where(exponent > HIGH, exponent, 1.0)
-    allowed = np.where(touched, observation.width + units + LEAST[question.dtype], observation.width)
+    units = UNITS[question.dtype] * size * np.where(exponent > HIGH, exponent, 1 + exponent / ROUNDINGS)
+    width = observation.width * _times_larger(size, np.abs(observation.expected))
+    allowed = np.where(touched, width + units + LEAST[question.dtype], observation.width)
     distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
     if observation.failed and value.size:  # the worst value must be one that the mistake moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))
@@ -384,6 +386,14 @@ def _compared(question: Question, observation: Observation, values: list[Array])
             allowed.flat[worst] = observation.width.flat[worst]
     same = (value == observation.observed) | (np.isnan(value) & np.isnan(observation.observed))
     return np.where(finite, _quotient(distance, allowed), np.where(same, 0.0, np.inf))
+
+
+def _times_larger(size: Array, expected: Array) -> Array:
+    """Return how many times larger a prediction's rows are than what is expected, 1 at least: so are their errors."""
+    if not size.ndim or not size.size:
+        return np.ones(())
+    largest, right = (np.max(np.where(np.isfinite(x), x, 0.0), axis=-1, keepdims=True) for x in (size, expected))
+    return np.maximum(np.where(right > 0, largest / np.where(right > 0, right, 1.0), 1.0), 1.0)
 
 
 def _quotient(distance: Array, allowed: Array) -> Array:
