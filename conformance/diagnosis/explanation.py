@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posref.spec import REGISTRY, Flag, OneOf
+from posref.spec import REGISTRY, Flag, Integer, OneOf
 
 from .. import judge
 from ..calls import ASKED, EXACT
@@ -32,6 +32,7 @@ from ..vocabulary.traits import defaults
 from . import (
     combinations,
     coordinates,
+    edit_pairs,
     extensions,
     extent,
     features,
@@ -82,6 +83,7 @@ IN_PLACE = 'Copy the input first. A kernel that returns its result there says so
 OF_A_PLACE = "Elsewhere the code is right. Look at what differs there: a loop's remainder, the edge of a block, a limit."
 DIGITS = 5  # in which two numbers that were fitted are told apart
 NEAREST = 3  # known mistakes beside which a number is solved for
+WORDS = 8  # values of an option that are taken for words
 SHOWN = 4  # ties that the text spells out; the record has them all
 OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
     " Exactly the cases with ": " Besides the explained cases, exactly those with ",
@@ -395,7 +397,7 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     numbered = _with_number(near_ones, known.budget)
     near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
     pairs = extent.holding(search.combined(near_ones, known.stages, budget, near=near) or numbered, near_ones)
-    pairs = _all_needed(pairs, near_ones, known)
+    pairs = _all_needed(pairs, near_ones, known) or extent.holding(edit_pairs.candidates(near_ones, known.budget), near_ones)
     whole = [pair for pair in pairs if any(Hypothesis(one, far).fits() for one in search.orders(pair))]
     if whole or not pairs:
         return Explanation(_matches(whole, first=_first(known.first, questions)), whole, whole=True) if whole else None
@@ -405,21 +407,22 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
 
 
 def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) -> Explanation | None:
-    """Return a mistake for each word of an option, or two; each explains all cases with its word."""
+    """Return a mistake for each word of an option, or two, or an edit; each explains all cases with its word."""
     op, budget = questions[0].op, known.budget
-    for option in (name for name, domain in REGISTRY[op].domains.items() if isinstance(domain, OneOf | Flag)):
+    for option in (name for name, domain in REGISTRY[op].domains.items() if isinstance(domain, OneOf | Flag | Integer)):
         parts: dict[Any, list[Question]] = {}
         for question in questions:
             for word in {call.params.get(option, defaults(op).get(option)) for call in question.calls}:
                 parts.setdefault(word, []).append(question)
         failing = {word: having for word, having in parts.items() if any(q.failed for q in having)}
-        if len(parts) < 2 or any(sum(q.failed for q in having) < search.ENOUGH for having in failing.values()):
+        if not 2 <= len(parts) <= WORDS or any(sum(q.failed for q in having) < search.ENOUGH for having in failing.values()):
             continue
         by_word: dict[Any, list[Sequence[Deviation]]] = {}
         for word, having in failing.items():
             left = budget.limited(budget.left - AFTER_PAIRS)
             ties: Sequence[Sequence[Deviation]] = [(d,) for _, d in search.single(having, left)[0]]
             ties = ties or (search.combined(having, {}, left) if pairs else [])
+            ties = ties or ([(d,) for d in formula_edits.candidates(having, left)] if pairs else [])
             if not (held := _all_needed(extent.holding(ties, having), having, known)):
                 break
             by_word[word] = held

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from inspect import getsource, unwrap
 from itertools import islice
 from textwrap import dedent
@@ -40,6 +40,7 @@ COMPILED = 12_000  # values that take as long as it takes to compile an edit
 AT_ALL, OF_OTHERS = 5, 2  # the highest rank of edits of an operation's own formula, and of those that it calls
 ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
+KEPT = 2048  # edits that are kept compiled
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
 PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
 PASSING = ("cast", "whole", "beside", "asarray", "spread", "times")  # functions of an array that change no value of it
@@ -90,21 +91,41 @@ class Place(NamedTuple):
 def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     """Return the first edit that all cases show, as a mistake; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
-    some = budget.limited(min(WORK, budget.left)).within(_places(questions[0].op, _lines(probes[0])) if probes else ())
-    return list(islice((told for place in some for told in _told(place, probes, questions)), 1))
+    some = budget.limited(min(WORK, budget.left)).within(edits(probes[0]) if probes else ())
+    fitting = (place for place in some if _shows(mistake(place), probes, COMPILED) and _shows(mistake(place), questions))
+    return list(islice((told(place) for place in fitting if _changes_more(place)), 1))
 
 
-def _told(place: Place, probes: Sequence[Question], questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield an edit that all cases show, with its words, if it changes more than a dtype or an axis of length 1."""
-    deviation = Deviation("", "", {place.name: _wrap(place)})
-    if _shows(deviation, probes, COMPILED) and _shows(deviation, questions):
-        edit, function = place.edit, place.function
+def edits(*questions: Question) -> list[Place]:
+    """Return the edits of an operation and of what it calls in lines that some cases run, the plainest first."""
+    lines: dict[str, set[int]] = {}
+    for question in questions:
+        for file, numbers in _lines(question).items():
+            lines.setdefault(file, set()).update(numbers)
+    return _places(questions[0].op, lines)
+
+
+def mistake(*places: Place) -> Deviation:
+    """Return edits at once as a mistake without words."""
+    names = dict.fromkeys(place.name for place in places)
+    return Deviation("", "", {name: _wrap([place for place in places if place.name == name]) for name in names})
+
+
+def told(*places: Place) -> Deviation:
+    """Return edits at once as a mistake with its words."""
+    texts, hints = [], []
+    for edit, _, function in places:
         old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
         within = f" in `{line}`" if len(line) <= LONGEST and line != old else ""
         number, file = function.__code__.co_firstlineno + edit.old.lineno - 1, function.__module__.replace(".", "/")
-        hint = f"Compare your code with line {number} of {file}.py."
-        if old != new:
-            yield replace(deviation, text=f"`{new}` stands in place of `{old}`{within}", hint=hint)
+        texts.append(f"`{new}` stands in place of `{old}`{within}")
+        hints.append(f"line {number} of {file}.py")
+    return replace(mistake(*places), text=", and ".join(texts), hint=f"Compare your code with {' and '.join(hints)}.")
+
+
+def _changes_more(place: Place) -> bool:
+    """Return whether an edit changes more than a dtype or an axis of length 1."""
+    return shown(place.edit.old) != shown(place.edit.new)
 
 
 def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:
@@ -146,7 +167,7 @@ def _places(op: str, lines: Mapping[str, Collection[int]]) -> list[Place]:
             seen.add(function)
             ran, first = lines.get(function.__code__.co_filename, ()), function.__code__.co_firstlineno - 1
             with suppress(OSError):  # the source is not there
-                for edit in _edits(_tree(function)):
+                for edit in _every_edit(function):
                     here = range(first + edit.line.lineno, first + (edit.line.end_lineno or 0) + 1)
                     if edit.rank <= (AT_ALL if name == op else OF_OTHERS) and any(number in ran for number in here):
                         places.append(Place(edit, name, function))
@@ -192,28 +213,29 @@ def _names(code: CodeType) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _wrap(place: Place) -> Wrap:
-    """Return a wrap that computes with an edit, in the function of a name or in a helper that it calls."""
-    whole = unwrap(formula(place.name))
-    code = cache(lambda: _code(place.function, place.edit))
+def _wrap(places: Sequence[Place]) -> Wrap:
+    """Return a wrap that computes with edits, in the function of a name or in helpers that it calls."""
+    whole = unwrap(formula(places[0].name))
+    functions = dict.fromkeys(place.function for place in places)
+    codes = cache(lambda: {f.__code__: _code(f, *(place.edit for place in places if place.function is f)) for f in functions})
 
     def wrap(function: Function) -> Function:
         if isinstance(function, partial):  # of roundings around it
             return partial(function.func, wrap(*function.args))
         plain = function if isinstance(function, FunctionType) and function.__code__ is whole.__code__ else whole
-        return _edited(plain, place.function.__code__, code(), {})
+        return _edited(plain, codes(), {})
 
     return wrap
 
 
-def _edited(function: Function, old: CodeType, new: CodeType, copies: dict[CodeType, Function]) -> Function:
-    """Return a copy of a function in which the one with some code, itself or a helper, has another; each is copied once."""
+def _edited(function: Function, codes: Mapping[CodeType, CodeType], copies: dict[CodeType, Function]) -> Function:
+    """Return a copy of a function in which those with some codes, itself or helpers, have others; each is copied once."""
     if function.__code__ not in copies:
         scope: dict[str, Any] = {**FUNCTIONS, **function.__globals__}
-        copies[function.__code__] = _copy(function, new if function.__code__ is old else function.__code__, scope)
+        copies[function.__code__] = _copy(function, codes.get(function.__code__, function.__code__), scope)
         for name, attribute, other in _helpers(function):
-            if any(one.__code__ is old for one in _reached(other)):
-                copy = _edited(other, old, new, copies)
+            if any(one.__code__ in codes for one in _reached(other)):
+                copy = _edited(other, codes, copies)
                 scope[name] = SimpleNamespace(**(vars(scope[name]) | {attribute: copy})) if attribute else copy
     return copies[function.__code__]
 
@@ -224,14 +246,17 @@ def _copy(function: Function, code: CodeType, scope: dict[str, Any]) -> Function
     return copy
 
 
-def _code(function: Function, edit: Edit) -> CodeType:
-    """Return the code of a function with an edit."""
+@lru_cache(maxsize=KEPT)
+def _code(function: Function, *edits: Edit) -> CodeType:
+    """Return the code of a function with edits."""
     tree = _tree(function)
-    _Replaced(edit.old, ast.fix_missing_locations(edit.new)).visit(tree)
+    for edit in edits:
+        _Replaced(edit.old, ast.fix_missing_locations(edit.new)).visit(tree)
     try:
         module = compile(ast.Module([tree], []), "<edited>", "exec")
     finally:
-        _Replaced(edit.new, edit.old).visit(tree)
+        for edit in reversed(edits):
+            _Replaced(edit.new, edit.old).visit(tree)
     return next(one for one in module.co_consts if isinstance(one, CodeType))
 
 
@@ -243,7 +268,7 @@ class _Replaced(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """Return what stands in the place of a node."""
-        return self.new if node is self.old else self.generic_visit(node)
+        return self.new if node is self.old or node is self.new else self.generic_visit(node)
 
 
 @cache
@@ -264,6 +289,12 @@ def _tree(function: Function) -> ast.FunctionDef:
 # ---- expressions, and what may stand in their place --------------------------------------------------------------------------
 
 
+@cache
+def _every_edit(function: Function) -> tuple[Edit, ...]:
+    """Return the edits of a function; they are kept, so that each is compiled once."""
+    return tuple(_edits(_tree(function)))
+
+
 def _edits(tree: ast.FunctionDef) -> Iterator[Edit]:
     """Yield the edits of a function."""
     names = dict.fromkeys(one.arg for one in ast.walk(tree.args) if isinstance(one, ast.arg))
@@ -277,7 +308,7 @@ def _edits(tree: ast.FunctionDef) -> Iterator[Edit]:
         if isinstance(node, ast.Name) and node.id in names:
             yield from (Edit(1, node, ast.Constant(value), line) for value in _values().get(node.id, ()))
             for other in (ast.Name(name, ast.Load()) for name in names if name != node.id):
-                yield Edit(3, node, other, line)
+                yield Edit(4, node, other, line)
                 for op in ARITHMETIC:
                     yield Edit(5, node, ast.BinOp(node, op, other), line)
 
@@ -356,8 +387,8 @@ def _others(node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
         case ast.Call():
             yield from _calls(node)
     if isinstance(node, ast.Name | ast.BinOp | ast.Call | ast.Attribute):
-        yield 4, ast.UnaryOp(ast.USub(), node)
-        yield from ((4, ast.BinOp(node, op, ast.Constant(number))) for op, number in STEPS)
+        yield 2, ast.UnaryOp(ast.USub(), node)
+        yield from ((1 + number, ast.BinOp(node, op, ast.Constant(number))) for op, number in STEPS)
 
 
 def _operations(node: ast.BinOp) -> Iterator[tuple[int, ast.expr]]:
@@ -421,6 +452,11 @@ def _calls(node: ast.Call) -> Iterator[tuple[int, ast.expr]]:
     if name == "where" and len(args) == 3:
         yield 0, ast.Call(func, [args[0], args[2], args[1]], node.keywords)
         yield from ((1, one) for one in args[1:])
+    elif name in ("arange", "range") and len(args) > 1:  # one step earlier or later
+        step = args[2] if len(args) > 2 else ast.Constant(1)
+        for op in (ast.Sub(), ast.Add()):
+            yield 1, ast.Call(func, [*(ast.BinOp(one, op, step) for one in args[:2]), *args[2:]], node.keywords)
+        yield from ((2, one) for one in _within(node))
     elif name == "cumulative_sum":  # of what comes before
         yield 0, ast.BinOp(node, ast.Sub(), args[0])
         yield 1, args[0]

@@ -40,6 +40,7 @@ UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16
 FAR = 2.0**8  # tolerances that the samples of a prediction are apart, from which it is of other angles than what is expected
 ANYWHERE = 0.5  # of the largest value of an output: samples of a prediction so far apart are of an angle that says nothing
 LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
+LARGER = 4.0  # times that a prediction may have the errors of what is expected: more if it cancels nearly to 0
 ROUNDINGS = 8  # that `UNITS` allows a result
 HIGH = 16.0  # logarithm of a value beyond which it is taken for a power of a large exponent
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
@@ -389,11 +390,11 @@ def _compared(question: Question, observation: Observation, values: list[Array])
 
 
 def _times_larger(size: Array, expected: Array) -> Array:
-    """Return how many times larger a prediction's rows are than what is expected, 1 at least: so are their errors."""
+    """Return how many times larger a prediction's rows are than what is expected, from 1 to 4: so are their errors."""
     if not size.ndim or not size.size:
         return np.ones(())
     largest, right = (np.max(np.where(np.isfinite(x), x, 0.0), axis=-1, keepdims=True) for x in (size, expected))
-    return np.maximum(np.where(right > 0, largest / np.where(right > 0, right, 1.0), 1.0), 1.0)
+    return np.clip(np.where(right > 0, largest / np.where(right > 0, right, 1.0), 1.0), 1.0, LARGER)
 
 
 def _quotient(distance: Array, allowed: Array) -> Array:
