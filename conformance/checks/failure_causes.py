@@ -14,6 +14,7 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
+from ..diagnosis.features import features
 from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
@@ -32,6 +33,8 @@ CONDITIONS = 3  # of a cause that is told
 SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # what a diagnosis says that names nothing
 UNKNOWN = re.compile(r"unexplained: no known\b(?= mistake)")
 PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
+EXACTLY = re.compile(r"Exactly the cases with (.+) fail\.")  # what stored cases have that fail
+AGREEING = 8  # calls of experiments, right and wrong ones, that must agree with it
 NOT_ALWAYS = " But not always: "
 SHAPE = ("size ", "start", "queries", "form", "rows", "leading axes")  # features of sizes and of places
 NEAR = 8.0  # bounds that an error must come to somewhere: of smaller ones a cause says where they can be seen
@@ -108,7 +111,23 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         said = _common(trial, every, causes)
     if said and not trial.steady(causes):
         return UNSTEADY
-    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+    text = " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+    trait = str((operation.diagnosis or {}).get("trait") or "").strip()
+    return "" if len(trait) < len(text) and all(one.kind == WRONG for one in causes) and _holds(trial, every, trait) else text
+
+
+def _holds(trial: Experiment, every: Sequence[Asked], trait: str) -> bool:
+    """Return whether just the wrong calls have a trait, of stored cases and of all calls that the experiments made."""
+    made = {key: trial.asker.made.get(key) for key in trial.asker.known}
+    calls = {key: call for key, call in made.items() if call and trial.asker.known[key][1] in (RIGHT, WRONG)}
+    asked = [replace(trial.asker.case(call), id=key) for key, call in calls.items()]
+    wrong = {key for key in calls if trial.asker.known[key][1] == WRONG}
+    words = EXACTLY.fullmatch(trait)
+    if not words or min(len(wrong), len(calls) - len(wrong)) < AGREEING:
+        return False
+    stored = [one for one in every if one.verdict in ("pass", "fail") and one.case.kind == "value"]
+    having = features([*asked, *(one.case for one in stored)]).get(words[1])
+    return having == frozenset(wrong | {one.case.id for one in stored if one.verdict == "fail"})
 
 
 def _is_of_shape(cause: Cause, options: Collection[str]) -> bool:
