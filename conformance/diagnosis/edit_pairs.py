@@ -27,7 +27,7 @@ PROBES = 4  # failing cases on which a mistake is tried alone
 LARGEST = 2048  # values of such a case
 EDITS = 900  # that are tried, the plainest
 FIRST = 16  # mistakes that are taken as the first of a pair
-WORK = 7_000_000  # values, the work of each of the two steps
+ALONE, BESIDE = 10_000_000, 5_000_000  # values, the work of mistakes alone, and beside others
 LEAST_ERROR = 2.0**-1000  # in place of 0
 MOST = 1.0  # of the error, that the first mistake leaves of a case on average
 One = Deviation | Place
@@ -57,11 +57,11 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
         return []
     every: list[One] = [d for d in deviations_touching(questions[0].op) if not d.stateful]
     every += formula_edits.edits(*probes)[:EDITS]
-    tried = _tried(every, probes, budget.limited(min(WORK, budget.left)))
+    tried = _tried(every, probes, budget.limited(min(ALONE, budget.left)))
     firsts = sorted((t for t in tried if t.explained or t.sum < MOST * len(t.left)), key=lambda t: (-t.explained, t.sum))[
         :FIRST
     ]
-    some = budget.limited(min(WORK, budget.left))
+    some = budget.limited(min(BESIDE, budget.left))
     beside = ((a, b) for a in firsts for b in some.within(b for b in tried if _may_be_beside(a, b)))
     alike = (pair for a, b in beside if _give(a.ones[0], b.ones[0], probes) for pair in product(a.ones, b.ones))
     told = [_told(*pair) for pair in islice((pair for pair in some.within(alike) if _fits(*pair, questions)), 1)]
@@ -162,7 +162,7 @@ def _told(one: One, other: One) -> tuple[Deviation, ...]:
 
 def _with_number(firsts: Sequence[One], questions: Sequence[Question], budget: Budget) -> Iterator[tuple[Deviation, ...]]:
     """Yield one of the first mistakes and a number beside it that explain all cases together."""
-    for one in budget.limited(min(WORK, budget.left)).within(firsts):
+    for one in budget.limited(min(BESIDE, budget.left)).within(firsts):
         known = formula_edits.told(one) if isinstance(one, Place) else one
         for number in numbers.solved(questions, budget, beside=known):
             if any(Hypothesis(both, questions).fits() for both in orders((known, number))):
