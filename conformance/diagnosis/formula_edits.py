@@ -487,7 +487,7 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Return the argument of a function that changes no value, or the call without keywords."""
-        values = [one for one in node.args if not isinstance(one, ast.Constant)]
+        values = [one for one in node.args if not isinstance(getattr(one, "value", None), str)]
         if _name(node.func) in PASSING and values:
             return cast("ast.AST", self.visit(values[0]))
         return self.generic_visit(ast.Call(node.func, node.args, [one for one in node.keywords if one.arg == "axis"]))
