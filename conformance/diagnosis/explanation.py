@@ -415,6 +415,8 @@ def _by_word(questions: list[Question], known: _Known, *, pairs: bool = True) ->
             for word in {call.params.get(option, defaults(op).get(option)) for call in question.calls}:
                 parts.setdefault(word, []).append(question)
         failing = {word: having for word, having in parts.items() if any(q.failed for q in having)}
+        if isinstance(REGISTRY[op].domains[option], Integer) and len(failing) > 1:
+            continue  # of a number only one value may have a formula of its own
         if not 2 <= len(parts) <= WORDS or any(sum(q.failed for q in having) < search.ENOUGH for having in failing.values()):
             continue
         by_word: dict[Any, list[Sequence[Deviation]]] = {}
