@@ -27,7 +27,7 @@ PROBES = 4  # failing cases on which a mistake is tried alone
 LARGEST = 2048  # values of such a case
 EDITS = 900  # that are tried, the plainest
 FIRST = 16  # mistakes that are taken as the first of a pair
-ALONE, BESIDE = 10_000_000, 5_000_000  # values, the work of mistakes alone, and beside others
+ALONE, BESIDE = 8_000_000, 4_000_000  # values, the work of mistakes alone, and beside others
 LEAST_ERROR = 2.0**-1000  # in place of 0
 MOST = 1.0  # of the error, that the first mistake leaves of a case on average
 One = Deviation | Place
@@ -62,8 +62,9 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
         :FIRST
     ]
     some = budget.limited(min(BESIDE, budget.left))
-    beside = ((a, b) for a in firsts for b in some.within(b for b in tried if _may_be_beside(a, b)))
-    alike = (pair for a, b in beside if _give(a.ones[0], b.ones[0], probes) for pair in product(a.ones, b.ones))
+    beside = [(a, b) for a in firsts for b in tried if _may_be_beside(a, b)]
+    beside.sort(key=lambda pair: pair[0].sum + pair[1].sum - len(probes) * (pair[0].explained + pair[1].explained))
+    alike = (pair for a, b in some.within(beside) if _give(a.ones[0], b.ones[0], probes) for pair in product(a.ones, b.ones))
     told = [_told(*pair) for pair in islice((pair for pair in some.within(alike) if _fits(*pair, questions)), 1)]
     return told or list(islice(_with_number([first.ones[0] for first in firsts], questions, budget), 1))
 

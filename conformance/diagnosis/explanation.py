@@ -397,7 +397,9 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     numbered = _with_number(near_ones, known.budget)
     near = {mistake.name for mistake, _ in numbered}  # a registered mistake says more than a number in its place
     pairs = extent.holding(search.combined(near_ones, known.stages, budget, near=near) or numbered, near_ones)
-    pairs = _all_needed(pairs, near_ones, known) or extent.holding(edit_pairs.candidates(near_ones, known.budget), near_ones)
+    pairs = _all_needed(pairs, near_ones, known)
+    if all(any(numbers.FACTOR in d.text for d in pair) for pair in pairs):  # a formula says more than a bare factor
+        pairs = extent.holding(edit_pairs.candidates(near_ones, known.budget), near_ones) or pairs
     whole = [pair for pair in pairs if any(Hypothesis(one, far).fits() for one in search.orders(pair))]
     if whole or not pairs:
         return Explanation(_matches(whole, first=_first(known.first, questions)), whole, whole=True) if whole else None

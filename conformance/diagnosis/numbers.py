@@ -79,6 +79,7 @@ CONSTANTS = {
     "1/(2 pi)": 1 / (2 * np.pi), "pi/180": np.pi / 180, "180/pi": 180 / np.pi, "the root of 2": 2**0.5,
     "the root of 1/2": 0.5**0.5, "ln 10": np.log(10), "1/ln 10": 1 / np.log(10),
 }  # fmt: skip
+FACTOR = "times what it should be"
 SURE = 1e-4  # relative error of a number, below which it is no constant by chance
 Values = npt.NDArray[np.float64]
 
@@ -474,7 +475,7 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 
         def times(k: float) -> Deviation:
             wrap = after(lambda out, *args, **options: k * np.asarray(out))
-            return Deviation("", f"every value is {_named(k)} times what it should be", {op: wrap})
+            return Deviation("", f"every value is {_named(k)} {FACTOR}", {op: wrap})
 
         yield Family(times)
     rotations = [name for name in (op, *reaches(op)) if name in REGISTRY and tuple(REGISTRY[name].arrays) == ("x", *TABLES)]
@@ -482,14 +483,14 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 
         def turned(k: float) -> Deviation:
             wrap = before(lambda x, cos, sin, **options: ((x, k * cos, k * sin), options))
-            return Deviation("", f"the gain is {_named(k)} times what it should be", {rotations[0]: wrap})
+            return Deviation("", f"the gain is {_named(k)} {FACTOR}", {rotations[0]: wrap})
 
         yield Family(turned)
     if "scale" in record.domains and "bias" in record.arrays:
 
         def scaled(k: float) -> Deviation:
             wrap = after(lambda out, *args, bias=None, **options: k * out if bias is None else k * (out - bias) + bias)
-            return Deviation("", f"the scale is {_named(k)} times what it should be", {op: wrap})
+            return Deviation("", f"the scale is {_named(k)} {FACTOR}", {op: wrap})
 
         yield Family(scaled)
 
