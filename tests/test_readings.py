@@ -13,7 +13,7 @@ from sampling import few
 from posref import rope_frequencies
 from posref.conformance import Unsupported, check_call
 from posref.conformance.calls import bind
-from posref.conformance.diagnosis import extensions, frequencies
+from posref.conformance.diagnosis import combinations, extensions, frequencies
 from posref.conformance.evidence.shared.formulas import KNOWN
 from posref.conformance.evidence.tools.deviation import Deviation
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
@@ -31,10 +31,8 @@ def spoken(text: str, d: int, base: float) -> Any:
     """Return the frequencies that a sentence describes."""
     found = re.search(r"frequency i is (?:base\^\()(.+)/(\([^()]+\)|d)\)[.,]", text)
     assert found, text
-    exponent, below = (
-        re.sub(r"(\d)([din(])", r"\1*\2", part.replace("mod", "%").replace("n/2", "n//2")) for part in found.groups()
-    )
-    return [base ** (eval(exponent, {"i": i, "n": d // 2}) / eval(below, {"d": d})) for i in range(d // 2)]
+    exponent, below = (re.sub(r"(\d)([di(])", r"\1*\2", part.replace("mod", "%")) for part in found.groups())
+    return [base ** (eval(exponent, {"i": i, "d": d}) / eval(below, {"d": d})) for i in range(d // 2)]
 
 
 def drawn(seed: int) -> Callable[[int, float], Any]:
@@ -189,23 +187,24 @@ def test_waves_are_read(says: str, first: Any, second: Any, zero: bool) -> None:
 @few(1, "op", sorted(KNOWN))
 def test_drawn_parts_of_a_formula_are_read(op: str, seed: int) -> None:
     """A combination that is said gives what the drawn one gives, in every stored call."""
-    text, make, parts = KNOWN[op]
+    _, make, parts = KNOWN[op]
+    public = {"window_rows": "window_bias"}.get(op, op)
     rng = np.random.default_rng(seed)
 
     def of(words: Sequence[str]) -> Callable[..., Any]:
         wrap = make(*(part[word] for part, word in zip(parts, words, strict=True)))
-        return Deviation("", "", {op: wrap}).operations()[op]
+        return Deviation("", "", {op: wrap}).operations()[public]
 
     wrong = of([str(rng.choice(list(part))) for part in parts])
-    report = check_call(wrong, op=op, experiments=0, dtype="float64")
+    report = check_call(wrong, op=public, experiments=0, dtype="float64")
     diagnosis = report.operations[0].diagnosis
     if report.conformant or diagnosis is None or diagnosis["names"] or "Matches the reference if" not in diagnosis["text"]:
         return
-    said = [words for words in product(*parts) if f"if {text.format(*words)}" in diagnosis["text"]]
-    said.sort(key=lambda words: -len(text.format(*words)))  # the text of one may begin another's
-    for case in stored(op) if said else ():
+    said = [words for words in product(*parts) if f"if {combinations.in_words(op, words)}" in diagnosis["text"]]
+    said.sort(key=lambda words: -len(combinations.in_words(op, words)))  # the text of one may begin another's
+    for case in stored(public) if said else ():
         if case.kind == "value" and all(x.size for x in case.calls[0].inputs.values()):
-            arrays, options = bind(op, case.calls[0].inputs, case.calls[0].params)
+            arrays, options = bind(public, case.calls[0].inputs, case.calls[0].params)
             with np.errstate(all="ignore"):
                 np.testing.assert_allclose(
                     of(said[0])(*arrays, **options), wrong(*arrays, **options), rtol=1e-6, err_msg=case.id

@@ -123,8 +123,8 @@ class Formula:
 
 
 INDICES: dict[str, Callable[[Any, int], Any]] = {
-    "i": lambda i, n: i, "(i // 2)": lambda i, n: i // 2, "(n - 1 - i)": lambda i, n: n - 1 - i,
-    "(2i mod n)": lambda i, n: 2 * i % n, "(i mod (n // 2))": lambda i, n: i % max(n // 2, 1),
+    "i": lambda i, n: i, "(i // 2)": lambda i, n: i // 2, "(d/2 - 1 - i)": lambda i, n: n - 1 - i,
+    "(2i mod (d/2))": lambda i, n: 2 * i % n, "(i mod (d // 4))": lambda i, n: i % max(n // 2, 1),
 }  # fmt: skip
 SLOPES = (2.0, 1.0, 4.0, 8.0, -2.0, -1.0, -4.0, 3.0)
 OFFSETS = (0.0, 1.0, 2.0, -1.0, -2.0, 4.0)

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import alibi_slopes
-from posref.rotary.axial_table import ARRANGEMENTS
+from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
 
-from ..tools.deviation import after
+from ..tools.deviation import Function, after, around
+from . import row_formulas
 from .axial import with_axes
 
 ROTATION, FREQUENCIES, ANGLES, SLOPES = "apply_rope", "rope_frequencies", "rope_table", "alibi_slopes"
@@ -130,10 +131,17 @@ TIMES = {"N - e": lambda n, e: n - e, "N - e - 1": lambda n, e: n - e - 1, "N": 
 ENDS = {"N - 1": lambda n, both: n - 1, "the last of both sides": lambda n, both: both - 1, "N - 2": lambda n, both: n - 2}
 
 
-def _buckets(argument: Any, span: Any, times: Any, end: Any) -> Any:
+CAUSAL: dict[str, Callable[[Integers], Integers]] = {  # of key minus query
+    "keys after the query have distance 0 where buckets are causal": lambda r: np.maximum(-r, 0),
+    "keys after the query have their distance too where buckets are causal": np.abs,
+    "keys before the query have distance 0 where buckets are causal, not keys after it": lambda r: np.maximum(r, 0),
+}  # fmt: skip
+
+
+def _buckets(argument: Any, span: Any, times: Any, end: Any, causal: Any) -> Any:
     def made(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128, **rest: Any) -> Integers:
         r, size = np.asarray(relative), num_buckets // 2 if bidirectional else num_buckets
-        n, exact = np.abs(r) if bidirectional else np.maximum(-r, 0), size // 2
+        n, exact = np.abs(r) if bidirectional else causal(r), size // 2
         share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size, num_buckets)
         far = np.where(np.isfinite(share), exact + np.floor(share * times(size, exact) + 1e-12), 0).astype(np.int64)
         buckets = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
@@ -143,11 +151,14 @@ def _buckets(argument: Any, span: Any, times: Any, end: Any) -> Any:
 
 
 # ---- distances ---------------------------------------------------------------------------------------------------------------
-DISTANCES = {
-    "n": lambda n: n, "ln(1 + n)": np.log1p, "log2(1 + n)": lambda n: np.log2(1 + n), "sqrt(n)": np.sqrt,
-    "n^2": lambda n: n * n,
-    "n + 1": lambda n: n + 1, "n - 1": lambda n: n - 1, "2 n": lambda n: 2 * n, "n/2": lambda n: n / 2,
-    "1": lambda n: np.where(n > 0, 1.0, 0.0),
+DISTANCES: dict[str, Callable[[Any, Any, Any], Any]] = {  # of the distance n, queries and keys
+    "n": lambda n, q, k: n, "ln(1 + n)": lambda n, q, k: np.log1p(n), "log2(1 + n)": lambda n, q, k: np.log2(1 + n),
+    "sqrt(n)": lambda n, q, k: np.sqrt(n), "n^2": lambda n, q, k: n * n, "n + 1": lambda n, q, k: n + 1,
+    "n - 1": lambda n, q, k: n - 1, "2 n": lambda n, q, k: 2 * n, "n/2": lambda n, q, k: n / 2,
+    "1": lambda n, q, k: np.where(n > 0, 1.0, 0.0), "k": lambda n, q, k: k + 0 * n, "q": lambda n, q, k: q + 0 * n,
+    "(K - k), K the last key": lambda n, q, k: np.max(k, axis=-1, keepdims=True, initial=-np.inf) - k + 0 * n,
+    "(Q - k), Q the last query": lambda n, q, k: np.max(q, axis=-2, keepdims=True, initial=-np.inf) - k + 0 * n,
+    "(k - K), K the first key": lambda n, q, k: k - np.min(k, axis=-1, keepdims=True, initial=np.inf) + 0 * n,
 }  # fmt: skip
 SIGNS = {"-": -1.0, "": 1.0}
 
@@ -156,7 +167,8 @@ def _distance(sign: float, of: Any) -> Any:
     def changed(out: Any, q: Any, k: Any, /, *, heads: int, **options: Any) -> Any:
         options_of_slopes = {name: options[name] for name in ("max_bias", "first", "count") if name in options}
         slopes = alibi_slopes(heads, **options_of_slopes)[:, None, None]
-        return sign * slopes * of(np.abs(np.asarray(out) / slopes))
+        q, k = np.asarray(q, dtype=np.float64)[..., None, :, None], np.asarray(k, dtype=np.float64)[..., None, None, :]
+        return sign * slopes * of(np.abs(np.asarray(out) / slopes), q, k)
 
     return after(changed)
 
@@ -181,20 +193,135 @@ AXES: dict[str, Callable[[list[int], list[int]], Sequence[int]]] = {  # of the r
 WHERE = {"": ARRANGEMENTS, **{f", where the arrangement is {word!r}": (word,) for word in ARRANGEMENTS}}
 
 
-def _axes(of: Any, where: Sequence[str]) -> Any:
-    return with_axes(lambda axes, sections, word: list(of(axes, sections)) if word in where else axes)
+ORDERS: dict[str, Callable[[list[int], list[int]], Any]] = {  # of the axes of pairs and the sections: which pair stands where
+    "pairs are in order": lambda axes, s: np.arange(len(axes)),
+    "the pairs of the last axis come first, each with its frequency": lambda axes, s: np.argsort(
+        -np.asarray(axes), kind="stable"
+    ),
+    "pairs are in reverse order, each with its axis and frequency": lambda axes, s: np.arange(len(axes))[::-1],
+}
 
 
+def _axes(of: Any, where: Sequence[str], order: Any) -> Any:
+    wrap = with_axes(lambda axes, sections, word: list(of(axes, sections)) if word in where else axes)
+
+    def reordered(function: Function, positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
+        tables = wrap(function)(positions, inv_freq, sections=sections, arrangement=arrangement, **rest)
+        pairs = order(axes_of_pairs("axial_table", sections, arrangement), list(sections))
+        return tuple(table[..., pairs] for table in tables)
+
+    return around(reordered)
+
+
+# ---- scales of XPos ----------------------------------------------------------------------------------------------------------
+EXPONENTS: dict[str, Callable[[Any, float, float, float], Any]] = {  # of positions, centre, scale base, and the role's sign
+    "(p - c)/S": lambda p, c, s, sign: sign * (p - c) / s,
+    "(p - c)/S for queries and keys alike": lambda p, c, s, sign: (p - c) / s,
+    "(c - p)/S": lambda p, c, s, sign: sign * (c - p) / s, "p - c": lambda p, c, s, sign: sign * (p - c),
+    "|p - c|/S": lambda p, c, s, sign: sign * np.abs(p - c) / s, "(p + c)/S": lambda p, c, s, sign: sign * (p + c) / s,
+}  # fmt: skip
+TOPS: dict[str, Callable[[Any, int, float], Any]] = {  # of the pair i, d and gamma
+    "2i + gamma d": lambda i, d, g: 2 * i + g * d, "i + gamma d": lambda i, d, g: i + g * d,
+    "2i + gamma": lambda i, d, g: 2 * i + g, "2i + gamma (d - 2)": lambda i, d, g: 2 * i + g * (d - 2),
+    "2i + 2 + gamma d": lambda i, d, g: 2 * i + 2 + g * d, "i + gamma d/2": lambda i, d, g: i + g * d / 2,
+}  # fmt: skip
+BELOWS: dict[str, Callable[[int, float], float]] = {
+    "(1 + gamma) d": lambda d, g: (1 + g) * d, "d + gamma": lambda d, g: d + g, "d - 2 + gamma d": lambda d, g: d - 2 + g * d,
+    "(1 + gamma) (d - 2)": lambda d, g: (1 + g) * (d - 2), "d": lambda d, g: d, "1 + gamma": lambda d, g: 1 + g,
+    "(1 + gamma) d/2": lambda d, g: (1 + g) * d / 2, "1.4 d": lambda d, g: 1.4 * d,
+}  # fmt: skip
+
+
+def _scales(exponent: Any, top: Any, below: Any) -> Any:
+    def made(
+        positions: Any, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **rest: Any
+    ) -> Any:
+        zeta = top(np.arange(dim // 2), dim, gamma) / below(dim, gamma)
+        p = np.asarray(positions, dtype=np.float64)[..., None]
+        return zeta ** exponent(p, centre, scale_base, 1 if role == "query" else -1)
+
+    return lambda _: made
+
+
+# ---- functions of logits -----------------------------------------------------------------------------------------------------
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
+    return powers / np.sum(powers, axis=-1, keepdims=True)
+
+
+OF_LOGITS: dict[str, Callable[[Any], Any]] = {
+    "the logits": lambda x: x, "softmax over the keys, of the logits": _softmax,
+    "softmax over the queries, of the logits": lambda x: np.swapaxes(_softmax(np.swapaxes(x, -1, -2)), -1, -2),
+    "the logarithm of the softmax of the logits": lambda x: np.log(_softmax(x)), "tanh of the logits": np.tanh,
+    "exp of the logits": np.exp, "the sigmoid of the logits": lambda x: 1 / (1 + np.exp(-x)),
+    "the logits where they are positive, else 0": lambda x: np.maximum(x, 0), "the absolute value of the logits": np.abs,
+    "the logits less the largest of the query": lambda x: x - np.max(x, axis=-1, keepdims=True, initial=-np.inf),
+}  # fmt: skip
+BIASES = {"": True, " without the bias, which is added after": False}
+
+
+def _of_logits(of: Any, biased: bool) -> Any:
+    def changed(out: Any, *args: Any, bias: Any = None, **options: Any) -> Any:
+        apart = 0.0 if bias is None or biased else np.asarray(bias, dtype=np.float64)
+        return of(np.asarray(out) - apart) + apart
+
+    return after(changed)
+
+
+# ---- sinusoids of several axes -----------------------------------------------------------------------------------------------
+BLOCKS: dict[str, Callable[[list[int]], list[int]]] = {  # of the axes: which axis, with its width, each block encodes
+    "blocks are in the order of the axes": lambda axes: axes, "the block of the last axis comes first": lambda axes: axes[::-1],
+}  # fmt: skip
+SHARES: dict[str, Callable[[Any, float, int, int], Any]] = {  # of pair i, the divisor, the pairs before, and all
+    "i/h": lambda i, h, before, every: i / h, "2i/h": lambda i, h, before, every: 2 * i / h,
+    "i/(2h)": lambda i, h, before, every: i / (2 * h), "(i + 1)/h": lambda i, h, before, every: (i + 1) / h,
+    "(i + the pairs of the blocks before)/the pairs of all blocks": lambda i, h, before, every: (i + before) / every,
+    "i/the pairs of all blocks": lambda i, h, before, every: i / every,
+}  # fmt: skip
+
+
+def _blocks(order: Any, share: Any) -> Any:
+    def made(
+        positions: Any, /, *, dims: Sequence[int], layout: str, arrangement: str, base: float = 1e4, endpoint: bool = False,
+        **rest: Any,
+    ) -> Any:  # fmt: skip
+        before, every, pairs = 0, sum(dims) // 2, []
+        for axis in order(list(range(len(dims)))):
+            h = dims[axis] // 2
+            exponent = share(np.arange(h), h - 1.0 if endpoint and h > 1 else h, before, every)
+            angles = np.asarray(positions[axis], dtype=np.float64)[..., None] * base**-exponent
+            waves = (np.sin(angles), np.cos(angles))
+            pairs.append(waves[::-1] if layout == "cos_sin" else waves)
+            before += h
+        if layout == "interleaved":
+            return np.concatenate([np.stack(both, axis=-1).reshape(*both[0].shape[:-1], -1) for both in pairs], axis=-1)
+        halves = (
+            [both[k] for k in (0, 1) for both in pairs] if arrangement == "outer" else [half for both in pairs for half in both]
+        )
+        return np.concatenate(halves, axis=-1)
+
+    return lambda _: made
+
+
+# what gives the values, in clauses that are apart by "; ", how it is made, and its parts
 KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
     "positions_from_mask": ("a token's position counts {0}{1}, and {2}", _positions, (COUNTS, LESS, FILLS)),
     "positions_from_tokens": ("a token's row is padding_idx plus {0}{1}, and {2}", _rows, (COUNTS, MORE, ROWS_OF_PADDING)),
     "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
     "t5_buckets": (
         "the bucket of distance n is e + floor(ln({0})/{1} ({2})), at most {3}, from e on, the number of exact buckets, with N "
-        "buckets for a side, B in all, and D the largest distance",
+        "buckets for a side, B in all, and D the largest distance; {4}",
         _buckets,
-        (ARGUMENTS, RANGES, TIMES, ENDS),
+        (ARGUMENTS, RANGES, TIMES, ENDS, CAUSAL),
     ),
-    "axial_table": ("pair i of n, with A axes, rotates with axis {0}{1}", _axes, (AXES, WHERE)),
-    "alibi": ("the bias is {0}m {1}, of distance n", _distance, (SIGNS, DISTANCES)),
+    "axial_table": ("pair i of n, with A axes, rotates with axis {0}{1}; {2}", _axes, (AXES, WHERE, ORDERS)),
+    "alibi": ("the bias is {0}m {1}, for query q and key k at distance n", _distance, (SIGNS, DISTANCES)),
+    "xpos_scales": (
+        "the scale of a query is (({1})/({2}))^({0}) with centre c and scale_base S",
+        _scales,
+        (EXPONENTS, TOPS, BELOWS),
+    ),
+    "attention_logits": ("the result is {0}{1}", _of_logits, (OF_LOGITS, BIASES)),
+    "sinusoidal_nd": ("{0}; pair i of a block of h has the exponent {1}", _blocks, (BLOCKS, SHARES)),
+    **row_formulas.KNOWN,
 }

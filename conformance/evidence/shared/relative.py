@@ -170,7 +170,7 @@ def squares(table: Real, q: Any, k: Any, **options: Any) -> Real:
     return np.sum(_vectors(table, q, k, _right_rows, **options) ** 2, axis=-1)
 
 
-def _shaw_rows(rows: Callable[..., Any]) -> dict[str, Wrap]:
+def shaw_rows(rows: Callable[..., Any]) -> dict[str, Wrap]:
     """Return wraps that look up other rows of the table."""
 
     def scores(q: Real, k: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
@@ -199,8 +199,8 @@ DEVIATIONS = (
     Deviation("shaw-query-minus-key", "the difference is always query minus key", _shaw(_order("query_minus_key")),
               hint=BRANCH, one_of="difference"),
     Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
-              _shaw_rows(_clip_exchanged), hint=CLIP_FIRST, seen_in="wav2vec2-BERT's 64 and 8"),
-    Deviation("shaw-rows-modulo", "rows wrap around the table rather than being clipped", _shaw_rows(_modulo), hint=CLIP_FIRST),
+              shaw_rows(_clip_exchanged), hint=CLIP_FIRST, seen_in="wav2vec2-BERT's 64 and 8"),
+    Deviation("shaw-rows-modulo", "rows wrap around the table rather than being clipped", shaw_rows(_modulo), hint=CLIP_FIRST),
     Deviation("shaw-outside-clip", "outside the window the last row is added where nothing should be",
               _shaw(lambda *a, **o: (a, o | {"outside": "clip"})), hint=OUTSIDE, seen_in="ports of VITS"),
     Deviation("shaw-outside-zero", "outside the window nothing is added where the last row should be",
