@@ -49,7 +49,7 @@ ROUND = (
     600, 640, 800, 1000, 1024, 2000, 2048, 4000, 4096, 5000, 8000, 8192, 10000, 16384, 20000, 32768, 50000, 65504, 65536,
     100000, 131072, 150000, 160000, 200000, 262144, 500000, 524288, 1000000, 1048576, 2000000, 5000000, 8000000, 10000000,
 )  # fmt: skip
-SCALES = (2, 3, 4, 8, 10, 100, 1000)
+SCALES = (2, 3, 4, 8, 10, 16, 32, 100, 1000)
 OFFSETS = (0.5, *range(2, 33), 50, 64, 100, 128, 256, 500, 512, 1000, 1024, 2048, 4096)  # 1 is one of `arguments`
 FITTED = 2  # small failing cases on which a number is solved for
 VALUES = 3  # values of a case of which a number says something
@@ -319,13 +319,22 @@ def _shifts_and_scales() -> Iterator[tuple[str, Callable[[Any], Any]]]:
             return lambda p: p + offset  # rows of a table stay integers
         return lambda p: scale * p + offset
 
+    def parts(scale: int) -> Callable[[Any], Any]:
+        return lambda p: np.floor(p / scale)
+
     for scale in SCALES:
         yield f"positions are multiplied by {scale}", linear(scale)
         yield f"positions are divided by {scale}", linear(1 / scale)
+        yield f"positions are divided by {scale} and rounded down", parts(scale)
     for offset in (signed for size in OFFSETS for signed in (size, -size)):
         yield f"positions are offset by {offset:g}", linear(1.0, offset)
     yield "every position is taken for 0", lambda p: 0 * p
     yield "positions are divided by the largest of the call", lambda p: p / max(float(np.max(np.abs(p), initial=0)), 1.0)
+    yield "positions are counted back from the largest of the call", lambda p: np.max(p) - p if np.size(p) else p
+    yield (
+        "positions are counted back from the largest of their row",
+        lambda p: np.max(p, axis=-1, keepdims=True) - p if np.size(p) and np.ndim(p) else 0 * p,
+    )
     yield "positions count from the middle of the call", lambda p: p - np.shape(p)[-1] // 2 if np.ndim(p) else p
     yield "every position is the largest of the call", lambda p: np.full_like(p, np.max(p)) if np.size(p) else p
 

@@ -34,7 +34,7 @@ BIASES: dict[str, Callable[[int, float], float]] = {
     "1": lambda heads, b: 1.0,
 }  # fmt: skip
 EXTRAS: dict[str, Callable[[Reals, int], Reals]] = {  # of the slopes of 2P heads, and how many heads are beyond P
-    "": lambda s, n: s[0::2][:n], "the extra heads take places 2, 4, ... of 2P heads": lambda s, n: s[1::2][:n],
+    "": lambda s, n: s[0::2][:n], "the extra heads repeat the slopes of P heads": lambda s, n: s[1::2][:n],
     "the extra heads take places 1, 3, ... of 2P heads from the end": lambda s, n: s[0::2][::-1][:n],
     "the extra heads take the last places of 2P heads": lambda s, n: s[len(s) - n :],
     "the extra heads take the first places of 2P heads": lambda s, n: s[:n],
@@ -99,6 +99,13 @@ def _negative(plain: tuple[str, Slopes]) -> tuple[str, Slopes]:
     return f"slopes are negative, and {words}", lambda heads, b: -slopes(heads, b)
 
 
+def _odd_first(heads: int, b: float) -> Reals:
+    """Return the slopes at odd places and then at even ones, of the next power of two."""
+    whole = 1 << (heads - 1).bit_length()
+    slopes = 2.0 ** (-b * np.arange(1, whole + 1) / whole)
+    return slopes if whole == heads else np.concatenate([slopes[0::2], slopes[1::2]])[:heads]
+
+
 def _others() -> Iterator[tuple[str, Slopes]]:
     """Yield formulas of other kinds."""
     right = _with_extras(lambda heads, b: 2.0 ** (-b * np.arange(1, heads + 1) / heads), "")
@@ -113,6 +120,7 @@ def _others() -> Iterator[tuple[str, Slopes]]:
         "slope h of H heads (h from 1) is 1 - (h - 1)/H": lambda n, b: 1 - np.arange(n) / n,
         "slope h (from 1) is 1/2^h": lambda n, b: 2.0 ** -np.arange(1, n + 1),
         "slopes are their own logarithms: the exponents": lambda n, b: np.log2(right(n, b)),
+        "slopes have places 1, 3, ... of 2P heads, then places 2, 4, ..., where H is not a power of two": _odd_first,
         "slopes are linspace(1, 0) in H steps": lambda n, b: np.linspace(1, 0, n),
         "slopes are already negative": lambda n, b: -right(n, b),
     }
