@@ -151,11 +151,14 @@ def candidates(questions: Sequence[Question]) -> list[Deviation]:
 
 def remark(questions: Sequence[Question]) -> str:
     """Return what a wrong channel of a small failing case is made of, where every channel is read though no formula is."""
-    op = questions[0].op
+    op, unchanged = questions[0].op, ""
     for question in (q for q in questions if q.failed and (op == ROTATION or ROTATION in reaches(op))):
         for rotation in recorded_rotations(question):
             layout, inverse = rotation.key
             if inverse or not 2 < 2 * rotation.pairs <= WIDEST or not rotation.is_informative:
+                continue
+            if np.array_equal(rotation.out, rotation.x):
+                unchanged = unchanged or f" In {question.id}, the result is x itself, as at position 0."
                 continue
             function: Any = apply_rope
             right = replace(rotation, out=function(rotation.x, rotation.cos, rotation.sin, layout=layout))
@@ -164,8 +167,8 @@ def remark(questions: Sequence[Question]) -> str:
             wrong = [(j, read[0], due[0]) for j, (read, due) in enumerate(both) if read and due and not {*read} & {*due}]
             if wrong and all(len(read) == 1 for read, _ in both):
                 said = "; ".join(f"channel {j} is {_as_read(read)}, not {_as_read(due)}" for j, read, due in wrong[:TOLD])
-                return f" Channels and numbers of the table meet otherwise: in {question.id}, {said}."
-    return ""
+                return f" Channels meet other cosines and sines than they should: in {question.id}, {said}."
+    return unchanged
 
 
 def _as_read(reading: Reading) -> str:
