@@ -39,7 +39,8 @@ NEGATIVE = re.compile(r"\b(no|not)\b")  # in words
 def sentence(op: str, cause: Cause) -> str:
     """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
     fresh = f" [{cause.true} of {cause.asked} fresh calls agree]" if cause.asked else ""
-    return f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}{fresh}"
+    text = f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}"
+    return re.sub(r" at no\b", " without", text, count=1) + fresh
 
 
 NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all
@@ -211,6 +212,8 @@ def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:
     """Return numbers of leading axes in words, or their sizes where these decide."""
     if lacks and all(value is None for value in lacks):
         return "an axis of tokens"
+    if all(value is None for value in shows):
+        return "no axis of tokens"
     counts, others = ({len(value or ()) for value in values} for values in (shows, lacks))
     if not counts & others:
         few = sorted(counts)
@@ -230,7 +233,7 @@ def _axes(op: str, way: int) -> str:
     for name, axes in REGISTRY[op].arrays.items():
         ways = alternatives(axes.shape)
         if len(ways) > 1:
-            return f"{name} of axes ({', '.join(ways[min(way, len(ways) - 1)])})"
+            return f"{name} of shape ({', '.join(ways[min(way, len(ways) - 1)])})"
     return ""
 
 

@@ -39,6 +39,7 @@ HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and wha
     "odd_taps": ("an odd number of taps", "an even number of taps"),
     "free_tables": ("tables that are no cosines and sines", "tables of cosines and sines"),
     "right_padding": ("padding on the right", "no padding on the right"),
+    "gap": ("padding between tokens", "no padding between tokens"),
     "below_padding": ("an id below the padding's", "no ids below the padding's"),
     "not_square": ("a grid that is not square", "square grids"),
     "other_queries": ("queries that are not the last of the keys", "queries the last of the keys"),
@@ -353,10 +354,15 @@ def are_unit(call: Call) -> bool:
 
 
 def _padding(op: str, name: str, value: npt.NDArray[Any], params: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what padding an array has: a mask of tokens that ends with what is left out, or ids below that of the padding."""
+    """Yield what padding an array has: after the tokens of a mask's row, or between them, or ids below that of the padding."""
     axes = REGISTRY[op].arrays[name]
-    if axes.kind == "mask" and axes.shape.split()[-1] == "T" and value.size and np.any(value[..., :1] & ~value[..., -1:]):
-        yield "right_padding"
+    if axes.kind == "mask" and axes.shape.split()[-1] == "T" and value.size:
+        before = np.logical_or.accumulate(value, axis=-1)  # whether a token stands here or before
+        after = np.logical_or.accumulate(value[..., ::-1], axis=-1)[..., ::-1]
+        if np.any(before[..., -1] & ~value[..., -1]):
+            yield "right_padding"
+        if np.any(before & ~value & after):
+            yield "gap"
     if axes.kind == "integer" and "padding_idx" in params and np.any(value < params["padding_idx"]):
         yield "below_padding"
 
@@ -633,7 +639,9 @@ def _having(op: str) -> list[str]:
         "odd_dim": isinstance(width, Integer) and width.step == 1 and "dim" not in defaults(op),
         "odd_taps": any(axes.shape.endswith(TAPS) for axes in arrays.values()),
         "free_tables": {"cos", "sin"} <= arrays.keys(),
-        "right_padding": any(axes.kind == "mask" and axes.shape.split()[-1] == "T" for axes in arrays.values()),
+        **dict.fromkeys(
+            ("right_padding", "gap"), any(axes.kind == "mask" and axes.shape.split()[-1] == "T" for axes in arrays.values())
+        ),
         "below_padding": "padding_idx" in domains,
         "not_square": any({*grid} <= {*_axes_of(op)} for grid in GRIDS) or any({*pair} <= {*domains} for pair in SIDES),
         "other_queries": {"q_positions", "k_positions"} <= {*places} and not has_coordinates(op) and not last_cells(op),
