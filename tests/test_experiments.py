@@ -243,6 +243,14 @@ def test_calls_of_experiments_are_far_and_have_few_values() -> None:
     assert large.asker.whole({**record, "option height": 1030, "option width": 1030}) is None
 
 
+def test_a_call_without_values_is_not_made_where_its_definition_computes_many() -> None:
+    """A window of 512 frames has few offsets, and more than a million pairs of cells, also without heads."""
+    asker = Asker(load_python("posref"), "window_bias", "float32", 9)
+    few = {"option depth": 1, "option order": "query_minus_key", "option class_token": False, "way": 0, "size H": 0}
+    assert asker.whole(few | {"option height": 2, "option width": 3}) is not None
+    assert asker.whole(few | {"option height": 512, "option width": 3}) is None
+
+
 def test_a_whole_number_and_a_fraction_are_of_one_kind() -> None:
     """Refused from a base on where the length is no power of two: a base of 2 is an int, and the others are floats."""
     reference = REGISTRY["rope_frequencies"].function

@@ -16,7 +16,7 @@ from ..proof.evaluation import is_askable, placeholder, result_placeholders
 from ..proof.live_truth import Sample
 from ..targets.base import Target
 from ..targets.invocation import text_of
-from .records import Features, count_of_results, make
+from .records import Features, count_of_work, make
 
 REFUSED, RIGHT, WRONG, ANSWERED, NO_CALL, SPENT = "refused", "right", "wrong", "answered", "no such call", "not asked"
 NO_VALUES = "no values"  # the outcome of a call that returns none: it says nothing
@@ -67,7 +67,7 @@ class Asker:
     def whole(self, record: Features) -> Call | None:
         """Return the call of a record with results of the shapes that are expected; None where there is none in this dtype."""
         call = self.call(record)
-        return None if call is None or count_of_results(self.op, record) > RESULTS else self.filled(call)
+        return None if call is None or count_of_work(self.op, record) > RESULTS else self.filled(call)
 
     def filled(self, call: Call) -> Call | None:
         """Return a call with results of the shapes that are expected; None where there are none in this dtype."""

@@ -344,6 +344,13 @@ def count_of_results(op: str, record: Features) -> int:
     return count_of_values(op, record, [result_axes(op, name, record["way"]) for name in REGISTRY[op].outputs])
 
 
+def count_of_work(op: str, record: Features) -> int:
+    """Return how many values the results would have without empty axes: a definition may compute as many on its way."""
+    return count_of_results(
+        op, {name: 1 if name.startswith("size ") and value == 0 else value for name, value in record.items()}
+    )
+
+
 def part(record: Features, start: str) -> dict[str, Any]:
     """Return the features whose names begin with a word, by the rest of their names."""
     return {name.removeprefix(start): value for name, value in record.items() if name.startswith(start)}
