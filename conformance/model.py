@@ -333,7 +333,8 @@ class Operation:
         wrong = (NOTHING if not self.counts["pass"] else "") if self.scope is None else self.scope.wrong
         parts += [wrong] if wrong and not (wrong == NOTHING and parts) else []
         if parts == [NOTHING] and self.counts["unsupported"] == len(asked) > 0:
-            parts = [f"all {len(asked)} cases are refused: {asked[0].message}"]
+            every = f"all {len(asked)} cases are" if len(asked) > 1 else "the only case is"
+            parts = [f"{every} refused: {asked[0].message}"]
         if self.counts["selective"] and not parts:
             parts.append(f"{self.counts['selective']} of {len(asked)} cases are selective")
         return "; ".join(parts)

@@ -331,6 +331,20 @@ def test_missing_operations_are_listed() -> None:
     assert report.conformant
 
 
+def test_code_that_takes_no_call_is_told_why() -> None:
+    """Of another dtype it is told to state its dtypes; with other names of arguments, to have a function around it."""
+
+    def narrow(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        raise NotImplementedError(str(x.dtype))
+
+    def named(x: Any, position_ids: Any, theta: float = 1e4) -> Any:
+        return x
+
+    for function, hint in ((narrow, "Calls are made in float32."), (named, "If the code has other names for its arguments")):
+        diagnosis = check_call(function, op="rope").operations[0].diagnosis or {}
+        assert diagnosis["hint"].startswith(hint), diagnosis
+
+
 @pytest.mark.parametrize("error", [Unsupported("not here"), NotImplementedError("not here")])
 def test_all_unsupported_is_not_conformant(error: Exception) -> None:
     def lacking(x: Any, positions: Any, /, **options: Any) -> Any:

@@ -16,6 +16,9 @@ from .case_run import with_few
 from .learned_scope import Trials
 
 REFUSE = "Leave out the options that the code lacks, and raise NotImplementedError for the words of an option that it lacks."
+NO_OPTION = "no option "  # how a refusal begins of code that does not take an option
+WRAP = "If the code has other names for its arguments, check a function with these names that calls it."
+OF_DTYPE = 'Calls are made in {dtype}. State the dtypes that the code takes, as dtypes = ("bfloat16",), or give --dtype.'
 REMEDY = UNSTATED.partition("{")[0]  # how the message begins of a file that does not say which library it computes with
 
 
@@ -33,8 +36,20 @@ def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
         has_remedy = any(case.message.startswith(REMEDY) for case in operation.cases)
         if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
             diagnosis = operation.diagnosis or NO_DIAGNOSIS
-            text = f"No call is answered. posref calls {called_as(operation.op)}. {diagnosis['text']}".strip()
-            operation.diagnosis = {**diagnosis, "text": text, "hint": diagnosis["hint"] or REFUSE}
+            lead = "No call gives values" if operation.counts.get("error") else "No call is answered"
+            text = f"{lead}. posref calls {called_as(operation.op)}. {diagnosis['text']}".strip()
+            operation.diagnosis = {**diagnosis, "text": text, "hint": diagnosis["hint"] or _remedy(operation)}
+
+
+def _remedy(operation: Operation) -> str:
+    """Return where to look if no call gives values: at the dtype, if a refusal names it, or at the options, or their names."""
+    if operation.counts.get("error"):
+        return ""
+    if any(operation.dtype in case.message for case in operation.cases):
+        return OF_DTYPE.format(dtype=operation.dtype)
+    asked = [case for case in operation.cases if case.kind != "reject"]
+    named_otherwise = sum(case.message.startswith(NO_OPTION) for case in asked) > len(asked) / 2
+    return WRAP if named_otherwise else REFUSE
 
 
 def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:

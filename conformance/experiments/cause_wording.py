@@ -157,6 +157,8 @@ def words(op: str, name: str, cause: Cause) -> str:
             return rest if shows == [True] else f"no {rest}"
         case "leading":
             return _leading(shows, lacks)
+        case "form" if lacks == ["fractional"]:
+            return "positions without fractions"
         case "form":
             return " or ".join(FORMS[value] for value in shows)
         case "queries":
