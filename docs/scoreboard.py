@@ -63,9 +63,10 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any]:
         kept["diagnosis"] = (operation["diagnosis"] or {}).get("text")
         operations.append(kept)
     package = package_of(adapter).split("[")[0]
+    of_groups = {"groups": groups(o["op"] for o in operations)} if report["suite"]["sha256"] == suite()["sha256"] else {}
     return {
-        "adapter": adapter, "package": package, "versions": report["target"]["versions"], "suite": report["suite"],
-        "operations": operations,
+        "adapter": adapter, "package": package, "versions": report["target"]["versions"],
+        "suite": report["suite"] | of_groups, "operations": operations,
         "failures": [{n: c[n] for n in ("id", "op", "dtype", "verdict", "message")} for c in asked if c["verdict"] in BAD],
     }  # fmt: skip
 
@@ -99,6 +100,15 @@ def page(
     return "\n".join(lines) + "\n"
 
 
+def groups(ops: Iterable[str]) -> str:
+    """Return a hash of the installed suite's groups of some operations: a row stays as it is while these do."""
+    from posref.conformance.suite import INSTALLED, load_manifest
+
+    asked = {*ops}
+    files = [sorted(entry["files"].items()) for entry in load_manifest(INSTALLED)["groups"] if entry["op"] in asked]
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
 def suite() -> dict[str, str]:
     """Return the version and the hash of the installed suite, as reports have them."""
     from posref.conformance.suite import INSTALLED, load_manifest
@@ -108,8 +118,13 @@ def suite() -> dict[str, str]:
 
 
 def is_of(s: Mapping[str, Any], today: Mapping[str, str]) -> bool:
-    """Return whether a summary is of a suite: by the version, or by the hash where a report has the release alone."""
-    return s["suite"]["version"] == today["version"] or s["suite"]["sha256"] == today["sha256"]
+    """
+    Return whether a summary was asked the cases of a suite.
+
+    That is so if the version is the same, or the hash where a report has the release alone, or the groups of its operations.
+    """
+    alike = s["suite"]["version"] == today["version"] or s["suite"]["sha256"] == today["sha256"]
+    return alike or s["suite"].get("groups") == groups(op["op"] for op in s["operations"])
 
 
 def matching(finding: Mapping[str, Any], s: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -97,19 +97,20 @@ def test_a_failure_that_no_finding_names_is_unconfirmed() -> None:
 
 
 def test_a_row_of_another_suite_is_marked() -> None:
-    """By the version, which changes with the bytes of the suite; older reports have the release, and are told by the hash."""
+    """By the version, or by the hash where a report has the release; not where the groups of its operations are the same."""
     today = {"version": "0.1.0+7.0123456789ab", "sha256": "ab" * 32}
     suites = (
         today, today | {"sha256": "cd" * 32}, today | {"version": "0.1.0"},
+        SUMMARIES[0]["suite"] | {"version": "0.1.0+7.ba9876543210", "sha256": "cd" * 32},  # of which its groups are the same
         {"version": "0.1.0", "sha256": "cd" * 32}, {"version": "0.1.0+7.ba9876543210", "sha256": "cd" * 32},
     )  # fmt: skip
     made = [copy.deepcopy(SUMMARIES[0]) | {"suite": suite} for suite in suites]
     text = scoreboard.page(made, FINDINGS, today)
-    assert "3 of 5 rows are of today's suite, 0.1.0+7.0123456789ab." in text
-    assert [line.split(" | ")[2] for line in text.splitlines() if line.startswith("| [")] == ["today's"] * 3 + [
+    assert "4 of 6 rows are of today's suite, 0.1.0+7.0123456789ab." in text
+    assert [line.split(" | ")[2] for line in text.splitlines() if line.startswith("| [")] == ["today's"] * 4 + [
         "**older suite**"
     ] * 2
-    assert "All rows are of today's suite" in scoreboard.page(made[:3], FINDINGS, today)
+    assert "All rows are of today's suite" in scoreboard.page(made[:4], FINDINGS, today)
 
 
 def test_there_is_a_report_of_every_adapter_and_a_session_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
