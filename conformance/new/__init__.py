@@ -32,6 +32,7 @@ FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariant
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
 PAIRS = {"q_positions", "k_positions"}
 IMPORT = re.compile(r"    from (posref\.[\w.]+) import ")
+DEFINITIONS = re.compile(r"(\*\*Definitions\*\* of )(\d+)")
 
 
 @click.command()
@@ -69,6 +70,7 @@ def new(name: str, like: str) -> None:
     for file, text in files.items():
         click.echo(f"wrote {file.as_posix()}: {text.count('TO DO')} marks TO DO")
     click.echo(f"added a line to posref/__init__.py and to CHANGELOG.md, and a picture to {pictures.as_posix()}")
+    click.echo("CHANGELOG.md counts one more definition")
     click.echo(f"CONTRIBUTING.md says what to write. To see what is left: pytest tests/every_encoding -k {name}")
 
 
@@ -325,7 +327,8 @@ def exported(name: str, family: str, text: str) -> str:
 
 
 def recorded(name: str, text: str) -> str:
-    """Return CHANGELOG.md with the line of a new operation, the first under "Added"."""
+    """Return CHANGELOG.md with the line of a new operation, the first under "Added", and with one more definition."""
+    text = DEFINITIONS.sub(lambda of: f"{of[1]}{int(of[2]) + 1}", text, count=1)
     return text.replace("### Added\n\n", f"### Added\n\n- `{name}`: TO DO: what it is, and who uses it.\n", 1)
 
 
