@@ -158,6 +158,19 @@ def test_an_error_in_a_case_is_shown_with_its_line_in_the_definition() -> None:
         build_group([Case("alibi_slopes/x/none", {"heads": 0})])
 
 
+def test_a_python_number_where_an_array_must_be_is_shown_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = REGISTRY["alibi_slopes"].function
+
+    def wrong(heads: int, /, *, xp: Any = None, **rest: Any) -> Any:
+        return xp.sqrt(2.0)
+
+    wrong.__signature__ = __import__("inspect").signature(right)  # type: ignore[attr-defined]
+    changed = REGISTRY["alibi_slopes"].__class__(**{**vars(REGISTRY["alibi_slopes"]), "function": wrong})
+    monkeypatch.setitem(REGISTRY, "alibi_slopes", changed)
+    with pytest.raises(BuildError, match=r"make it an array, by `beside` of posref/core/arrays\.py\.$"):
+        build_group([Case("alibi_slopes/x/four", {"heads": 4})])
+
+
 def test_a_wrong_constant_in_a_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     right = transcription.alibi_slopes
     monkeypatch.setattr(transcription, "alibi_slopes", lambda heads, *, max_bias=8: right(heads, max_bias=max_bias + 2**-40))

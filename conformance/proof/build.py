@@ -172,6 +172,7 @@ def _products(
         store.prune()
 
 
+PYTHON_NUMBER = ". It is a Python number: make it an array, by `beside` of posref/core/arrays.py."
 AGAIN = 1 / 16  # of the groups in a cache that are proved again
 
 
@@ -249,7 +250,8 @@ def _case(case: Case, group: ProvedGroup) -> dict[str, Any]:
     except Exception as error:  # whatever is wrong, the case that it is wrong in has to be named
         kind = "" if isinstance(error, BuildError) else f"{type(error).__name__}: "
         place = "" if isinstance(error, BuildError | NotImplementedError) else _place(case.op, error)
-        msg = f"{case.id}: {kind}{error}{place}"
+        is_number = isinstance(error, AttributeError) and isinstance(error.obj, int | float)
+        msg = f"{case.id}: {kind}{error}{place}{PYTHON_NUMBER if is_number else ''}"
         raise BuildError(msg) from error
 
 
