@@ -23,7 +23,7 @@ import numpy.typing as npt
 from posref.core.composition import reaches
 
 from ..evidence.shared.formulas import ANGLES, FREQUENCIES
-from ..evidence.tools.deviation import Deviation, Function, around
+from ..evidence.tools.deviation import Deviation, Function, around, narrowed
 from .hypotheses import JITTER, UNITS, Question, predict
 from .partners import recorded_rotations
 
@@ -192,10 +192,19 @@ def _rounded_down(over: float, slope: float, d: int, base: float, right: float) 
     return np.asarray(np.exp(slope * np.arange(d // 2) * np.floor(-np.log(base) / (over * d))))
 
 
+def _in_steps(dtype: str, inverse: bool, d: int, base: float, right: float) -> Reals:
+    """Return frequencies of which the base, the exponent, the power and its inverse are rounded one by one."""
+    rounded = narrowed(dtype)
+    base, exponents = float(rounded(base)), rounded(2.0 * np.arange(d // 2) / d)
+    return np.asarray(rounded(1 / rounded(base**exponents)) if inverse else rounded(base**-exponents))
+
+
 def _others() -> Iterator[Formula]:
     """Yield formulas of other kinds."""
     half_truncated = "base^(-i/(d // 4 - 1)) for i < d // 4 and 0 for the others (half-truncated, as modded-nanogpt has it)"
     yield from (Formula(f"{words}{half_truncated}", partial(_quarter, sign)) for words, sign in (("", 1.0), ("-", -1.0)))
+    for dtype, (words, inverse) in product(("bfloat16", "float16"), (("1/base^(2i/d)", True), ("base^(-2i/d)", False))):
+        yield Formula(f"{words} with every step in {dtype}", partial(_in_steps, dtype, inverse))
     for (words, size), first in product(FACTORS.items(), (1, 0)):
         index = "(i + 1)" if first else "i"
         yield Formula(f"{words}{index}, which is linear in i: another encoding", partial(_linear, size, first))
