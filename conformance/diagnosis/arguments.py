@@ -228,6 +228,8 @@ def _of_reals(told: str, shape: str, *, is_vector: bool, several: bool) -> Itera
     yield from (
         (f"{told} {verb} {words}", way) for words, way in (OF_ARRAYS if is_vector else {**OF_ARRAYS, **OF_WEIGHTS}).items()
     )
+    if max(map(len, alternatives(shape))) > 1:
+        yield f"{told} {verb} transposed where {'their' if several else 'its'} last two axes are of one size", _transposed
     for axis, place in enumerate(PLACES[: max(map(len, alternatives(shape)))], start=1):
         yield f"{told} {verb} in reverse order along {'their' if several else 'its'} {place}", partial(_reversed, axis=-axis)
         yield f"all entries along the {place} of {told} are the first", partial(_first, axis=-axis)
@@ -254,6 +256,10 @@ def cut(dtype: str) -> Change:
 
 def _reversed(a: Array, axis: int) -> Array:
     return np.flip(a, axis) if np.ndim(a) >= -axis else a
+
+
+def _transposed(a: Array) -> Array:
+    return np.swapaxes(a, -1, -2) if np.ndim(a) > 1 and np.shape(a)[-1] == np.shape(a)[-2] else a
 
 
 def _exchanged(a: Array, axis: int) -> Array:
