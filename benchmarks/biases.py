@@ -59,8 +59,7 @@ def keys(small: bool) -> Work:
     build = peers.module("transformers.models.bloom.modeling_bloom").build_alibi_tensor
     positions, mask = torch.arange(tokens), torch.ones(1, tokens, dtype=torch.int64)
     return Work(
-        lambda: alibi(positions, positions, heads=32, form="key", dtype=torch.float32),
-        lambda: build(mask, 32, torch.float32),
+        lambda: alibi(positions, positions, heads=32, form="key", dtype=torch.float32), lambda: build(mask, 32, torch.float32)
     )
 
 

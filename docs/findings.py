@@ -56,7 +56,7 @@ def _page(finding: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     lines += [
         f"{many}: `posref check {summary['adapter']} --case "
         f"{failures[0]['id']} --dtype {failures[0]['dtype']}`. With the fixes of all findings about {package} "
-        f"{'it passes' if len(failures) == 1 else 'all of them pass'}{_but(summary, failures)}.",
+        f"{'it passes' if len(failures) == 1 else 'all of them pass'}{_but(summary, failures)}."
     ]
     return "\n".join(lines) + "\n"
 

@@ -370,8 +370,7 @@ INPUTS: dict[str, Attack] = {
     "a zip bomb that lies": Attack(
         INPUT,
         archive(
-            ("table.npy", 1 << 27),
-            change=lambda data: data.replace(struct.pack("<I", (1 << 27) + 129), struct.pack("<I", 200)),
+            ("table.npy", 1 << 27), change=lambda data: data.replace(struct.pack("<I", (1 << 27) + 129), struct.pack("<I", 200))
         ),
     ),
     "arrays with a path for a name": Attack(INPUT, archive(("../../table.npy", npy(np.ones(3))))),

@@ -274,9 +274,7 @@ def outcome(model_type: str) -> Outcome:
 
 UNBUILT = ("gemma4_assistant", "nougat")  # their default configurations raise
 # Where ours and theirs differ, and why.
-EXCEPTIONS = {
-    "minimax_m3_vl": "rotary_dim of the file, where transformers rotates the whole head (see rope_from_config)",
-}
+EXCEPTIONS = {"minimax_m3_vl": "rotary_dim of the file, where transformers rotates the whole head (see rope_from_config)"}
 # What cannot be run, and why.
 NOT_RUN = {
     "dinat": "its module needs the natten library",

@@ -353,11 +353,7 @@ def perceiver(code: Any, dim: int) -> tuple[Any, Any]:
     return ours, code.generate_fourier_features(x, dim, GRID)
 
 
-NAMED: dict[str, Callable[[Any, int], tuple[Any, Any]]] = {
-    "patchtst": patchtst,
-    "omdet-turbo": omdet,
-    "perceiver": perceiver,
-}
+NAMED: dict[str, Callable[[Any, int], tuple[Any, Any]]] = {"patchtst": patchtst, "omdet-turbo": omdet, "perceiver": perceiver}
 OPERATIONS = {
     "patchtst": "standardised sinusoidal",
     "omdet-turbo": "sinusoidal_nd",

@@ -60,8 +60,7 @@ def under_jit(positions: np.ndarray, frequencies: np.ndarray) -> tuple[Any, Any]
 
 WAYS: dict[str, Callable[..., Any]] = {"strict no_float64": on_strict, "JAX": on_jax, "JAX jit": under_jit}
 ways = pytest.mark.parametrize(
-    "way",
-    [pytest.param(way, id=name, marks=[] if way is on_strict else [pytest.mark.thorough]) for name, way in WAYS.items()],
+    "way", [pytest.param(way, id=name, marks=[] if way is on_strict else [pytest.mark.thorough]) for name, way in WAYS.items()]
 )
 
 

@@ -111,10 +111,7 @@ def test_one_case_can_be_repeated() -> None:
         (("show", "no.json"), "no.json"),
         (("check", "posref", "--dtype", "float8"), "dtypes must be among float64, float32, bfloat16, float16; got 'float8'"),
         (("check", "posref", "--dtype", "bfloat16"), "backend 'numpy' has no bfloat16 here"),
-        (
-            ("check", "posref", "--claim", "low"),
-            "a claim for float64 must be one of float64, angle64, frequency32,",
-        ),
+        (("check", "posref", "--claim", "low"), "a claim for float64 must be one of float64, angle64, frequency32,"),
         (("check", "posref", "--op", "alibis"), "op must be the name of an operation; got 'alibis'. Did you mean alibi"),
         (("check", "posref", "--case", "rope/half/nope"), "no case 'rope/half/nope'"),
         (("vectors", "copy", "/dev/null/x"), "Not a directory"),

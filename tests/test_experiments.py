@@ -343,20 +343,7 @@ def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[Sim
         ("xpos", lambda c: c.role == "key" and np.min(c.positions, initial=0) < 0, "negative positions, with role key"),
         ("conv_positions", lambda c: c.weight.shape[1] % 2, "channels of a group not a multiple of 2"),
     ],
-    ids=[
-        "equal",
-        "multiple",
-        "order",
-        "last",
-        "power",
-        "words",
-        "sizes",
-        "remainder",
-        "squares",
-        "ends",
-        "negative",
-        "shared",
-    ],
+    ids=["equal", "multiple", "order", "last", "power", "words", "sizes", "remainder", "squares", "ends", "negative", "shared"],
 )
 def test_conditions_of_several_numbers_are_a_cause(op: str, holds: Callable[[SimpleNamespace], Any], words: str) -> None:
     diagnosis = (

@@ -40,10 +40,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "sections": ("mrope", {"layout": "half", "base": 1e4, "sections": (2, 3, 3), "arrangement": "chunked"}),
     "in turn": ("mrope", {"layout": "half", "base": 1e4, "sections": (3, 3, 2), "arrangement": "interleaved"}),
     "partial sections": ("mrope", {"layout": "half", "base": 1e4, "sections": (2, 1, 1), "arrangement": "chunked"}),
-    "image": (
-        "axial_rope",
-        {"layout": "half", "base": 1e4, "dims": (8, 8), "allocation": "own", "arrangement": "chunked"},
-    ),
+    "image": ("axial_rope", {"layout": "half", "base": 1e4, "dims": (8, 8), "allocation": "own", "arrangement": "chunked"}),
 }
 ARRANGEMENTS = {8: "chunked", 40: "interleaved"}
 

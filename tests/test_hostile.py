@@ -248,10 +248,7 @@ MALFORMED: dict[str, tuple[Changes, str]] = {
     "an id with a line break": (of_id("rope/tiny\\n"), "does not match"),
     "an id with dots": (of_id("rope/.."), "does not match"),
     "an id of another operation": (entry(lambda e: e.update(op="alibi")), "must be listed once, and be of operation 'alibi'"),
-    "a group twice": (
-        suite(lambda s: s["groups"].append(s["groups"][0])),
-        "group 'rope/tiny' must be listed once",
-    ),
+    "a group twice": (suite(lambda s: s["groups"].append(s["groups"][0])), "group 'rope/tiny' must be listed once"),
     "a case of elsewhere": (entry(lambda e: e["cases"].append("alibi/tiny/one")), "must be of its group"),
     "a sum that is wrong": (suite(lambda s: s.update(total_bytes=s["total_bytes"] + 1)), "total_bytes must be"),
     "a file of 2**40 bytes": (entry(lambda e: e["files"][DATA].update(bytes=2**40)), "is greater than the maximum"),

@@ -33,10 +33,7 @@ def _scalar_bound(n: float) -> float:
 
 
 COMPUTED = {
-    "distance_matrix": (
-        lambda a: analysis.distance_matrix(a(PE)),
-        [[np.linalg.norm(p - q) for q in PE] for p in PE],
-    ),
+    "distance_matrix": (lambda a: analysis.distance_matrix(a(PE)), [[np.linalg.norm(p - q) for q in PE] for p in PE]),
     "distances_from": (
         lambda a: analysis.distances_from(a(PE), (3, 20)),
         [[np.linalg.norm(PE[c] - q) for q in PE] for c in (3, 20)],
@@ -49,10 +46,7 @@ COMPUTED = {
     ),
     "wavelengths": (lambda a: analysis.wavelengths(a(np.append(FREQ, 0.0))), np.append(2 * np.pi / FREQ, np.inf)),
     "frequency_ratio": (lambda a: analysis.frequency_ratio(a(FREQ / 3), a(FREQ)), np.full(32, 1 / 3)),
-    "decay": (
-        lambda a: analysis.decay(a(FREQ), a(np.arange(50.0))),
-        [np.cos(n * FREQ).mean() for n in range(50)],
-    ),
+    "decay": (lambda a: analysis.decay(a(FREQ), a(np.arange(50.0))), [np.cos(n * FREQ).mean() for n in range(50)]),
     "decay_bound": (lambda a: analysis.decay_bound(a(FREQ), a(np.arange(9.0))), [_scalar_bound(n) for n in range(9)]),
     "by_distance": (lambda a: analysis.by_distance(a(PE)), PE[-1, ::-1]),
 }

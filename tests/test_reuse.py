@@ -391,8 +391,7 @@ def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("value", "place"),
-    [("/x/y", "/x/y/posref/proofs"), ("", "~/.cache/posref/proofs"), ("relative", "~/.cache/posref/proofs")],
+    ("value", "place"), [("/x/y", "/x/y/posref/proofs"), ("", "~/.cache/posref/proofs"), ("relative", "~/.cache/posref/proofs")]
 )
 def test_the_cache_is_where_the_user_keeps_caches(value: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", value)

@@ -376,10 +376,7 @@ def moved(call: SimpleNamespace) -> bool:
 @few(
     1,
     ("refuses", "wrong", "words"),
-    [
-        (lambda c: False, lambda c: False, ""),
-        (lambda c: moved(c) or len(c.sections) != 3, None, ""),
-    ],
+    [(lambda c: False, lambda c: False, ""), (lambda c: moved(c) or len(c.sections) != 3, None, "")],
     ids=["right", "one call refused"],
 )
 def test_what_stored_cases_do_not_tell_is_asked_live(

@@ -444,10 +444,7 @@ def test_the_measures_on_every_library(library: str) -> None:
             lambda: analysis.beyond_training(FREQ, FREQ, trained=0, length=9),
             "beyond_training: trained must be an int of at least 1; got 0.",
         ),
-        (
-            lambda: analysis.block_products(Q, Q, block=2),
-            "block_products: near must be boolean; got float64.",
-        ),
+        (lambda: analysis.block_products(Q, Q, block=2), "block_products: near must be boolean; got float64."),
         (
             lambda: analysis.block_products(Q > 0, Q[:9] > 0, block=2),
             "block_products: near and seen must be 2-D and of one shape; got (48, 64) and (9, 64).",

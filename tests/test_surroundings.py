@@ -84,10 +84,7 @@ MODES: dict[str, dict[str, Mode]] = {
         "leaks": jax.checking_leaks,
         "no transfers": lambda: jax.transfer_guard("disallow"),
     },
-    "numpy": {
-        "errors": lambda: np.errstate(all="raise"),
-        "warnings": warnings_are_errors,
-    },
+    "numpy": {"errors": lambda: np.errstate(all="raise"), "warnings": warnings_are_errors},
 }
 EACH = [
     pytest.param(library, mode, marks=[pytest.mark.thorough] if library == "jax" else [])

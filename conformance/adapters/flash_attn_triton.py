@@ -40,7 +40,7 @@ supports: dict[str, dict[str, Any]] = {
         "inverse": [False],
         "gradient": ["x"],
         "not": [{"lanes": "trailing", "partial": True}],
-    },
+    }
 }
 
 

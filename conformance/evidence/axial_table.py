@@ -36,10 +36,7 @@ def _tables(arrangement: str) -> tuple[Case, ...]:
     small: dict[str, Any] = {"sections": ARRANGED[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "chunked" else "core"
     far = (FAR, FAR[::-1], tuple(p // 2 for p in FAR))
-    return (
-        _case(f"{group}/prompt", PROMPT, 6, tier=first, **small),
-        _case(f"{group}/far", far, 6, **small),
-    )
+    return (_case(f"{group}/prompt", PROMPT, 6, tier=first, **small), _case(f"{group}/far", far, 6, **small))
 
 
 def _table_forms() -> Iterator[Case]:

@@ -32,10 +32,7 @@ def _cayley_forms() -> tuple[Case, ...]:
     def case(name: str, *shape: int, form: str = "") -> Case:
         return form_case("cayley", name, {"skew": reals("cayley" + name, *shape) / 8}, {}, form=form)
 
-    return (
-        case("batch-one", 1, 3, 3),
-        case("length-zero", 2, 0, 3, 3),
-    )
+    return (case("batch-one", 1, 3, 3), case("length-zero", 2, 0, 3, 3))
 
 
 def cases() -> tuple[Case, ...]:

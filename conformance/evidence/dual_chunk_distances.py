@@ -27,10 +27,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 96, "window": 32},)
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (
-        *maps_of("dual_chunk_distances", METHOD),
-        *pairs("dual_chunk_distances", METHOD.small),
-    )
+    return (*maps_of("dual_chunk_distances", METHOD), *pairs("dual_chunk_distances", METHOD.small))
 
 
 SUCCESSIVE_QUERY = "Compare min(m mod s + s, chunk_size), the query's place for the chunk before."

@@ -49,10 +49,7 @@ def _fope_forms() -> tuple[Case, ...]:
             "fope", name, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0}, form=form
         )
 
-    return (
-        case("length-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
-        case("length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
-    )
+    return (case("length-one", (1, 3, 1, 8), (300,), (3, 4, 2)), case("length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)))
 
 
 def cases() -> tuple[Case, ...]:

@@ -19,10 +19,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"window": 32, "factor": 4},)
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (
-        *maps_of("leaky_rerope_distances", METHOD),
-        *pairs("leaky_rerope_distances", METHOD.small),
-    )
+    return (*maps_of("leaky_rerope_distances", METHOD), *pairs("leaky_rerope_distances", METHOD.small))
 
 
 DEVIATIONS = (

@@ -38,22 +38,10 @@ def _case(
 def _layout(layout: str) -> Iterator[Case]:
     """Yield the cases that both layouts have."""
     group = layout.replace("_", "-")
-    yield _case(
-        f"{group}/small",
-        (3, 6),
-        (0, 1, 5),
-        layout,
-        tier="smoke" if layout == "cos_sin" else "core",
-    )
+    yield _case(f"{group}/small", (3, 6), (0, 1, 5), layout, tier="smoke" if layout == "cos_sin" else "core")
     yield _case(f"{group}/far", (19, 3), FAR, layout)
     yield _case(f"{group}/unsorted", (2, 3, 5, 6), UNSORTED, layout, base=5e5)
-    yield _case(
-        f"{group}/rows",
-        (3, 2, 5, 3),
-        np.asarray(OFFSETS)[:, None].tolist(),
-        layout,
-        phases=(2, 1, 3),
-    )
+    yield _case(f"{group}/rows", (3, 2, 5, 3), np.asarray(OFFSETS)[:, None].tolist(), layout, phases=(2, 1, 3))
     yield _case(f"{group}/keys", (5, 7), NEAR, layout, phases=(7,), base=500.0)
     yield _case(f"{group}/wide", (5, 6), NEAR, layout, "x from -32 to 32", spread=8.0)
 

@@ -20,10 +20,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"window": 32},)
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (
-        *maps_of("rerope_distances", METHOD),
-        *pairs("rerope_distances", METHOD.small),
-    )
+    return (*maps_of("rerope_distances", METHOD), *pairs("rerope_distances", METHOD.small))
 
 
 SECOND_PASS = "In the second pass queries rotate by w and keys do not."

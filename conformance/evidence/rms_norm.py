@@ -15,10 +15,7 @@ from .tools.numbers import reals
 OP = "rms_norm"
 
 USUAL: dict[str, Any] = {"eps": 2.0**-10, "weight_offset": 0}
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"eps": 1e-6, "weight_offset": 0},
-    {"eps": 1e-6, "weight_offset": 1},
-)
+KERNEL: tuple[dict[str, Any], ...] = ({"eps": 1e-6, "weight_offset": 0}, {"eps": 1e-6, "weight_offset": 1})
 KERNEL_SIZES: dict[str, Any] = {"D": 200}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 

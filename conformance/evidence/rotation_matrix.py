@@ -14,14 +14,7 @@ GAPS = ("yarn-mscale-one", "positions-4096-at-0")
 
 
 def _case(
-    name: str,
-    position: Any,
-    dim: int,
-    comment: str = "",
-    *,
-    kind: str = "value",
-    tier: str = "core",
-    **params: Any,
+    name: str, position: Any, dim: int, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of rotation_matrix."""
     params = {"dim": dim, "base": BASE, **params}

@@ -28,10 +28,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"group": 4, "window": 32, "rounding": "fl
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (
-        *maps_of("self_extend_distances", METHOD),
-        *pairs("self_extend_distances", METHOD.small),
-    )
+    return (*maps_of("self_extend_distances", METHOD), *pairs("self_extend_distances", METHOD.small))
 
 
 GROUP_ALIKE = "Group queries and keys alike: floor(m / g) - floor(n / g)."

@@ -20,14 +20,7 @@ OFFSETS = ((3, 4, 5, 6, 7), (257, 258, 259, 260, 261), (0, 1, 2, 3, 4))  # a row
 
 
 def _case(
-    name: str,
-    positions: Any,
-    dim: int,
-    comment: str = "",
-    *,
-    kind: str = "value",
-    tier: str = "core",
-    **params: Any,
+    name: str, positions: Any, dim: int, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of sinusoidal."""
     return Case(f"sinusoidal/{name}", {"dim": dim, **params}, {"positions": positions}, comment, kind, tier)
@@ -98,13 +91,7 @@ def _cos_exponent(
     if dim % 2:
         return function(p, dim, layout=layout, base=base, endpoint=endpoint, **rest)
     half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
-    options = {
-        "layout": "sin_cos",
-        "base": base,
-        "endpoint": endpoint,
-        "scale": rest.get("scale", 1.0),
-        "dtype": np.float64,
-    }
+    options = {"layout": "sin_cos", "base": base, "endpoint": endpoint, "scale": rest.get("scale", 1.0), "dtype": np.float64}
     sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
     if layout == "interleaved":
         return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)

@@ -31,10 +31,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"num_sinks": 4, "window": 48, "counting":
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (
-        *maps_of("streaming_llm_distances", METHOD),
-        *pairs("streaming_llm_distances", METHOD.small),
-    )
+    return (*maps_of("streaming_llm_distances", METHOD), *pairs("streaming_llm_distances", METHOD.small))
 
 
 def _streamed(change: Callable[..., Any]) -> dict[str, Wrap]:

@@ -17,36 +17,13 @@ OTHER_VALUES = {"max_distance": 40}
 KERNEL = BOTH_DIRECTIONS
 
 CLOSE = tuple(range(-24, 25))
-EDGES = (
-    -129,
-    -128,
-    -127,
-    -64,
-    -63,
-    -33,
-    -32,
-    -31,
-    31,
-    32,
-    33,
-    63,
-    64,
-    127,
-    128,
-    129,
-)  # where a power of two begins a bucket
+EDGES = (-129, -128, -127, -64, -63, -33, -32, -31, 31, 32, 33, 63, 64, 127, 128, 129)  # where a power of two begins a bucket
 SPARSE = tuple(range(-300, 301, 7))
 BEYOND = (-1048575, -65537, -2049, -1000, 1000, 4097, 131071)
 
 
 def _case(
-    name: str,
-    relative_positions: Any,
-    comment: str = "",
-    *,
-    kind: str = "value",
-    tier: str = "core",
-    **params: Any,
+    name: str, relative_positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of t5_buckets."""
     return Case(f"t5_buckets/{name}", params, {"relative_positions": relative_positions}, comment, kind, tier)

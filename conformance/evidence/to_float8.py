@@ -17,10 +17,7 @@ OP = "to_float8"
 
 USUAL: dict[str, Any] = {"format": "e4m3fn", "direction": "divide"}
 SIZES: dict[str, Any] = {"H": 3, "D": 5}
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"format": "e4m3fn", "direction": "divide"},
-    {"format": "e5m2", "direction": "multiply"},
-)
+KERNEL: tuple[dict[str, Any], ...] = ({"format": "e4m3fn", "direction": "divide"}, {"format": "e5m2", "direction": "multiply"})
 KERNEL_SIZES: dict[str, Any] = {"H": 3, "D": 64}
 WAY = 0
 OTHER_VALUES: dict[str, Any] = {"format": "e5m2", "direction": "multiply"}

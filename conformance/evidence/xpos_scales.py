@@ -31,15 +31,7 @@ def _of_role(role: str) -> Iterator[Case]:
     yield _case(f"{role}/unsorted", 12, UNSORTED, role, centre=300, scale_base=100.0)
     yield _case(f"{role}/negative", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
     yield _case(f"{role}/fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
-    yield _case(
-        f"{role}/odd",
-        10,
-        (0, 1, 2, 3, 4),
-        role,
-        "five tokens: floor(5/2)",
-        centre=2,
-        scale_base=20.0,
-    )
+    yield _case(f"{role}/odd", 10, (0, 1, 2, 3, 4), role, "five tokens: floor(5/2)", centre=2, scale_base=20.0)
     yield _case(f"{role}/gamma", 14, (0, 100, 900), role, centre=500, gamma=0.1)
     yield _case(f"{role}/one-pair", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
     yield _case(f"{role}/no-token", 8, np.zeros(0, dtype=np.int64), role, centre=1)

@@ -16,16 +16,7 @@ from .lists import at, build, shape
 
 
 def layer_norm_rope(
-    x: Any,
-    weight: Any,
-    bias: Any,
-    cos: Any,
-    sin: Any,
-    *,
-    layout: str,
-    eps: float,
-    precedence: str,
-    lanes: str = "leading",
+    x: Any, weight: Any, bias: Any, cos: Any, sin: Any, *, layout: str, eps: float, precedence: str, lanes: str = "leading"
 ) -> Any:
     """Return x (..., d), normalized over its last axis and rotated by a table, in this order or the other."""
     if precedence == "rope_first":

@@ -24,7 +24,7 @@ from posref.types import ArrayOf, T
     read={
         "BERT, GPT and GPT2_ML of bert4keras": (
             "bojone/bert4keras@c1ae0dc, bert4keras/models.py:506, 1550, 1648, 1816; bert4keras/layers.py:798-799"
-        ),
+        )
     },
 )
 def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: float = 0.4) -> T:

@@ -34,7 +34,7 @@ from .wall_logits import is_before
     read={
         "path_attn of flash-linear-attention": (
             "fla-core 0.6.0, fla/ops/path_attn/naive.py:39-97; fla/layers/path_attn.py:110-126, 147-158"
-        ),
+        )
     },
 )
 def path_logits(q: ArrayOf[T], k: ArrayOf[T], w: ArrayOf[T], betas: ArrayOf[T], /, *, scale: float | None = None) -> T:

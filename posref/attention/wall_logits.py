@@ -33,7 +33,7 @@ from .attention_logits import SCALED, check_logits, scaled
     read={
         "wall_transformer of flash-linear-attention": (
             "fla-core 0.6.0, fla/ops/wall_attn/naive.py:44-75; fla/layers/wall_attn.py:152-154"
-        ),
+        )
     },
 )
 def wall_logits(q: ArrayOf[T], k: ArrayOf[T], log_decay: ArrayOf[T], /, *, scale: float | None = None) -> T:

@@ -28,9 +28,7 @@ LARGEST = 1024  # exponents of 2 below it have a power in float64
     result="(heads-first,count)[count!=None]",
     requires=("first < heads", "count is None or first+count <= heads"),
     noun="slopes",
-    read={
-        "Baichuan-13B": "sglang 0.5.23, sglang/srt/models/baichuan.py:58-80, 184-206",
-    },
+    read={"Baichuan-13B": "sglang 0.5.23, sglang/srt/models/baichuan.py:58-80, 184-206"},
 )
 def alibi_slopes(
     heads: int,

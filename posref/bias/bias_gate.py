@@ -29,9 +29,7 @@ TERMS = 4  # outputs of the linear map that are added for each of the two gates
     rows="*B H Q",
     sums=True,
     noun="gates",
-    read={
-        "WavLM": "transformers 5.23.0, models/wavlm/modeling_wavlm.py:172-185",
-    },
+    read={"WavLM": "transformers 5.23.0, models/wavlm/modeling_wavlm.py:172-185"},
 )
 def bias_gate(x: ArrayOf[T], weight: ArrayOf[T], offset: ArrayOf[T], constant: ArrayOf[T], /) -> T:
     r"""

@@ -29,7 +29,7 @@ from posref.types import AnyArray, ArrayOf, T
     read={
         "x-transformers": (
             "x-transformers 2.31.10, x_transformers/attend.py:556, 603-604; x_transformers/x_transformers.py:545-578"
-        ),
+        )
     },
 )
 def cope(q: ArrayOf[T], logits: ArrayOf[T], table: ArrayOf[T], mask: AnyArray, /) -> T:

@@ -27,7 +27,7 @@ from posref.types import ArrayOf, T
         "NeMo": (
             "NVIDIA/NeMo@8cfedd7, "
             "nemo/collections/nlp/modules/common/megatron/position_embedding/sandwich_relative_position_embedding.py:58-75"
-        ),
+        )
     },
 )
 def sandwich(

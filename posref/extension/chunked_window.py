@@ -22,9 +22,7 @@ from posref.types import ArrayOf, T
     rows="*B Q K",
     invariants=("decode",),
     returns="mask",
-    read={
-        "Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:429-440",
-    },
+    read={"Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:429-440"},
 )
 def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk_size: int, sides: Sides) -> T:
     r"""

@@ -29,9 +29,7 @@ SIZES = ("window < chunk_size",)
     requires=SIZES,
     returns="integer",
     noun="relative",
-    read={
-        "vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/dual_chunk_rope.py:75-91, 143-161",
-    },
+    read={"vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/dual_chunk_rope.py:75-91, 143-161"},
 )
 def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk_size: int, window: int) -> T:
     r"""

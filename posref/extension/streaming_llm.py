@@ -45,9 +45,7 @@ def by_map(
     requires=(*COUNTED, *ROTATES),
     sums=True,
     equals=by_map,
-    read={
-        "StreamingLLM": "mit-han-lab/streaming-llm@2e50426, streaming_llm/pos_shift/modify_llama.py:89-103",
-    },
+    read={"StreamingLLM": "mit-han-lab/streaming-llm@2e50426, streaming_llm/pos_shift/modify_llama.py:89-103"},
 )
 def streaming_llm(
     q: ArrayOf[T],

@@ -29,7 +29,7 @@ OPTIONS: dict[str, Domain] = {"num_sinks": Integer(0, usual=16), **WINDOW}
     read={
         "StreamingLLM's evaluation of perplexity": (
             "mit-han-lab/streaming-llm@2e50426, streaming_llm/kv_cache.py:40-64; examples/eval_long_ppl.py:80-93"
-        ),
+        )
     },
 )
 def streaming_llm_distances(

@@ -35,9 +35,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
     result="=x",
     rows="*R T",
     requires=("A >= 1", "N >= 1", "D >= 2*N"),
-    read={
-        "Cayley-STRING": "arXiv:2502.02562, equation (10)",
-    },
+    read={"Cayley-STRING": "arXiv:2502.02562, equation (10)"},
 )
 def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], frequencies: AnyArray, /, *, form: Form) -> T:
     r"""

@@ -34,9 +34,7 @@ from posref.types import ArrayOf, T
     requires=("A >= 1", "G >= 1", "n >= 3"),
     closed=True,
     rounded=("coefficients",),
-    read={
-        "Circulant-STRING": "arXiv:2502.02562, equation (11)",
-    },
+    read={"Circulant-STRING": "arXiv:2502.02562, equation (11)"},
 )
 def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""

@@ -28,9 +28,7 @@ from posref.types import ArrayOf, T
     result="=x",
     rows="*R T",
     requires=("A >= 1", "G >= 1", "n >= 2"),
-    read={
-        "LieRE": "StanfordMIMI/LieRE@b27b41b, models/rope_vit.py:224-241, 281, 330-373",
-    },
+    read={"LieRE": "StanfordMIMI/LieRE@b27b41b, models/rope_vit.py:224-241, 281, 330-373"},
 )
 def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""

@@ -29,9 +29,7 @@ from posref.types import AnyArray, ArrayOf, T
     arrays={"positions": Axes("*P", "position")},
     result="*P dim//2",
     rows="*P",
-    read={
-        "vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/base.py:94-103",
-    },
+    read={"vLLM": "vllm 0.33.0, model_executor/layers/rotary_embedding/base.py:94-103"},
 )
 def rope_cos_sin(
     positions: ArrayOf[T],

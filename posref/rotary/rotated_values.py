@@ -41,9 +41,7 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
     closed=True,
     sums=True,
     rounded=("q_positions", "k_positions"),
-    read={
-        "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
-    },
+    read={"DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370"},
 )
 def rotated_values(
     weights: ArrayOf[T],

@@ -32,9 +32,6 @@ def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_dist
 def t5_bias(q_positions, k_positions, table, /, *, bidirectional, max_distance=128):
     memory_position, context_position = k_positions[..., None, :], q_positions[..., :, None]
     buckets = t5_buckets(
-        memory_position - context_position,
-        bidirectional=bidirectional,
-        num_buckets=table.shape[0],
-        max_distance=max_distance,
+        memory_position - context_position, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance
     )
     return torch.nn.functional.embedding(buckets, table).movedim(-1, -3)

@@ -12,9 +12,7 @@ def deberta_rows(relative_positions, /, *, num_buckets, max_distance):
         sign = torch.sign(relative_pos)
         mid, span = num_buckets // 2, num_buckets
         abs_pos = torch.where(
-            (relative_pos < mid) & (relative_pos > -mid),
-            torch.tensor(mid - 1).type_as(relative_pos),
-            torch.abs(relative_pos),
+            (relative_pos < mid) & (relative_pos > -mid), torch.tensor(mid - 1).type_as(relative_pos), torch.abs(relative_pos)
         )
         share = torch.log(abs_pos / mid) / torch.log(torch.tensor((max_distance - 1) / mid)) * (mid - 1)
         log_pos = torch.ceil(share) + mid

@@ -63,19 +63,7 @@ def antialiased(n, m, method, align_corners, offset):
     return j.expand(m, n), weights / weights.sum(dim=1, keepdim=True)
 
 
-def resample(
-    table,
-    size,
-    /,
-    *,
-    old_size,
-    prefix,
-    method,
-    align_corners,
-    antialias,
-    interpolate_offset=None,
-    boundary="border",
-):
+def resample(table, size, /, *, old_size, prefix, method, align_corners, antialias, interpolate_offset=None, boundary="border"):
     if method not in ("linear", "cubic"):
         raise ValueError(method)
     if len(size) != len(old_size) or min(size) < 1 or (interpolate_offset is not None and not 0 < interpolate_offset < 1):

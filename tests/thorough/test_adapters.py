@@ -109,10 +109,7 @@ REPLACED = {
     "rope": ("LlamaRotaryEmbedding.forward", zero_table),
     "apply_rope": ("apply_llama", zero_pair),
     "axial_rope": ("qwen2_vl.apply_rotary_pos_emb_vision", zero_pair),
-    "mrope": (
-        "glm4v_moe.Glm4vMoeTextRotaryEmbedding.forward",
-        lambda self, x, positions: zero_table(self, x, positions[0]),
-    ),
+    "mrope": ("glm4v_moe.Glm4vMoeTextRotaryEmbedding.forward", lambda self, x, positions: zero_table(self, x, positions[0])),
     "rotated_values": (
         "DeepseekV4Attention.forward",
         lambda self, x, *rest, **options: (torch.zeros(*x.shape[:-1], x.shape[-1] * self.num_heads), None),

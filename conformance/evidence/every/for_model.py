@@ -132,10 +132,7 @@ class Kind:
     def frequencies(self, length: int) -> tuple[npt.NDArray[np.float64], float]:
         """Return the frequencies, as a buffer in float32 holds them, and the factor on cosines and sines."""
         inv_freq, factor = posref.rope_frequencies(
-            self.lanes,
-            base=self.source["base"],
-            scaling=self.source["scaling"],
-            length=length if self.needs_length else None,
+            self.lanes, base=self.source["base"], scaling=self.source["scaling"], length=length if self.needs_length else None
         )
         return np.asarray(inv_freq, dtype=np.float32).astype(np.float64), float(factor)
 

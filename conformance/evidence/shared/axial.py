@@ -14,12 +14,7 @@ from ..tools.numbers import floats, reals, seed_of
 from .rotary import PLACES
 
 Change = Callable[[list[int], list[int], str], list[int]]  # of the right axes of pairs, the sections and the arrangement
-ARRANGED = {
-    "chunked": [1, 3, 2],
-    "interleaved": [3, 2, 1],
-    "ernie": [2, 2, 2],
-    "round_robin": [1, 3, 2],
-}
+ARRANGED = {"chunked": [1, 3, 2], "interleaved": [3, 2, 1], "ernie": [2, 2, 2], "round_robin": [1, 3, 2]}
 # A prompt: two words, an image of 2 x 3 cells, a word; and one with a video
 PROMPT = ((0, 1, 2, 2, 2, 2, 2, 2, 5), (0, 1, 2, 2, 2, 3, 3, 3, 5), (0, 1, 2, 3, 4, 2, 3, 4, 5))
 VIDEO = ((7, 8, 8, 58, 58, 108), (7, 8, 9, 8, 9, 109), (7, 8, 8, 257, 9, 109))

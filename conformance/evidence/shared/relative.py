@@ -88,10 +88,7 @@ def shaw_forms(op: str, axes: dict[str, str]) -> tuple[Case, ...]:
         arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in shapes.items()}
         return form_case(op, name, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment, form=form)
 
-    return (
-        case("batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
-        case("length-one", (2,), (5,), (4,), "one query and one key"),
-    )
+    return (case("batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)), case("length-one", (2,), (5,), (4,), "one query and one key"))
 
 
 def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
