@@ -111,9 +111,7 @@ def by_numpy(small: bool, layout: Any) -> Work:
     return Work(lambda: apply_rope(x, cos, sin, layout=layout), x.copy)
 
 
-def with_table(
-    small: bool, tokens: int, dtype: torch.dtype, scaling: str = "", *, heads: int = 32, batch: int = 1
-) -> Work:  # fmt: skip
+def with_table(small: bool, tokens: int, dtype: torch.dtype, scaling: str = "", *, heads: int = 32, batch: int = 1) -> Work:
     """Make the table, and rotate queries and keys. posref remembers that of few tokens."""
     q, k = torch.randn(2, batch, heads, min(tokens, 8) if small else tokens, 128).to(dtype)
     record, words = SCALINGS[scaling]

@@ -123,9 +123,7 @@ NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict o
     "infinite": (written((..., -1), lambda _: np.inf), "fail", "must be finite"),
     "null": (but(lambda out, x: None), "fail", "out must be an array of numpy; got None"),
     "text": (but(lambda out, x: "rotated"), "fail", "out must be an array of numpy; got str"),
-    "transposed": (
-        but(lambda out, x: np.swapaxes(out, -1, -2) if x.ndim > 1 else np.append(x, x)), "fail", "must have shape",
-    ),
+    "transposed": (but(lambda out, x: np.swapaxes(out, -1, -2) if x.ndim > 1 else np.append(x, x)), "fail", "must have shape"),
     "mutating": (mutating, "fail", "changed its input x"),
     "raising": (raising, "error", "RuntimeError: no kernel for this"),
     "leaving": (leaving, "error", "IndexError:"),
@@ -135,7 +133,7 @@ NEVER_RIGHT: dict[str, tuple[Callable[..., Any], str, str]] = {  # the verdict o
     "flat": (but(lambda out, x: np.append(out.ravel(), np.float32(0))), "fail", "must have shape"),
     "pair": (but(lambda out, x: (out, x)), "fail", "must return one result, out; got a tuple of 2"),
     "one_off": (written(None, lambda first: first + 1e-3 * (1 + abs(first))), "fail", "off by"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=[pytest.param(CALLS, marks=pytest.mark.thorough), 0], ids=["diagnosed", "judged"])

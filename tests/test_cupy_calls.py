@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "a value of NumPy": (lambda cp, x: x.__setitem__(0, X[0]), "an array of NumPy is written into one of CuPy"),
     "a conversion": (lambda cp, x: np.asarray(x), "implicit conversion to a NumPy array is not allowed"),
     "NumPy's function": (lambda cp, x: np.concatenate([x, x]), "numpy.concatenate of an array of CuPy"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

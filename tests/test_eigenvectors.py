@@ -92,7 +92,7 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
     "other order of nodes": lambda g: np.linalg.eigh(laplacian(g)[::-1, ::-1])[1][::-1],
     "singular vectors": lambda g: np.linalg.svd(2 * np.eye(len(g)) - laplacian(g))[0],
     "half precision": lambda g: any_basis(g).astype(np.float16),
-}  # fmt: skip
+}
 
 
 @few(2, "graph", GRAPHS)
@@ -229,7 +229,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {  # all columns, and a gra
     "unit vectors": (lambda g: np.eye(len(g)), "two edges"),
     "components mixed": (lambda g: mixed(eigenvectors(g), 1, 2), "two edges"),
     "of the other graph": (lambda g: eigenvectors(GRAPHS["ring"][:5, :5]), "path"),
-}  # fmt: skip
+}
 NAMED = {  # what the report supposes
     "eig": "for matrices of any kind", "eig of a cube": "for matrices of any kind", "unnormalized": "D - A",
     "unnormalized path": "D - A", "random walk": "I - D^-1 A", "random walk of unit length": "I - D^-1 A",

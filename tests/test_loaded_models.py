@@ -236,9 +236,9 @@ class Captions(transformers.BlipForConditionalGeneration):
     """A class of a user that extends one of transformers."""
 
 
-@pytest.mark.parametrize(("kind", "sides"), [
-    (Captions, "causal"), (transformers.BlipForImageTextRetrieval, "both"), (torch.nn.Module, "causal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "sides"), [(Captions, "causal"), (transformers.BlipForImageTextRetrieval, "both"), (torch.nn.Module, "causal")]
+)
 def test_the_class_stands_for_the_architectures_unless_it_is_a_wrapper(kind: type, sides: str) -> None:
     file = {"model_type": "blip", "architectures": ["BlipForConditionalGeneration"]}
     (entry, *_) = facts_of(file, kind.__new__(kind)).components["text"]

@@ -121,9 +121,7 @@ def test_a_drawn_rule_of_an_extension_is_read(kind: type, number: int) -> None:
             assert any(np.allclose(own[0][0], f, equal_nan=True) and np.isclose(own[0][1], gain) for f, gain in own[1:]), text
 
 
-SAMPLES = (
-    DynamicNTK(3.5, 64), YaRN(factor=6, original_length=512, truncate=False), Llama3(6, 500, 2, 9), NTKAware(2.5),
-)  # fmt: skip
+SAMPLES = (DynamicNTK(3.5, 64), YaRN(factor=6, original_length=512, truncate=False), Llama3(6, 500, 2, 9), NTKAware(2.5))
 
 
 @pytest.mark.thorough

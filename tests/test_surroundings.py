@@ -124,7 +124,7 @@ def plain() -> dict[tuple[str, ...], list[tuple[str, bytes]]]:
 
 def differing(
     library: Library, mode: Mode, plain: dict[tuple[str, ...], list[tuple[str, bytes]]], dtype: str = "float32"
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the operations whose bits a mode changes; JAX, which compiles every step of each, is asked a share of them."""
     found = []
     for op in share(REGISTRY, part=0.5) if library.name == "jax" else REGISTRY:

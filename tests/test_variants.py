@@ -199,19 +199,13 @@ EQUATIONS: dict[str, tuple[Callable[[Names], Any], Callable[[Names], Any]]] = { 
     "VideoRoPE": (lambda n: n["rotated"], allocated("videorope")),
     "HoPE (of vision-language models)": (lambda n: n["rotated"], without_time),
     "MM-RoPE": (lambda n: n["rotated"], by_channels),
-    "V2PE": (
-        lambda n: n["rotated"],
-        lambda n: turned(n["q"], np.asarray([0, 1, 1.25, 1.5, 1.75, 3])[:, None] * FREQUENCIES),
-    ),
+    "V2PE": (lambda n: n["rotated"], lambda n: turned(n["q"], np.asarray([0, 1, 1.25, 1.5, 1.75, 3])[:, None] * FREQUENCIES)),
     "Circle-RoPE": (lambda n: n["rotated"], on_circle),
     "HARoPE": (lambda n: n["query"] @ n["key"].mT, learned_change),
     "p-RoPE": (lambda n: n["rotated"], lambda n: turned(n["q"], P[:, None] * FREQUENCIES * [1, 1, 0, 0])),
     "Augmented positions of DINOv3": (lambda n: n["rotated"], augmented),
     "GRAPE-M": (lambda n: n["rotated"], plane),
-    "GRAPE-M, as trained": (
-        lambda n: n["rotated"],
-        lambda n: turned(n["q"], -P[:, None] * np.exp(n["waves"](4, start=1.0))),
-    ),
+    "GRAPE-M, as trained": (lambda n: n["rotated"], lambda n: turned(n["q"], -P[:, None] * np.exp(n["waves"](4, start=1.0)))),
     "GRAPE-M, contextual": (lambda n: n["rotated"], contextual),
     "GRAPE-A": (lambda n: n["distances"] * (n["by_key"][:, None, :] + n["by_query"][:, :, None]), by_both),
     "GRAPE-AP": (lambda n: n["posref"].row_forgetting_bias(n["log_gates"], counted="query"), by_path),
@@ -232,7 +226,7 @@ EQUATIONS: dict[str, tuple[Callable[[Names], Any], Callable[[Names], Any]]] = { 
     ),
     "Selective RoPE": (lambda n: n["rotated"], selective),
     "Laplacian eigenvectors": (lambda n: n["projectors"], projected),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("variant", EQUATIONS)

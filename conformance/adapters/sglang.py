@@ -56,7 +56,7 @@ def _no(*args: Any) -> bool:
 
 _envs = SimpleNamespace(
     SGLANG_ROPE_CACHE_FP32=SimpleNamespace(get=_no), SGLANG_ROPE_CACHE_ALIGN=SimpleNamespace(get=lambda: 128)
-)  # fmt: skip
+)
 STUBS: dict[str, dict[str, Any]] = {
     "sglang.kernels.fused_op": {"BaseFusedOp": Native},
     "sglang.kernels.ops.attention.rotary_triton": {}, "sglang.kernels.ops.attention.mrope": {},

@@ -32,17 +32,11 @@ supports: dict[str, dict[str, Any]] = {
         "layout": ["half", "interleaved"],
         "not": [{"layout": "half", "lanes": "trailing", "partial": True}, {"layout": "half", "inverse": True}],
     },
-    "mrope": {
-        **FORWARD, **NATURAL,
-        "axes": [3],
-        "layout": ["half", "interleaved"],
-        "scaling": [None],
-        "inverse": [False],
-    },
+    "mrope": {**FORWARD, **NATURAL, "axes": [3], "layout": ["half", "interleaved"], "scaling": [None], "inverse": [False]},
     "norm_rope": {**NORMED, "not": [{"lanes": "trailing", "partial": True}]},
     "norm_mrope": {**NORMED, **NATURAL, "axes": [3], "arrangement": ["chunked", "interleaved", "round_robin"]},
     "write_cache": {"empty": False, "gradient": False, "head_size": {"multiple_of": 8, "max": 512}},
-}  # fmt: skip
+}
 
 KERNELS = "sglang.kernels.ops.attention"
 for name in ("rotary_triton", "mrope"):

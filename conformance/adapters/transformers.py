@@ -105,7 +105,7 @@ __all__ = [
     "t5_buckets",
     "transformer_xl_scores",
     "window_bias",
-]  # fmt: skip
+]
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
 
@@ -174,13 +174,7 @@ supports: dict[str, dict[str, Any]] = {
         ],
     },
     "alibi_slopes": {"first": ["default"], "count": ["default"]},
-    "alibi": {
-        "form": ["key"],
-        "max_bias": {"min": 1, "multiple_of": 1},
-        "first": ["default"],
-        "count": ["default"],
-        **NATURAL,
-    },
+    "alibi": {"form": ["key"], "max_bias": {"min": 1, "multiple_of": 1}, "first": ["default"], "count": ["default"], **NATURAL},
     "t5_buckets": {},
     "t5_bias": {},
     "shaw_scores": {"order": ["key_minus_query"], "terms": ["query"], "empty": False},
@@ -211,7 +205,7 @@ supports: dict[str, dict[str, Any]] = {
             {"counting": "without_query", "sides": "causal"},
             {"counting": "with_query", "sides": "both"},
             {"sides": "both", "negative": True},
-        ],
+        ]
     },
     "chunked_window": {"sides": ["causal"]},
     "attention_temperature": {"form": ["steps"], "offset": {"max": 1}, "negative": False},

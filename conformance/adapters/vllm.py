@@ -23,9 +23,7 @@ claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 LIMIT, KEPT = 1 << 27, 1 << 22  # elements of a cache of cosines and sines; of one that stays with others
 LAYERS = "vllm.model_executor.layers"
 MODELS = "vllm.model_executor.models"
-scalings = (
-    "Linear", "NTKAlpha", "NTKFixed", "NTKMixed", "DynamicNTK", "Llama3", "YaRN", "LongRoPE", "Proportional",
-)  # fmt: skip
+scalings = ("Linear", "NTKAlpha", "NTKFixed", "NTKMixed", "DynamicNTK", "Llama3", "YaRN", "LongRoPE", "Proportional")
 NATURAL = {"numbers": ["integers"], "negative": False, "empty": False, "layout": ["half", "interleaved"], "inverse": [False]}
 
 supports: dict[str, dict[str, Any]] = {

@@ -30,13 +30,10 @@ NORMED: dict[str, Any] = {
 }  # fmt: skip
 
 supports: dict[str, dict[str, Any]] = {
-    "apply_rope": {
-        **FORWARD,
-        "layout": ["half", "interleaved"],
-        "not": [{"lanes": "trailing", "partial": True}],
-    },
+    "apply_rope": {**FORWARD, "layout": ["half", "interleaved"], "not": [{"lanes": "trailing", "partial": True}]},
     "mrope": {
-        **FORWARD, **NATURAL,
+        **FORWARD,
+        **NATURAL,
         "axes": [3],
         "arrangement": ["chunked", "interleaved", "ernie"],
         "layout": ["half", "interleaved"],
@@ -46,7 +43,7 @@ supports: dict[str, dict[str, Any]] = {
     "norm_rope": {**NORMED, "not": [{"lanes": "trailing", "partial": True}]},
     "norm_mrope": {**NORMED, **NATURAL, "axes": [3], "arrangement": ["interleaved"]},
     "write_cache": {"empty": False, "gradient": False},
-}  # fmt: skip
+}
 
 _compilation = SimpleNamespace(custom_ops=["none"], enabled_custom_ops=set(), disabled_custom_ops=set())
 _platform = SimpleNamespace(
@@ -90,7 +87,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
         three = (torch.stack(3 * [t]) for t in tables)
         q, k = multimodal.triton_mrope(
             q, k, *three, [pairs - 2 * third, third, third], head, 2 * pairs, False, layout == "half"
-        )  # fmt: skip
+        )
         return q, k
 
     return of_flat(x, neighbours if layout == "interleaved" and 2 * pairs == head else axes)

@@ -23,10 +23,8 @@ HOLES = (0, 3, 3, 1, 9, 4, 20)  # gaps, repeats and no order
 
 
 def _case(
-    name: str, q_positions: Any, k_positions: Any, comment: str = "", *, kind: str = "value",
-    tier: str = "core",
-    **params: Any,
-) -> Case:  # fmt: skip
+    name: str, q_positions: Any, k_positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
     """Return a case of alibi."""
     inputs = {"q_positions": q_positions, "k_positions": k_positions}
     return Case(f"alibi/{name}", params, inputs, comment, kind, tier)

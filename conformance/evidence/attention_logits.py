@@ -31,9 +31,8 @@ def cases() -> tuple[Case, ...]:
         _gradient("bias", (2, 3, 3), (2, 2, 3), "a bias that all queries share", bias=(2, 1, 2), wrt="q k bias", scale=0.25),
         _gradient("softcap", (2, 2, 5), (2, 3, 5), scale=2.0, softcap=1.5),
         _gradient("softcap-and-bias", (2, 6), (3, 6), bias=(2, 3), wrt="q k bias", bits=24, scale=4.0, softcap=1.25),
-        *(Case(f"attention_logits/usual/{name}", {}, arrays)
-          for name, arrays in usual_arrays("qk") if is_square(arrays)),
-    )  # fmt: skip
+        *(Case(f"attention_logits/usual/{name}", {}, arrays) for name, arrays in usual_arrays("qk") if is_square(arrays)),
+    )
 
 
 def more(make: Make) -> Iterator[Case]:

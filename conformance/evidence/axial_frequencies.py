@@ -28,8 +28,8 @@ def cases() -> tuple[Case, ...]:
         _case("shared/pixtral", [32, 32], allocation="shared"),
         _case("shared/three", [6, 6, 6], allocation="shared", base=500.0),
         _case("turns/dinov3", [32, 32], allocation="own", base=100.0, unit="turns"),
-        _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first_frequency=2.0,),
-        _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first_frequency=0.25,),
+        _case("endpoint/dinov3", [8, 8], allocation="own", base=16.0, unit="turns", endpoint=True, first_frequency=2.0),
+        _case("endpoint/ltx", [682, 682, 682], allocation="own", base=1e-4, unit="turns", endpoint=True, first_frequency=0.25),
         _case("endpoint/shared", [6, 6, 6], allocation="shared", endpoint=True),
         _case("endpoint/unequal", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
         _case("endpoint/two-pairs", [4], allocation="own", base=70.0, endpoint=True),
@@ -40,7 +40,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", [7, 8], kind="reject", allocation="own"),
         _case("refused/unequal", [6, 8], kind="reject", allocation="shared"),
         _case("refused/word", [6, 6], kind="reject", allocation="even_odd"),
-    )  # fmt: skip
+    )
 
 
 ALLOCATION = "Compare `allocation`: one list of frequencies for all axes, or one for each."

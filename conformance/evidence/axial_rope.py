@@ -57,7 +57,7 @@ def _way(group: str, way: dict[str, Any]) -> tuple[Case, ...]:
         _case(f"{group}/shared", (3, 12), CORNER, dims=[6, 6], **{**way, "allocation": "shared"}),
         _case(f"{group}/turns", (3, 8), CENTRES, "coordinates from -1 to 1", dims=[4, 4], unit="turns", **way),
         _case(f"{group}/inverse", (3, 8), CORNER, dims=[4, 4], inverse=True, **way),
-    )  # fmt: skip
+    )
     return cases if way["arrangement"] == "chunked" else cases[:4]
 
 

@@ -23,9 +23,8 @@ KERNEL: tuple[dict[str, Any], ...] = ({"sections": (8, 4, 4), "arrangement": "ch
 
 
 def _case(
-    name: str, positions: Any, pairs: int, comment: str = "", *, kind: str = "value", tier: str = "core",
-    **params: Any,
-) -> Case:  # fmt: skip
+    name: str, positions: Any, pairs: int, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
     inputs = {"positions": positions, "inv_freq": np.abs(floats(pairs, seed=seed_of(name), bits=8)) / 4}
     return Case(f"axial_table/{name}", params, inputs, comment, kind, tier)
 

@@ -30,8 +30,7 @@ def _arrays(name: str, shape: tuple[int, ...], bits: int = 8, scale: float = 0.5
     }
 
 
-def _case(name: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, scale: float = 0.5,
-          **rest: Any) -> Case:  # fmt: skip
+def _case(name: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, scale: float = 0.5, **rest: Any) -> Case:
     return _gate(name, {}, _arrays(name, shape, bits, scale) | rest.pop("given", {}), comment, **rest)
 
 

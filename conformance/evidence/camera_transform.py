@@ -73,7 +73,7 @@ def cases() -> tuple[Case, ...]:
         _gradient("key-value-rest", (3, 5), "key_value", 2),
         _gradient("output", (3, 3), "output", 1),
         _gradient("strided", (2, 2, 2), "query", 1, view="non-contiguous"),
-    )  # fmt: skip
+    )
 
 
 def _interleaved(function: Function) -> Function:

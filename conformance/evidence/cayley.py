@@ -46,7 +46,7 @@ def cases() -> tuple[Case, ...]:
         *_cayley_forms(),
         gradient("cayley", "plain", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
         gradient("cayley", "heads", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)}, bits=24),
-    )  # fmt: skip
+    )
 
 
 BASIS = "The basis is a Cayley transform, (I - S)(I + S)^-1: both factors, and no exponential."

@@ -19,9 +19,7 @@ USUAL: dict[str, Any] = {"height": 2, "width": 3, **SWIN}
 GAPS = ("log-spaced-truncated", "log-spaced-bfloat16", "window-bias-frame-stride")  # its offsets are small integers, one frame
 OTHER_VALUES = {"pretrained_height": 6, "pretrained_width": 7, "height": 4, "width": 5}
 SIZES = {"m": 5}
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"height": 8, "width": 7, **SWIN}, {"height": 6, "width": 9, **CR},
-)  # fmt: skip
+KERNEL: tuple[dict[str, Any], ...] = ({"height": 8, "width": 7, **SWIN}, {"height": 6, "width": 9, **CR})
 
 _cases = cases_of(OP)
 

@@ -60,7 +60,7 @@ def cases() -> tuple[Case, ...]:
         _rows("refused/odd", {"num_buckets": 7, "max_distance": 50}, NEAR, "half the buckets for each side", kind="reject"),
         _rows("refused/near", {"num_buckets": 16, "max_distance": 9}, NEAR, "no distance for the last bucket", kind="reject"),
         *places(OP, "relative_positions", USUAL),
-    )  # fmt: skip
+    )
 
 
 def _other(change: Callable[..., Any]) -> Wrap:

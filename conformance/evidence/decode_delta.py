@@ -51,7 +51,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/float", {}, {"positions": IMAGE, "mask": np.ones(12)}, "a mask of reals", kind="reject"),
         _case("refused/shape", {}, _given(batch, np.ones((2, 12))), "two rows for three", kind="reject"),
         *_forms(),
-    )  # fmt: skip
+    )
 
 
 def _forms() -> tuple[Case, ...]:

@@ -65,7 +65,7 @@ def cases() -> tuple[Case, ...]:
         gradient(OP, "alike", _arrays("alike", (2, 3, 2), (2, 3)), {"out": (2, 3, 2, 3)}, **_keys(2, 3)),
         gradient(OP, "pooled", _arrays("less", (3, 2, 2), (1, 2)), {"out": (3, 2, 1, 2)}, **_keys(1, 2)),
         gradient(OP, "bits", _arrays("b", (2, 1, 3), (3, 2), 24), {"out": (2, 1, 3, 2)}, bits=24, **_keys(3, 2)),
-    )  # fmt: skip
+    )
 
 
 def _exchanged(q: Any, h: Any, w: Any, /, **options: Any) -> Any:

@@ -34,9 +34,8 @@ def _learned(name: str, heads: int, width: int, layers: int, bits: int = 8) -> d
 
 
 def _case(
-    name: str, q: Any, k: Any, heads: int = 3, width: int = 4, layers: int = 1, comment: str = "", *,
-    bits: int = 8, **rest: Any,
-) -> Case:  # fmt: skip
+    name: str, q: Any, k: Any, heads: int = 3, width: int = 4, layers: int = 1, comment: str = "", *, bits: int = 8, **rest: Any
+) -> Case:
     """Return a case, of the distance that its name begins with."""
     learned = _learned(name, heads, width, layers, bits) | rest.pop("given", {})
     options = {"distance": rest.pop("distance", name.partition("/")[0])}

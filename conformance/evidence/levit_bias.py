@@ -13,16 +13,12 @@ from .tools.numbers import reals
 
 OP = "levit_bias"
 USUAL: dict[str, Any] = {"height": 2, "width": 3, "stride": 1}
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"height": 14, "width": 14, "stride": 1}, {"height": 14, "width": 9, "stride": 2},
-)  # fmt: skip
+KERNEL: tuple[dict[str, Any], ...] = ({"height": 14, "width": 14, "stride": 1}, {"height": 14, "width": 9, "stride": 2})
 
 _case = cases_of(OP)
 
 
-def _bias(
-    name: str, grid: tuple[int, int], stride: int, heads: int, comment: str = "", bits: int = 8, **rest: Any
-) -> Case:  # fmt: skip
+def _bias(name: str, grid: tuple[int, int], stride: int, heads: int, comment: str = "", bits: int = 8, **rest: Any) -> Case:
     table = rest.pop("table", reals(OP + name, heads, grid[0] * grid[1], bits=bits))
     return _case(name, {"height": grid[0], "width": grid[1], "stride": stride}, {"table": table}, comment, **rest)
 
@@ -52,7 +48,7 @@ def cases() -> tuple[Case, ...]:
         _bias("refused/stride", (2, 3), 0, 2, "no stride", kind="reject"),
         _gradient("whole", (2, 3), 1, 2),
         _gradient("fewer", (3, 4), 2, 3, 24),
-    )  # fmt: skip
+    )
 
 
 @around

@@ -47,9 +47,7 @@ NATURAL = "Without a window it is sign(x) * ln(1 + abs(x))."
 
 def _scaled(factor: Any) -> Any:
     """Return a wrap that multiplies offsets if there is a window."""
-    return lambda f: lambda x, /, *, window, **rest: f(
-        x if window is None else x * factor(window), window=window, **rest
-    )  # fmt: skip
+    return lambda f: lambda x, /, *, window, **rest: f(x if window is None else x * factor(window), window=window, **rest)
 
 
 def _result(factor: float) -> Any:

@@ -58,7 +58,7 @@ def _arranged(arrangement: str) -> tuple[Case, ...]:
         _case(f"{group}/mixed", (6, 12), VIDEO, bits=24, layout="interleaved_to_half", base=5e5, **small),
         _case(f"{group}/partial", (9, 17), PROMPT, bits=24, **small),
         _case(f"{group}/text", (3, 12), ((3, 9, 257),) * 3, "as norm_rope", **small),
-    )  # fmt: skip
+    )
 
 
 def cases() -> tuple[Case, ...]:

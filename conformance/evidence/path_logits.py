@@ -59,7 +59,7 @@ def cases() -> tuple[Case, ...]:
         _case("strided", kind="vjp", form="non-contiguous", Q=2, K=2, D=2),
         _case("refused/query-heads", {}, {"w": np.ones((4, 5, 6))}, "directions belong to key heads", G=2, g=2, kind="reject"),
         _case("refused/more-queries", G=1, Q=4, K=3, kind="reject", comment="a query without a token"),
-    )  # fmt: skip
+    )
 
 
 def _chain(tokens: Callable[[int, int], Any], change: Callable[[Real], Real] = lambda x: x) -> Wrap:

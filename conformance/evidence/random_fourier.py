@@ -21,9 +21,8 @@ _random = cases_of("random_fourier")
 
 
 def _case(
-    name: str, x: Any, m: int, layout: str = "sin_cos", comment: str = "", *, bits: int = 8, by: float = 1.0,
-    **rest: Any,
-) -> Case:  # fmt: skip
+    name: str, x: Any, m: int, layout: str = "sin_cos", comment: str = "", *, bits: int = 8, by: float = 1.0, **rest: Any
+) -> Case:
     """Return a case with a matrix of m columns, whose numbers are multiplied by a power of two."""
     x = np.asarray(x)
     inputs = {"x": x, "matrix": reals(f"random fourier {name}", x.shape[-1], m, bits=bits) * by}

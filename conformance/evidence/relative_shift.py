@@ -38,7 +38,7 @@ def cases() -> tuple[Case, ...]:
         _shifted("refused/vector", 5, comment="no axis of queries", kind="reject"),
         gradient(OP, "whole", {"x": reals(OP, 2, 3, 4)}, {"out": (2, 3, 4)}),
         gradient(OP, "both", {"x": reals(OP, 3, 5, bits=24)}, {"out": (3, 5)}, bits=24),
-    )  # fmt: skip
+    )
 
 
 def _from_flat(start: Any, width: Any) -> Any:

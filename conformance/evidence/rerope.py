@@ -15,7 +15,7 @@ KERNEL = in_layouts(window=32)
 REROPE_ROTATIONS = (  # what the rotation is given is the same for all methods: one is asked for all of it
     Score("dynamic", SMALL, METHOD.small, (2, 2), 6, {**ROTARY, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41}),
     Score("53-bits", TURNED, METHOD.small, (), 6, MIXED, bits=53),
-)  # fmt: skip
+)
 
 
 def cases() -> tuple[Case, ...]:

@@ -10,9 +10,7 @@ from .tools.deviation import Deviation
 from .tools.forms import pairs
 from .tools.hints import HIDDEN
 
-METHOD = Method(
-    {"window": 4}, {"window": 7}, {"window": 1}, {"window": 512}, ({"window": 0}, {"window": -4}),
-)  # fmt: skip
+METHOD = Method({"window": 4}, {"window": 7}, {"window": 1}, {"window": 512}, ({"window": 0}, {"window": -4}))
 
 USUAL: dict[str, Any] = METHOD.small
 KERNEL: tuple[dict[str, Any], ...] = ({"window": 32},)

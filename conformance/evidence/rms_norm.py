@@ -75,7 +75,7 @@ def cases() -> tuple[Case, ...]:
         _gradient("odd", (2, 5)),
         _gradient("strided", (2, 3, 4), eps=1e-5, view="non-contiguous"),
         _gradient("expanded", (-2, 2, 3), view="broadcast-view"),
-    )  # fmt: skip
+    )
 
 
 AXIS = "The mean is over the channels of one row: the last axis."

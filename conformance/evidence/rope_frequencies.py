@@ -53,9 +53,8 @@ USUAL = {"dim": 6, "base": 10000.0}
 
 
 def _case(
-    name: str, dim: int, comment: str = "", *, base: float = BASE, kind: str = "value", tier: str = "core",
-    **params: Any,
-) -> Case:  # fmt: skip
+    name: str, dim: int, comment: str = "", *, base: float = BASE, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
     """Return a case of rope_frequencies."""
     params = {"dim": dim, "base": base, **params}
     return Case(f"rope_frequencies/{name}", params, {}, comment, kind, tier)

@@ -22,9 +22,8 @@ PAIRS = (1.0, 0.1171875, 0.013671875)  # 3 pairs
 
 
 def _case(
-    name: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value",
-    tier: str = "core", **params: Any,
-) -> Case:  # fmt: skip
+    name: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
     """Return a case of rope_table."""
     inputs = {"positions": positions, "inv_freq": inv_freq}
     return Case(f"rope_table/{name}", params, inputs, comment, kind, tier)
@@ -67,7 +66,7 @@ def cases() -> tuple[Case, ...]:
         _table("small", (0, 1, 5, 2), THREE_PAIRS, "learned frequencies"),
         _table("factor", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
         _table("far", (257, 7, 2049, 300), SLOW),
-    )  # fmt: skip
+    )
 
 
 def more(make: Make) -> Iterator[Case]:

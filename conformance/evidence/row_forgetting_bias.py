@@ -37,7 +37,7 @@ def cases() -> tuple[Case, ...]:
         _case("strided", kind="vjp", form="non-contiguous", H=1, Q=2, K=3, R=(2,)),
         _case("refused/more-queries", {}, {"log_gates": -np.ones((2, 5, 4))}, "a query without a token", kind="reject"),
         _case("refused/word", {"counted": "both"}, comment="no such word", kind="reject"),
-    )  # fmt: skip
+    )
 
 
 @around

@@ -41,7 +41,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", (2, 3), (0, 1, 2), 3, 7, "a sine and a cosine for each frequency", kind="reject"),
         _case("refused/no-heads", (2, 3), (0, 1, 2), 0, 8, "at least one head", kind="reject"),
         *pairs(OP, USUAL),
-    )  # fmt: skip
+    )
 
 
 def _linear(q: Any, k: Any, frequencies: Real, /, **options: Any) -> Real:

@@ -19,9 +19,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"size": 4116, "window": 7, "shift": 3},)
 _case = cases_of(OP)
 
 
-def _mask(
-    name: str, size: int, window: int, shift: int, q: Any = None, k: Any = None, comment: str = "", **rest: Any
-) -> Case:  # fmt: skip
+def _mask(name: str, size: int, window: int, shift: int, q: Any = None, k: Any = None, comment: str = "", **rest: Any) -> Case:
     """Return a case, by default of all cells of the axis."""
     inputs = {"q_positions": range(size) if q is None else q, "k_positions": range(size) if k is None else k}
     return _case(name, {"size": size, "window": window, "shift": shift}, inputs, comment, **rest)
@@ -52,7 +50,7 @@ def cases() -> tuple[Case, ...]:
         _mask("refused/shift", 8, 4, 4, comment="a shift as large as the window", kind="reject"),
         _mask("refused/window", 8, 0, 0, comment="a window without cells", kind="reject"),
         _mask("refused/fractions", 8, 4, 2, (0.5, 1.0), (0, 1), "fractions of cells", kind="reject"),
-    )  # fmt: skip
+    )
 
 
 def _first_row(p: Any) -> Any:

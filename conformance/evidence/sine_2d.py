@@ -61,7 +61,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
         _case("refused/vector", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
         _sine_2d("refused/numbers", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask", kind="reject"),
-    )  # fmt: skip
+    )
 
 
 NARROW_COUNTS = "A cumsum of a mask needs a wider dtype than int8."

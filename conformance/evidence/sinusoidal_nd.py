@@ -24,9 +24,7 @@ SIN, COS, NEAR, TIMM = (
 _nd = cases_of("sinusoidal_nd")
 
 
-def _case(
-    name: str, positions: Any, dims: list[int], params: dict[str, Any], comment: str = "", **rest: Any
-) -> Case:  # fmt: skip
+def _case(name: str, positions: Any, dims: list[int], params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
     return _nd(name, {"dims": dims, **params}, {"positions": positions}, comment, **rest)
 
 

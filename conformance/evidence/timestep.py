@@ -24,9 +24,7 @@ UNIT = (0.5, 0.03125, 1, 0.998046875)
 _timestep = cases_of("timestep")
 
 
-def _case(
-    name: str, timesteps: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any
-) -> Case:  # fmt: skip
+def _case(name: str, timesteps: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
     return _timestep(name, {"dim": dim, **params}, {"timesteps": timesteps}, comment, **rest)
 
 
@@ -49,7 +47,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/one-column", (0, 1, 5), 1, GUIDED, "there is no frequency", kind="reject"),
         _case("refused/scale", (0, 1, 5), 6, {**GUIDED, "scale": 0.0}, "all rows would be equal", kind="reject"),
         *places("timestep", "timesteps", {"dim": 6, **DDPM}),
-    )  # fmt: skip
+    )
 
 
 SCALE_ONCE = "Multiply timesteps by the scale once: either in the model or in the embedding."

@@ -18,9 +18,8 @@ _norm = cases_of("weight_norm")
 
 
 def _case(
-    name: str, v: tuple[int, int, int], axis: int, comment: str = "", *, bits: int = 8, zero: int | None = None,
-    **rest: Any,
-) -> Case:  # fmt: skip
+    name: str, v: tuple[int, int, int], axis: int, comment: str = "", *, bits: int = 8, zero: int | None = None, **rest: Any
+) -> Case:
     """Return a case of directions of a shape, those of index `zero` along the axis being 0."""
     lengths = tuple(n if k == axis else 1 for k, n in enumerate(v))
     directions = reals(f"norm {name} v", *v, bits=bits)

@@ -34,9 +34,8 @@ def _sizes(window: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _bias(
-    name: str, window: tuple[int, ...], heads: int, params: dict[str, Any], bits: int = 8, comment: str = "",
-    **rest: Any,
-) -> Case:  # fmt: skip
+    name: str, window: tuple[int, ...], heads: int, params: dict[str, Any], bits: int = 8, comment: str = "", **rest: Any
+) -> Case:
     table = _table(name, window, heads, params["class_token"], bits)
     return _case(name, {**_sizes(window), **params}, {"table": table}, comment, **rest)
 
@@ -70,7 +69,7 @@ def cases() -> tuple[Case, ...]:
         _bias("refused/order", (2, 3), 2, {**FORWARD, "order": "signed"}, comment="no such order", kind="reject"),
         _gradient("plane", (2, 3), 2, FORWARD),
         _gradient("class", (2, 1), 3, CLASS, 24),
-    )  # fmt: skip
+    )
 
 
 @around

@@ -75,7 +75,7 @@ def cases() -> tuple[Case, ...]:
         _gradient("skip", (2, 3, 2, 1), (4, -1, 1)),
         _gradient("24-bits", (3, 1, 1, 3), (2, -1), bits=24),
         _gradient("strided", (2, 2, 2, 2), (1, 2, -1), view="non-contiguous"),
-    )  # fmt: skip
+    )
 
 
 ADDRESS = "Slot s is place s mod B of page s // B."

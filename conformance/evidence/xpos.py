@@ -38,14 +38,11 @@ def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
     by_row, by_token = np.asarray(OFFSETS)[:, None].tolist(), np.asarray(OFFSETS)[1:, :, None].tolist()
     yield _case(f"{group}/small", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0, tier=tier)
     yield _case(f"{group}/far", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
-    yield _case(f"{group}/unsorted", (2, 3, 5, 12), UNSORTED, role, layout,
-                base=5e5, centre=5, scale_base=48.0)  # fmt: skip
+    yield _case(f"{group}/unsorted", (2, 3, 5, 12), UNSORTED, role, layout, base=5e5, centre=5, scale_base=48.0)
     yield _case(f"{group}/rows", (3, 2, 5, 6), by_row, other, layout, centre=131, base=1e6)
-    yield _case(f"{group}/24-bits", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout,
-                bits=24, centre=300)  # fmt: skip
+    yield _case(f"{group}/24-bits", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout, bits=24, centre=300)
     yield _case(f"{group}/tokens-first", (2, 5, 3, 8), by_token, other, layout, base=2500.0)
-    yield _case(f"{group}/decode", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role,
-                layout, centre=1024)  # fmt: skip
+    yield _case(f"{group}/decode", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role, layout, centre=1024)
 
 
 def cases() -> tuple[Case, ...]:

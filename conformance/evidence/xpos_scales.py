@@ -16,9 +16,8 @@ KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "role": "query", "centre": 204
 
 
 def _case(
-    name: str, dim: int, positions: Any, role: str, comment: str = "", *, kind: str = "value",
-    tier: str = "core", **params: Any,
-) -> Case:  # fmt: skip
+    name: str, dim: int, positions: Any, role: str, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
     params = {"dim": dim, "role": role, **params}
     return Case(f"xpos_scales/{name}", params, {"positions": positions}, comment, kind, tier)
 
@@ -48,7 +47,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/gamma", 8, (0, 1), "key", "the first scale is 0 to a power", kind="reject", centre=0, gamma=0.0),
         _case("refused/scale-base", 8, (0, 1), "key", kind="reject", centre=0, scale_base=0.0),
         *places("xpos_scales", "positions", USUAL),
-    )  # fmt: skip
+    )
 
 
 QUERY_SCALES = "Query scales fall with the position, key scales grow: look up which one is called."

@@ -24,7 +24,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", {"length": 10, "rank": 0, "ranks": 4}, comment="not two chunks for each rank", kind="reject"),
         _case("refused/rank", {"length": 16, "rank": 4, "ranks": 4}, comment="no such rank", kind="reject"),
         every_rank("zigzag_shard", 18),
-    )  # fmt: skip
+    )
 
 
 def _chunks(length: int, ranks: int, *which: int) -> list[int]:

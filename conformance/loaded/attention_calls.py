@@ -45,7 +45,7 @@ def mask_of(entry: Entry | None, queries: int, keys: int, *, causal: bool, devic
 
 def mask_difference(
     visible: torch.Tensor, entry: Entry | None, causal: bool | None, others: Mapping[str, Entry | None]
-) -> str | None:  # fmt: skip
+) -> str | None:
     """Return how the keys that queries see, (H, Q, K), differ from the file's, in words; None if they do not."""
     queries, keys = visible.shape[-2:]
     causals = (True, False) if causal is None else (causal,)
@@ -131,7 +131,7 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
 
 def factor_difference(
     factors: torch.Tensor, allowed: float, entry: Entry | None, places: Sequence[npt.NDArray[np.int64]]
-) -> str | None:  # fmt: skip
+) -> str | None:
     """Return how factors on queries differ from the file's temperature, at one of some positions; None if they do not."""
     wants = [torch.ones_like(factors)]
     if entry is not None:

@@ -37,7 +37,7 @@ from ..suite.writer import (
     recorded_sums,
     write_json,
     write_manifest,
-)  # fmt: skip
+)
 from . import workers
 from .evaluation import Pullback, askable, golden, pullback_of, wide
 from .proof_cache import Product, Store

@@ -104,9 +104,8 @@ def half_widths(
 
 
 def disagreement(
-    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: Arrays, mid: Arrays,
-    pullback: Pullback | None = None,
-) -> str | None:  # fmt: skip
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: Arrays, mid: Arrays, pullback: Pullback | None = None
+) -> str | None:
     """Return where the transcription differs from the definition's values `found` and stages `mid`, or None if nowhere."""
     if all(value.size == 0 for value in found.values()):
         return None  # nested lists without elements do not even say their shape
@@ -368,9 +367,7 @@ def _split(rows: Rows, shapes: Shapes, most: int) -> list[Selection]:
     return [dict(zip(cuts, indices, strict=True)) for indices in itertools.product(*cuts.values())]
 
 
-def _together(
-    rows: Rows, shapes: Shapes, parts: list[Selection], found: list[tuple[Arrays, dict[str, Arrays]]]
-) -> Proof:  # fmt: skip
+def _together(rows: Rows, shapes: Shapes, parts: list[Selection], found: list[tuple[Arrays, dict[str, Arrays]]]) -> Proof:
     """Return the results and half-widths of all parts as those of the whole."""
     first, widths = found[0]
     expected = {n: np.empty(shapes[n], x.dtype) for n, x in first.items()}

@@ -19,7 +19,7 @@ from .lists import at, broadcast, build, shape
 
 def attention(
     q: Any, k: Any, v: Any, *, bias: Any = None, mask: Any = None, scale: Any = None, softcap: Any = None, sinks: Any = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Return softmax(logits) v over the keys that `mask` allows, shape (..., Q, D)."""
     logits, v = attention_logits(q, k, bias=bias, scale=scale, softcap=softcap), repeat_heads(v, q)
     mask = True if mask is None else mask

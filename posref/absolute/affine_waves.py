@@ -33,9 +33,7 @@ WAVES: tuple[Wave, ...] = get_args(Wave)
         "Time2Vec": "arXiv:1907.05321, section 4",
     },
 )
-def affine_waves(
-    x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, wave: Wave, dtype: DType | None = None
-) -> T:  # fmt: skip
+def affine_waves(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, wave: Wave, dtype: DType | None = None) -> T:
     r"""
     Return the cosine or the sine of every time, multiplied by learned frequencies, plus learned phases.
 

@@ -116,9 +116,7 @@ def dynamic_position_bias(
     check_positions(name, "q_positions", q_positions)
     check_positions(name, "k_positions", k_positions)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
-    learned = {
-        "w_in": w_in, "b_in": b_in, "w_hidden": w_hidden, "b_hidden": b_hidden, "w_out": w_out, "b_out": b_out
-    }  # fmt: skip
+    learned = {"w_in": w_in, "b_in": b_in, "w_hidden": w_hidden, "b_hidden": b_hidden, "w_out": w_out, "b_out": b_out}
     check_real(name, **learned)
     (heads, m), layers = tuple(w_out.shape) if w_out.ndim == 2 else (0, 0), w_hidden.shape[0] if w_hidden.ndim else 0
     expected = {

@@ -24,9 +24,7 @@ OUTSIDES: tuple[Outside, ...] = get_args(Outside)
     family="bias",
     source="doi.org/10.1038/s41586-021-03819-2, supplement, algorithm 4",
     models=("AlphaFold 2", "AlphaFold 3", "Boltz", "Chai-1", "ESMFold"),
-    domains={
-        "left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS), "outside": OneOf(OUTSIDES),
-    },
+    domains={"left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS), "outside": OneOf(OUTSIDES)},
     arrays={
         "q_residues": Axes("~*B Q", "integer"),
         "k_residues": Axes("~*B K", "integer"),
@@ -51,7 +49,7 @@ OUTSIDES: tuple[Outside, ...] = get_args(Outside)
         "ESMFold": "transformers 5.23.0, models/esm/modeling_esmfold.py:1256-1284",
         "ESM3": "esm 3.2.1.post1, esm/models/vqvae.py:31-52",
     },
-)  # fmt: skip
+)
 def residue_bins(
     q_residues: ArrayOf[T], k_residues: ArrayOf[T], /, *, left: int, right: int, order: Order, outside: Outside,
     same: AnyArray | None = None,

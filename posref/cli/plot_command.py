@@ -33,8 +33,7 @@ LARGEST = 4096  # of an option that is a size
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--tokens", metavar="N", type=click.IntRange(2, 4096), default=128, show_default=True, help="Rows of a table.")
 @click.option("--dark", is_flag=True, help="Light lines on a dark background.")
-@click.option("--save-data", "data", metavar="FILE", type=FILE,
-              help="Also write every number that is drawn: .npz or .json.")  # fmt: skip
+@click.option("--save-data", "data", metavar="FILE", type=FILE, help="Also write every number that is drawn: .npz or .json.")
 @click.option("-o", "--out", metavar="PATH", type=FILE_OR_FOLDER,
               help="A .svg, .png or .pdf file, by default NAME-KIND.svg; a folder for --kind all.")  # fmt: skip
 def plot(

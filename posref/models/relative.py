@@ -62,9 +62,7 @@ def continuous(config: Config, row: Config, defaults: Config, *, rounded: str) -
         if pretrained and (not isinstance(pretrained, list | tuple) or len(pretrained) <= stage):
             refuse(f"pretrained_window_sizes must have an int for every stage; got {pretrained!r}.")
         trained = (_integer(pretrained[stage], "pretrained_window_sizes") or None) if pretrained else None
-        options = {
-            "height": side, "width": side, "form": "swin", "pretrained_height": trained, "pretrained_width": trained,
-        }  # fmt: skip
+        options = {"height": side, "width": side, "form": "swin", "pretrained_height": trained, "pretrained_width": trained}
         result += [Entry("continuous_position_bias", options)] * depth
     return result
 

@@ -17,9 +17,7 @@ OTHER = {"causal": "both", "both": "causal"}
 SILENT = ("mask", "norm", "table", "temperature", "values")  # the last words of components that say it, or have no attention
 
 
-def with_sides(
-    entries: list[Entry | None], component: str, known: Known, config: Known, defaults: Known
-) -> list[Entry | None]:  # fmt: skip
+def with_sides(entries: list[Entry | None], component: str, known: Known, config: Known, defaults: Known) -> list[Entry | None]:
     """Return the entries of a component with the convention ``sides``, if the row of its model type says it."""
     sides = sides_of(component, known, config, defaults)
     if sides is None or component.rsplit(maxsplit=1)[-1] in SILENT:
@@ -29,7 +27,7 @@ def with_sides(
 
 def without_positions(
     found: Mapping[str, list[Entry | None]], known: Known, config: Known, defaults: Known
-) -> dict[str, list[Entry | None]]:  # fmt: skip
+) -> dict[str, list[Entry | None]]:
     """Return the attention of parts that have no positions, nor anything else that would say its sides."""
     said = {name.partition(" ")[0] for name, entries in found.items() if any(entries)}
     components = {row["component"] for row in known.get("rows", ())}  # parts have their own rows

@@ -21,14 +21,7 @@ DICTS = ("rope_scaling", "rope_parameters")
 MODALITIES = ("text", "vision", "audio")
 DEEPEST = 8  # levels of nested configurations
 OWN_NAMES = ("indexer", "compressed keys")  # in the text part these keep their own names
-READERS: dict[str, Reader] = {
-    "rotary": rotary,
-    "of text": of_text,
-    "latent": latent,
-    "axial": axial,
-    "grid": grid,
-    "odd": odd,
-}
+READERS: dict[str, Reader] = {"rotary": rotary, "of text": of_text, "latent": latent, "axial": axial, "grid": grid, "odd": odd}
 
 
 def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, list[Entry | None]]:
@@ -164,7 +157,7 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
 
 def _parts(
     config: Mapping[str, Any], keys: Iterable[str], table: Mapping[str, Any], where: str
-) -> dict[str, list[Entry | None]]:  # fmt: skip
+) -> dict[str, list[Entry | None]]:
     """Return the components of the parts of a configuration."""
     components: dict[str, list[Entry | None]] = {}
     for key in keys:

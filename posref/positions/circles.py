@@ -10,9 +10,7 @@ from posref.core.grids import grid, made_real
 from posref.types import HOST, N, NamespaceOf
 
 
-def circle(
-    sizes: Sequence[int], /, *, radius: float, share: float, xp: NamespaceOf[N] | None = HOST, device: Any = None
-) -> N:  # fmt: skip
+def circle(sizes: Sequence[int], /, *, radius: float, share: float, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
     Return Circle-RoPE's positions of the cells of an image: all are equally far from every text token.
 

@@ -33,7 +33,7 @@ CLAIMS = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float1
 
 def judge(
     op: str, inputs: Arrays, params: dict[str, Any], outputs: Arrays, accuracy: str, dtype: str, cotangents: Any = None
-) -> tuple[Verdict, ...]:  # fmt: skip
+) -> tuple[Verdict, ...]:
     """Return the live verdict on every output of a call."""
     call = Call(params, inputs, cotangents=cotangents or {})
     return judge_call(op, call, outputs, accuracy, dtype, truth="live").verdicts
@@ -174,9 +174,7 @@ def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = 
         accuracy, kept = class_and_dtype(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
         outputs = {name: moved(call, name, accuracy, kept, shift, rng) for name in call.expected}
         wrong = compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
-        found = judge(
-            case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None
-        )  # fmt: skip
+        found = judge(case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None)
         verdicts = {verdict.verdict for verdict in found}
         assert ("fail" in verdicts) == wrong or "not-judged" in verdicts, (case.id, dtype, list(map(str, found)))
 

@@ -36,7 +36,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("muse_glimmer_text", {"num_hidden_layers": 9}),
     ("muse_spark_text", {"layer_rope_theta": [1e4] * 9 + [0]}),
     ("recurrent_gemma", {"num_key_value_heads": 1, "lru_width": 64}),
-]  # fmt: skip
+]
 
 
 def counted(function: Any, seen: set[int], now: list[int]) -> Any:

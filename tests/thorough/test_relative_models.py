@@ -29,9 +29,7 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, same_length: bool, 
     def run() -> Tensor:
         return model(tokens, mems=mems, use_mems=bool(mem_len)).last_hidden_state
 
-    def core(
-        self: Any, q: Tensor, k: Tensor, v: Tensor, r: Tensor, *, attn_mask: Any = None, sign: int, **_: Any
-    ) -> Tensor:  # fmt: skip
+    def core(self: Any, q: Tensor, k: Tensor, v: Tensor, r: Tensor, *, attn_mask: Any = None, sign: int, **_: Any) -> Tensor:
         queries, keys = q.shape[0], k.shape[0]
         scores = posref.transformer_xl_scores(
             q.permute(1, 2, 0, 3), k.permute(1, 2, 0, 3), self.r, sign * torch.arange(keys - queries, keys),

@@ -43,7 +43,7 @@ from .made_calls import (
     triangular,
     usual_way,
     way_by_rows,
-)  # fmt: skip
+)
 
 KERNEL = "kernel"
 WORDS = 12  # words of options together, in calls of the kernel tier
@@ -330,11 +330,9 @@ def _value_calls(op: str) -> Iterator[Asked]:
                 stored = usual and magnitude in STORED_VALUES
                 yield Asked(
                     "value", f"{word.name}-{name}-{magnitude}", word.params, word.sizes, stored, changed={name: changed}
-                )  # fmt: skip
+                )
         if not is_bounded(op) and not has_one_position(op) and "distant" in {form.name for form in forms(op)}:
-            yield Asked(
-                "value", f"{word.name}-beyond-24-bits", word.params, {**word.sizes, "places": beyond_24_bits}, usual
-            )  # fmt: skip
+            yield Asked("value", f"{word.name}-beyond-24-bits", word.params, {**word.sizes, "places": beyond_24_bits}, usual)
             how = {"places": triangular(3), "T": 48, "Q": 6, "K": 48, **word.sizes}
             yield Asked("value", f"{word.name}-triangular", word.params, how)
 

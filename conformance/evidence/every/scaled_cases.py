@@ -18,7 +18,7 @@ from posref.scaling import (
     Scaling,
     YaRN,
     YaRNByTurns,
-)  # fmt: skip
+)
 from posref.spec import REGISTRY
 
 from ...model import Case
@@ -65,7 +65,7 @@ EXTENDED: dict[str, dict[str, Any]] = {  # words of records at rope_frequencies,
     "ntk": {"scaling": NTKAware(3.0)},
     "llama3": {"scaling": Llama3(8.0, 90)},
     "longrope-mscales": {"scaling": LongRoPE(*LISTS, 9, short_mscale=1.25, long_mscale=1.5), "length": 40},
-}  # fmt: skip
+}
 
 
 def with_scaling(op: str) -> dict[str, Any]:

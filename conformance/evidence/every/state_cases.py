@@ -26,7 +26,7 @@ from posref.scaling import (
     Scaling,
     YaRN,
     YaRNByTurns,
-)  # fmt: skip
+)
 from posref.spec import REGISTRY, Domain, Integer, Integers, OneOf, Real, Record
 from posref.spec import Flag as Bool
 
@@ -83,9 +83,7 @@ def _acts(case: Case) -> bool:
     return not all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
 
 
-def _changed(
-    op: str, name: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any
-) -> Case:  # fmt: skip
+def _changed(op: str, name: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any) -> Case:
     """Return a case of calls with given options, with others, and with the first again."""
     optional = tuple(argument for argument, axes in REGISTRY[op].arrays.items() if axes.optional)
     how = {"places": shifted(7) if has_one_position(op) else triangular(step), "without": optional, **sizes}

@@ -70,7 +70,7 @@ def matrix_forms(
         case("strided", (2, 3, 4, 3), rows, (1, 3, 1), "heads before tokens", form="non-contiguous"),
         case("length-one", (1, 3, 1, 3), rows[:, :1, :, 1:2], (1, 3, 1)),
         case("length-zero", (2, 0, 3), np.zeros((2, 0)), (2, 1)),
-    )  # fmt: skip
+    )
 
 
 Change = Callable[[Any], Any]

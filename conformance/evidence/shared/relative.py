@@ -95,9 +95,8 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
     """Yield gradients of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
     def case(
-        name: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str,
-        **options: Any,
-    ) -> Case:  # fmt: skip
+        name: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str, **options: Any
+    ) -> Case:
         queries, keys = (np.shape(p)[-1] for p in places)
         sizes = {"q": queries, "k": keys, "n": left + right + 1, "d": width}
         shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}

@@ -16,6 +16,4 @@ def gradient(
 ) -> Case:  # fmt: skip
     """Return a case with cotangents of these shapes (negative sizes repeat one row)."""
     drawn = {out: reals(f"{op}{name}ct{out}", *shape, bits=bits) / 2 for out, shape in cotangents.items()}
-    return Case(
-        f"{op}/gradient/{name}", params, inputs, comment, "vjp", cotangents=drawn, wrt=tuple(wrt.split()), form=view
-    )  # fmt: skip
+    return Case(f"{op}/gradient/{name}", params, inputs, comment, "vjp", cotangents=drawn, wrt=tuple(wrt.split()), form=view)
