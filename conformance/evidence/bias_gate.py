@@ -99,8 +99,7 @@ SUM_FIRST = "Add four numbers first, then take the sigmoid."
 
 DEVIATIONS = (
     _of_gate("gate-sigmoid-first", "the sigmoid is taken before the sum of four", _computed(_summed_after), hint=SUM_FIRST),
-    _of_gate("gate-mean", "the mean of four numbers is taken, not their sum",
-             argument(0, lambda s: s / 4), hint=SUM_FIRST),
+    _of_gate("gate-mean", "the mean of four numbers is taken, not their sum", argument(0, lambda s: s / 4), hint=SUM_FIRST),
     _of_gate("gate-alternating", "every second number belongs to the other gate", _computed(_alternating), hint=GATES),
     _of_gate("gate-exchanged", "the two gates are exchanged", _formula(lambda a, b, c: b * (a * c - 1) + 2), hint=GATES),
     _of_gate("gate-no-minus", "the 1 is not subtracted", _formula(lambda a, b, c: a * b * c + 2), hint=GATES),

@@ -124,8 +124,7 @@ DEVIATIONS = (
     _running("running-sums-float16", "sums are held in float16", held("float16"), hint=KEEP_FLOAT32),
     _running("running-bfloat16", "increments are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _running("running-first-head", "every head has the increments of the first", _first(3), hint=EACH_HEAD),
-    _running("running-first-row", "every row of the batch has the increments of the first", _first(4),
-             hint=BATCH_OF_SUMS),
+    _running("running-first-row", "every row of the batch has the increments of the first", _first(4), hint=BATCH_OF_SUMS),
     _deviation("running-modulo", "whole turns are taken off the sum", after(lambda out, *a, **o: np.mod(out, 2 * np.pi)),
                hint=WHOLE, seen_in="mamba-ssm's angle_dt, as a convention"),
 )  # fmt: skip

@@ -158,8 +158,7 @@ def cases() -> tuple[Case, ...]:
         _case("trailing/inverse-mixed", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
               lanes="trailing", inverse=True, scaling=GIVEN),
         _case("trailing/all", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
-        *(_case(f"inverse/{w.replace('_', '-')}", (2, 5, 12), UNSORTED, layout=w, inverse=True)
-          for w in LAYOUTS),
+        *(_case(f"inverse/{w.replace('_', '-')}", (2, 5, 12), UNSORTED, layout=w, inverse=True) for w in LAYOUTS),
         _case("inverse/partial", (3, 5, 22), NEAR, bits=24, layout="half", rotary_dim=12, inverse=True),
         _case("inverse/partial-mixed", (3, 5, 16), NEAR, layout="interleaved_to_half", rotary_dim=10, inverse=True),
         _case("inverse/factor", (5, 12), NEAR,

@@ -81,8 +81,7 @@ def cases() -> tuple[Case, ...]:
           for name, shape, positions, role, layout, params in (("query", (2, 3, 8), (0, 4, 9),
           "query", "half", {"centre": 4, "scale_base": 16.0}),
           ("key", (3, 6), (100, 260, 7), "key", "interleaved", {"centre": 130}),
-          ("partial", (2, 7), (3, 11), "key", "interleaved_to_half",
-          {"centre": 1, "rotary_dim": 4, "gamma": 1.5}),)),
+          ("partial", (2, 7), (3, 11), "key", "interleaved_to_half", {"centre": 1, "rotary_dim": 4, "gamma": 1.5}),)),
     )  # fmt: skip
 
 

@@ -256,7 +256,7 @@ DEVIATIONS = (
     # TO DO: the mistakes that people make, each caught by two cases or more.
     _deviation("{prefix}sign", "TO DO: what is wrong, in a sentence", after(_wrong),
                hint="TO DO: what to look at in the code."),
-)  # fmt: skip
+)
 '''
 
 

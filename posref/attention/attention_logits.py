@@ -48,13 +48,7 @@ NUMBERS = {"scale": Real(0, optional=True, usual=(2**-6, 2)), "softcap": Real(0,
     rounded=("result",),
 )
 def attention_logits(
-    q: ArrayOf[T],
-    k: ArrayOf[T],
-    /,
-    *,
-    bias: ArrayOf[T] | None = None,
-    scale: float | None = None,
-    softcap: float | None = None,
+    q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None = None, scale: float | None = None, softcap: float | None = None
 ) -> T:
     r"""
     Return the scaled products of queries and keys, plus a bias.
@@ -141,7 +135,7 @@ def check_queries(function: str, q: Array, k: Array) -> None:
 
 def check_logits(
     function: str, q: Array, k: Array, bias: Array | None, scale: float | None, softcap: float | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Raise if queries, keys, bias, scale and softcap do not fit together."""
     check_queries(function, q, k)
     if softcap is not None:
