@@ -107,10 +107,11 @@ def from_table(make: Callable[[int], Any], positions: Array, *, rows: int = ROWS
     if count > rows:
         lacks(f"a table of {count} rows, more than {rows}")
     made = make(count)
+    several = isinstance(made, tuple | list)
     xp = namespace(positions)
     shape, flat = tuple(positions.shape), xp.reshape(positions, (len(numbers),))
-    parts = [xp.reshape(xp.take(part, flat, axis=0), (*shape, *part.shape[1:])) for part in _parts(made)]
-    return tuple(parts) if isinstance(made, tuple | list) else parts[0]
+    parts = [xp.reshape(xp.take(part, flat, axis=0), (*shape, *part.shape[1:])) for part in (made if several else (made,))]
+    return tuple(parts) if several else parts[0]
 
 
 def from_grid(make: Callable[[int, int], Any], positions: Array, width: int, *, square: bool = False) -> Any:
@@ -136,10 +137,6 @@ def is_neox(layout: str) -> bool:
     if layout not in ("half", "interleaved"):
         lacks(f"no layout {layout!r}")
     return layout == "half"
-
-
-def _parts(made: Any) -> Any:
-    return made if isinstance(made, tuple | list) else (made,)
 
 
 def _numbers(positions: Array) -> list[int]:

@@ -256,7 +256,7 @@ def _effect(op: str, options: dict[str, Any], draw: int) -> tuple[Effect | None,
     if "matrices" in inputs:
         return (lambda a, b: _posed(op, params, inputs, a, b)), top
     if len(names) == 1 and "x" in record.arrays and record.family == "rotary":
-        return (lambda a, b: _logit(op, params, inputs, names[0], a, b)), top
+        return (lambda a, b: _product(op, params, {**inputs, names[0]: _places(op, names[0], inputs, [a, b])})), top
     if len(names) == 1 and record.family == "absolute":
         return (lambda a, b: _added(op, params, inputs, names[0], a, b)), top
     if len(names) == 1 and acts_on(record) == "queries":
@@ -301,11 +301,6 @@ def _places(op: str, name: str, inputs: Mapping[str, Any], places: list[int]) ->
 def _two(op: str, names: list[str], inputs: Mapping[str, Any], a: int, b: int) -> dict[str, Any]:
     """Return the positions of a query at a, of a key at b and of a key beside the query, which a normalized sum needs."""
     return {names[0]: _places(op, names[0], inputs, [a]), names[1]: _places(op, names[1], inputs, [b, a])}
-
-
-def _logit(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any], name: str, a: int, b: int) -> Numbers:
-    """Return the logit of two drawn vectors that are rotated to two positions."""
-    return _product(op, params, {**inputs, name: _places(op, name, inputs, [a, b])})
 
 
 def _posed(op: str, params: Mapping[str, Any], inputs: Mapping[str, Any], a: int, b: int) -> Numbers:

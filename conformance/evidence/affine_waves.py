@@ -63,10 +63,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _linear(x: Any, w: Any, b: Any) -> Any:
-    return np.asarray(x)[..., None] * w + b
-
-
 _deviation = deviations_of(OP)
 PHASE = "Add the phase to the product of time and frequency, before the wave."
 
@@ -81,7 +77,7 @@ DEVIATIONS = (
                hint="Frequencies are in radians per unit of time: do not multiply by 2 pi."),
     _deviation("waves-absolute", "the absolute value of the time is taken", argument(0, np.abs), hint="Times may be before 0."),
     _deviation("waves-linear-first", "the first channel is linear in time, as in Time2Vec",
-               after(lambda out, x, w, b, /, **o: np.concatenate([_linear(x, w, b)[..., :1], out[..., 1:]], -1)),
+               after(lambda out, x, w, b, /, **o: np.concatenate([np.asarray(x)[..., None] * w[:1] + b[:1], out[..., 1:]], -1)),
                hint="All channels are waves; the linear channel of Time2Vec is apart."),
     _deviation("waves-times-bfloat16", "times are held in bfloat16", held("bfloat16", 0), hint=KEEP_FLOAT32),
     _deviation("waves-weights-bfloat16", "frequencies and phases are held in bfloat16", held("bfloat16", 1, 2),

@@ -1,6 +1,5 @@
 """Attention with linear biases (ALiBi): cases and known mistakes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,6 @@ def _case(
     return Case(f"alibi/{name}", params, inputs, comment, kind, tier)
 
 
-def _usual(form: str) -> Iterator[Case]:
-    """Yield biases of as many heads as a power of two, the last query at the last key."""
-    for heads, queries, keys in ((2, 3, 5),):
-        inputs = {"q_positions": np.arange(queries) + max(0, keys - queries), "k_positions": np.arange(keys)}
-        yield Case(f"alibi/usual/{form}-{heads}", {"heads": heads, "form": form}, inputs)
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -64,7 +56,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/shard", (2, 3), (0, 1, 2), "heads 6 to 9 of 8", kind="reject", heads=8, form="key", first=6, count=4),
         _case("refused/max-bias", (2, 3), (0, 1, 2), "slopes must fall", kind="reject", heads=8, form="key", max_bias=0),
         *pairs("alibi", USUAL),
-        *(case for form in FORMS for case in _usual(form)),
+        *(_case(f"usual/{form}-2", np.arange(2, 5), np.arange(5), heads=2, form=form) for form in FORMS),
     )  # fmt: skip
 
 

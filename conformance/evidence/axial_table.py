@@ -1,6 +1,5 @@
 """Cosines and sines of multimodal RoPE: cases and known mistakes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,6 @@ def _tables(arrangement: str) -> tuple[Case, ...]:
     return (_case(f"{group}/prompt", PROMPT, 6, tier=first, **small), _case(f"{group}/far", far, 6, **small))
 
 
-def _table_forms() -> Iterator[Case]:
-    """Yield the forms of positions."""
-    for placed in placed_forms():
-        inputs = {"positions": placed.positions, "inv_freq": np.asarray((*FREQUENCIES, 0.5))}
-        yield form_case("axial_table", placed.name, inputs, SECTIONS, placed.comment, placed.form)
-
-
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -60,7 +52,8 @@ def cases() -> tuple[Case, ...]:
               sections=[1, 1, 4], arrangement="interleaved"),
         _case("refused/ernie", PROMPT, 6, "height and width alternate", kind="reject", sections=[1, 4, 1], arrangement="ernie"),
         _case("refused/word", PROMPT, 6, kind="reject", sections=[2, 2, 2], arrangement="blocks"),
-        *_table_forms(),
+        *(form_case("axial_table", placed.name, {"positions": placed.positions, "inv_freq": np.asarray((*FREQUENCIES, 0.5))},
+                    SECTIONS, placed.comment, placed.form) for placed in placed_forms()),
         gradient("axial_table", "chunked", {"positions": TRIPLES, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
                  {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
         gradient("axial_table", "ernie",

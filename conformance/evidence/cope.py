@@ -18,11 +18,6 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 _cases = cases_of(OP)
 
 
-def _causal(queries: int, keys: int) -> Any:
-    """Return the mask of the last queries of a text."""
-    return np.arange(keys - queries, keys)[:, None] >= np.arange(keys)
-
-
 def _inputs(
     name: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, bits: int = 8, by: float = 0.5
 ) -> Any:
@@ -30,7 +25,7 @@ def _inputs(
         "q": reals(OP + name + "q", *lead, queries, width, bits=bits) / 4,
         "logits": reals(OP + name + "logits", *lead, queries, keys, bits=bits) * by,
         "table": reals(OP + name + "table", rows, width, bits=bits) / 2,
-        "mask": _causal(queries, keys),
+        "mask": np.arange(keys - queries, keys)[:, None] >= np.arange(keys),  # of the last queries of a text
     }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
 from .tools.case import cases_of
-from .tools.deviation import Function, Real, always, argument, around, deviations_of, held, option
+from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, held, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 from .tools.numbers import reals
 
@@ -104,10 +104,6 @@ def _without(function: Function, x: Any, bands: Any, /, **options: Any) -> Real:
     return plain
 
 
-def _at_the_end(out: Real, x: Any, bands: Any, /, **options: Any) -> Real:
-    return np.roll(out, -x.shape[-1], axis=-1) if options["include"] == "first" else out
-
-
 _deviation = deviations_of("fourier")
 
 DEVIATIONS = (
@@ -126,7 +122,8 @@ DEVIATIONS = (
                _reordered("wave band coordinate"), hint="That is timm's order."),
     _deviation("fourier-input-zero", "the columns of the coordinates themselves are zero", _without, hint=INCLUDED),
     _deviation("fourier-input-last", "the coordinates themselves are the last columns",
-               lambda f: lambda x, b, /, **o: _at_the_end(f(x, b, **o), x, b, **o), hint=INCLUDED),
+               after(lambda out, x, *b, **o: np.roll(out, -x.shape[-1], axis=-1) if o["include"] == "first" else out),
+               hint=INCLUDED),
     _deviation("fourier-bands-of-first", "the bands of the first coordinate are used for all",
                argument(1, lambda bands: np.broadcast_to(bands[:1], np.shape(bands)) if np.ndim(bands) == 2 else bands),
                hint=ALL_AXES),

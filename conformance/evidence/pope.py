@@ -106,10 +106,6 @@ def _formed(
     return {"pope": lambda function: deviating}
 
 
-def _first_head(phases: Real) -> Real:
-    return phases[:1] if np.ndim(phases) == 3 else phases
-
-
 def _sine_first(out: Real, x: Real, *rest: Any, layout: str, **options: Any) -> Real:
     d = x.shape[-1]
     if layout == "cos_sin":
@@ -139,7 +135,7 @@ DEVIATIONS = (
     Deviation("pope-phases-above-0", "phases are brought between 0 and 2 pi",
               _formed(phase=lambda p: np.clip(p, 0, 2 * np.pi)), hint=PHASE_LIMITS),
     Deviation("pope-first-head", "the first head's phases are used for every head",
-              _formed(phase=lambda p: _clamped(_first_head(p))), hint=EACH_HEAD),
+              _formed(phase=lambda p: _clamped(p[:1] if np.ndim(p) == 3 else p)), hint=EACH_HEAD),
     _deviation("pope-cos-sin", "all cosines always come first, then all sines", option(layout=always("cos_sin")), hint=BRANCH,
                seen_in="the convention of x-transformers"),
     _deviation("pope-interleaved", "a channel's cosine and sine are always neighbours", option(layout=always("interleaved")),

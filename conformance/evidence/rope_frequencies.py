@@ -43,7 +43,6 @@ from .shared.rotary import (
     SMALL,
     UNROUNDED,
     YARN_LENGTHS,
-    Extended,
 )
 from .tools.case import sequence
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, around, deviations_of, narrowed, option
@@ -68,12 +67,6 @@ def _frequency_lengths(dim: int, base: float, scaling: DynamicNTK, lengths: tupl
 def _refused(name: str, dim: int, scaling: Scaling, comment: str, **options: Any) -> Case:
     params = {"dim": dim, "base": BASE, "scaling": scaling, **options}
     return Case(f"rope_frequencies/refused/{name}", params, {}, comment, "reject")
-
-
-def _extended(extended: Extended) -> Case:
-    """Return the frequencies of a context extension."""
-    params = {"dim": extended.dim, **extended.params}
-    return Case(f"rope_frequencies/{extended.name}", params, {}, extended.comment)
 
 
 def _rising_frequencies(scaling: Scaling, lengths: tuple[int, ...]) -> Case:
@@ -124,7 +117,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/betas", 8, "fast pairs turn more often: beta_fast is at least beta_slow",
               kind="reject", scaling=YaRN(4, 2048, beta_fast=1, beta_slow=32)),
         _case("refused/ntk-pair", 2, "the power d/(d - 2) divides by zero", kind="reject", scaling=NTKAware(2)),
-        *(_extended(extended) for extended in EXTENDED),
+        *(Case(f"rope_frequencies/{case.name}", {"dim": case.dim, **case.params}, {}, case.comment) for case in EXTENDED),
         _rising_frequencies(SMALL, LONGROPE_LENGTHS),
         _rising_frequencies(DynamicYaRN(48), YARN_LENGTHS),
         _refused("longrope-length", 12, SMALL, "LongRoPE needs the length"),
@@ -326,10 +319,6 @@ def _never_reset(function: Function) -> Function:
     return deviating
 
 
-def _exponents(dim: int, dtype: str, base: float) -> Real:
-    return np.asarray(base ** -narrowed(dtype)(2 * np.arange(dim // 2) / dim))
-
-
 def _mscale_one(s: YaRN, factor: float) -> float:
     if s.attention_factor is not None or s.mscale is not None or s.mscale_all_dim is None:
         return factor
@@ -444,8 +433,8 @@ _deviation = deviations_of("rope_frequencies")
 
 DEVIATIONS = (
     Deviation("exponents-bfloat16", "the exponents of the frequencies are formed in bfloat16",
-              changed_frequencies(lambda f, d, *, base, scaling=None, **o: f * _exponents(d, "bfloat16",
-              base) / plain_frequencies(base, d, d // 2)), hint=KEEP_FLOAT32, seen_in="keras-hub#1508"),
+              changed_frequencies(lambda f, d, *, base, scaling=None, **o: f / plain_frequencies(base, d, d // 2)
+              * base ** -narrowed("bfloat16")(2 * np.arange(d // 2) / d)), hint=KEEP_FLOAT32, seen_in="keras-hub#1508"),
     _deviation("base-10000", "the base is always 10000", option(base=always(10000.0)), hint=DEFAULT,
                seen_in="airllm#368, llama.cpp#2773, litgpt#2217"),
     _deviation("base-off-by-one", "the base is one too large", option(base=lambda b: b + 1),

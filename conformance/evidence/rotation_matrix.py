@@ -5,7 +5,7 @@ from typing import Any
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
 
 from ..model import Case, Step
-from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, ROTARY, UNEQUAL, UNROUNDED, Extended
+from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, ROTARY, UNEQUAL, UNROUNDED
 from .tools.case import sequence
 
 USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
@@ -25,13 +25,6 @@ def _matrices(name: str, *calls: tuple[dict[str, Any], int]) -> Case:
     """Return a case of several calls of rotation_matrix: options and a position."""
     steps = tuple(Step({"dim": 10, "base": BASE, **options}, {"position": position}) for options, position in calls)
     return sequence(f"rotation_matrix/sequence/{name}", "on one instance", steps)
-
-
-def _extended_matrix(extended: Extended) -> Case:
-    """Return the matrix with a context extension."""
-    params = {"dim": extended.dim, **extended.params, "layout": extended.layout}
-    position = {"position": extended.last}
-    return Case(f"rotation_matrix/{extended.name}", params, position, extended.comment)
 
 
 def cases() -> tuple[Case, ...]:
@@ -57,5 +50,6 @@ def cases() -> tuple[Case, ...]:
         _matrices("dynamic-interleaved",
                   *(({"layout": "interleaved", "scaling": DynamicNTK(3, 12), "length": n}, n - 1) for n in (31, 12, 9)),),
         _case("refused/odd", 3, 5, "lanes rotate in pairs", kind="reject", layout="half"),
-        *(_extended_matrix(extended) for extended in EXTENDED if extended.dim <= 24),
+        *(Case(f"rotation_matrix/{case.name}", {"dim": case.dim, **case.params, "layout": case.layout},
+               {"position": case.last}, case.comment) for case in EXTENDED if case.dim <= 24),
     )  # fmt: skip

@@ -18,15 +18,11 @@ KERNEL: tuple[dict[str, Any], ...] = ({},)
 _cases = cases_of(OP)
 
 
-def _before(queries: int, keys: int, own: bool = False) -> Any:
-    """Return the mask of the last queries of a text: keys before the query, and its own too."""
-    return np.arange(keys - queries, keys)[:, None] >= np.arange(keys) + (0 if own else 1)
-
-
 def _inputs(
     name: str, lead: tuple[int, ...], queries: int, keys: int, bits: int = 8, by: float = 0.5, own: bool = False
 ) -> Any:
-    return {"logits": reals(OP + name, *lead, queries, keys, bits=bits) * by, "mask": _before(queries, keys, own)}
+    ahead = np.arange(keys - queries, keys)[:, None] - np.arange(keys)  # of the last queries of a text
+    return {"logits": reals(OP + name, *lead, queries, keys, bits=bits) * by, "mask": ahead >= 0 if own else ahead > 0}
 
 
 def _case(

@@ -62,12 +62,6 @@ SHARE = "The share is ln(n / e) / ln(D / e) with e exact buckets."
 _deviation = deviations_of("t5_buckets")
 
 
-def _sided(relative: Any, bidirectional: bool, num_buckets: int) -> tuple[Any, int, Any]:
-    sided = num_buckets // 2 if bidirectional else num_buckets
-    n = np.abs(relative) if bidirectional else np.maximum(-relative, 0)
-    return n, sided, (sided * (relative > 0) if bidirectional else 0)
-
-
 def _log_buckets(n: Any, sided: int, max_distance: float, rounding: Callable[[Any], Any], limit: bool = True) -> Any:
     exact = sided // 2
     log = np.log(np.maximum(n, exact) / exact) / np.log(max_distance / exact) * (sided - exact)
@@ -93,8 +87,10 @@ def _buckets(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that computes buckets in another way, from distances."""
 
     def deviating(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
-        n, sided, after_query = _sided(relative, bidirectional, num_buckets)
-        return change(n, sided, max_distance) + after_query
+        if not bidirectional:
+            return change(np.maximum(-relative, 0), num_buckets, max_distance)
+        sided = num_buckets // 2
+        return change(np.abs(relative), sided, max_distance) + sided * (relative > 0)
 
     return lambda _: deviating
 

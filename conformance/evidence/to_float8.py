@@ -162,17 +162,12 @@ def _overflowing(v: Real, dtype: str) -> Real:
     return np.where(np.abs(wide) > LARGEST[dtype], over, wide)
 
 
-def _step(v: Real, dtype: str) -> Real:
-    """Return the distance of neighbours."""
-    return np.ldexp(1.0, np.maximum(np.frexp(v)[1] - BITS[dtype], LEAST[dtype]))
-
-
 def _in_steps(rounded: Callable[[Real], Real]) -> Callable[[Real, str], Real]:
     """Return what rounds the number of steps in another way."""
 
     def change(v: Real, dtype: str) -> Real:
         limited = np.clip(v, -LARGEST[dtype], LARGEST[dtype])
-        step = _step(limited, dtype)
+        step = np.ldexp(1.0, np.maximum(np.frexp(limited)[1] - BITS[dtype], LEAST[dtype]))  # the distance of neighbours
         return _nearest(rounded(limited / step) * step, dtype)
 
     return change

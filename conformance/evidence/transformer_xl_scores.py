@@ -123,16 +123,11 @@ def _without(*names: str) -> Callable[..., Any]:
     return lambda *args, **options: (args, options | dict.fromkeys(names))
 
 
-def _distance_alone(function: Any, *args: Any, **options: Any) -> Any:
-    """Return the term of distances."""
-    q, k, *rest = args
-    return function(q, 0 * k, *rest, **options)
-
-
 @around
 def _distance_scaled(function: Function, *args: Any, **options: Any) -> Real:
-    distance = _distance_alone(function, *args, **options)
-    return function(*args, **options) + distance * (args[0].shape[-1] ** -0.5 - 1)
+    q, k, *rest = args
+    distance = function(q, 0 * k, *rest, **options)  # the term of distances alone
+    return function(*args, **options) + distance * (q.shape[-1] ** -0.5 - 1)
 
 
 def _other_layout(*args: Any, **options: Any) -> Any:

@@ -49,11 +49,6 @@ def _is_in_result(op: str, letter: str) -> bool:
     return any(letter in names_in(axis) for axis in axes if not is_star(axis))
 
 
-def _admits(op: str, sizes: dict[str, int]) -> bool:
-    """Return whether the registry's requirements admit these sizes."""
-    return all(holds(text, sizes) for text in REGISTRY[op].requires)
-
-
 def _empty(op: str) -> Iterator[Case]:
     """Yield calls without tokens, heads or rows."""
     if has_one_position(op):
@@ -62,7 +57,7 @@ def _empty(op: str) -> Iterator[Case]:
     kinds = {
         "tokens": bool({"T", "Q", "*P"} & known),
         "heads": _has_leading_heads(op),
-        "head-groups": bool({"H", "G*g"} & used) and _admits(op, {"H": 0, "G": 0}),
+        "head-groups": bool({"H", "G*g"} & used) and all(holds(text, {"H": 0, "G": 0}) for text in REGISTRY[op].requires),
         "keys": "K" in known and _is_in_result(op, "K"),
         "batch": bool({"*R", "*B", "*P"} & known),
     }

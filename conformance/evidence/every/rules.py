@@ -140,7 +140,8 @@ class Word:
 def words(op: str) -> list[Word]:
     """Return the usual words, every other word of every option alone, and then their products up to `WORDS`."""
     domains = REGISTRY[op].domains
-    each = {name: _words(domain) for name, domain in domains.items() if isinstance(domain, OneOf | Flag)}
+    choices = {name: domain for name, domain in domains.items() if isinstance(domain, OneOf | Flag)}
+    each = {name: domain.words if isinstance(domain, OneOf) else (False, True) for name, domain in choices.items()}
     usual = {name: _usual(op, name) for name in each}
     products = [dict(zip(each, several, strict=True)) for several in product(*each.values())]
     single = [
@@ -159,10 +160,6 @@ def _admitted(op: str, several: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the first words together that the registry's requirements admit, the first of all where none are."""
     of_words = [text for text in REGISTRY[op].requires if names_in(text) <= several[0].keys()]
     return next((chosen for chosen in several if all(holds(text, chosen) for text in of_words)), several[0])
-
-
-def _words(domain: OneOf | Flag) -> tuple[Any, ...]:
-    return domain.words if isinstance(domain, OneOf) else (False, True)
 
 
 def _usual(op: str, option: str) -> Any:

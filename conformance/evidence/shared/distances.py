@@ -218,10 +218,6 @@ def _counted(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape)
 
 
-def _first_row(p: Any) -> Any:
-    return np.broadcast_to(p[:1], p.shape)
-
-
 def _both(change: Callable[[Any], Any]) -> Wrap:
     return before(lambda q, k, *args, **options: ((change(q), change(k), *args), options))
 
@@ -268,7 +264,7 @@ DEVIATIONS = (
     Deviation("extension-key-arange", "keys are at 0, 1, 2, ..., not at their positions", wrapped_maps(argument(1, _counted)),
               hint=ARANGE),
     Deviation("extension-first-row", "row 0's positions are used for every row",
-              wrapped_maps(_both(lambda p: _first_row(p) if p.ndim > 1 else p)), hint=EACH_ROW),
+              wrapped_maps(_both(lambda p: np.broadcast_to(p[:1], p.shape) if p.ndim > 1 else p)), hint=EACH_ROW),
     Deviation("extension-positions-bfloat16", "positions are held in bfloat16",
               wrapped_maps(_both(lambda p: narrowed("bfloat16")(p).astype(np.int64))), hint=INTEGERS),
     Deviation("extension-window-plus-1", "the window is one token longer",

@@ -144,7 +144,9 @@ def _jittered(name: str, function: Function, jitter: float) -> Function:
         return tuple(larger(one) for one in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     def apart(logits: Real) -> Real:
-        return logits * (1 + jitter * _spread(logits.shape[-1]))
+        n = np.arange(logits.shape[-1])
+        spread = (-1.0) ** n * (0.5 + 0.5 * (n * 0.618034 % 1))  # of alternating sign, no two alike, between 1/2 and 1 in size
+        return logits * (1 + jitter * spread)
 
     for place in _places(name):
         if place == RESULT:
@@ -153,12 +155,6 @@ def _jittered(name: str, function: Function, jitter: float) -> Function:
         else:
             function = argument(list(REGISTRY[name].arrays).index(place), larger)(function)
     return function
-
-
-def _spread(count: int) -> Real:
-    """Return numbers of alternating sign, no two alike, between 1/2 and 1 in size."""
-    n = np.arange(count)
-    return (-1.0) ** n * (0.5 + 0.5 * (n * 0.618034 % 1))
 
 
 def spread_heads(v: Real, logits: Real) -> Real:
