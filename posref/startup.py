@@ -47,15 +47,10 @@ def prepare() -> None:
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
     open_standard_streams()
-    _drop_what_is_no_date()
-
-
-def _drop_what_is_no_date() -> None:
-    """Remove a SOURCE_DATE_EPOCH that is no integer: a part of NumPy reads it, and could not be imported."""
     try:
         int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     except ValueError:
-        del os.environ["SOURCE_DATE_EPOCH"]
+        del os.environ["SOURCE_DATE_EPOCH"]  # a part of NumPy reads it, and could not be imported
 
 
 def open_standard_streams() -> None:

@@ -218,8 +218,7 @@ def compare_layouts(config: Any, found: dict[str, Any], compared: Counter[str], 
                             used.add(i)
                             have |= {(module, prefix), (indexer, apply)}
         strange += [f"{type(one[0]).__name__} {one[1]}: its table is in no rotation of ours" for one in ask - have]
-        if sure:
-            strange += [f"{apply.__name__} of {node.model_type} is no rotation of ours" for _, apply in set(calls) - have]
+        strange += [f"{apply.__name__} of {node.model_type} is no rotation of ours" for _, apply in set(calls) - have if sure]
     if ran:
         compared.update(["layout", *(["layout of an indexer"] if any(indexer for indexer, _ in mine) else [])])
         if all(entry.options is not None for listed in found.values() for entry in listed if entry is not None):

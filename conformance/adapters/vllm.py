@@ -125,18 +125,8 @@ def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None
                 lacks("proportional frequencies are those of the whole head, not divided, and not all of them 0")
             return {"rope_type": "proportional", "partial_rotary_factor": rotated}, None
         case LongRoPE():
-            if scaling.max_length is None and scaling.factor is None:
-                lacks("get_rope takes max_position")
-            if length is None:
-                lacks("the list follows from the length of the engine")
-            _model.max_model_len = length
-            lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
-            names = ("factor", "attention_factor", "short_mscale", "long_mscale")
-            settings = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
-            trained = {"original_max_position_embeddings": scaling.original_length}
-            longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
-            rotary._ROPE_DICT.clear()  # the length of the engine is no part of its key
-            return {"rope_type": "longrope", **lists, **trained, **settings, **part}, longest
+            parameters, longest = _longrope(scaling, length)
+            return {**parameters, **part}, longest
         case Linear(factor):
             return {"rope_type": "linear", "factor": float(factor), **part}, None
         case NTKAlpha() | None:
@@ -145,6 +135,22 @@ def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None
             parameters, _ = hf_parameters(scaling)
             rows = int(scaling.original_length * scaling.factor) if isinstance(scaling, YaRN) else None
             return {**parameters, **part}, rows
+
+
+def _longrope(scaling: LongRoPE, length: int | None) -> tuple[dict[str, Any], int]:
+    """Return rope_parameters of LongRoPE and its longest text, and set the length of the engine."""
+    if scaling.max_length is None and scaling.factor is None:
+        lacks("get_rope takes max_position")
+    if length is None:
+        lacks("the list follows from the length of the engine")
+    _model.max_model_len = length
+    rotary._ROPE_DICT.clear()  # the length of the engine is no part of its key
+    lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
+    names = ("factor", "attention_factor", "short_mscale", "long_mscale")
+    settings = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
+    trained = {"original_max_position_embeddings": scaling.original_length}
+    longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
+    return {"rope_type": "longrope", **lists, **trained, **settings}, longest
 
 
 def _rows(where: Tensor, dim: int, rows: int | None) -> int:

@@ -96,8 +96,9 @@ def can_be_judged(op: str, call: Call, dtype: str) -> bool:
 
 @cache
 def frames(op: str) -> st.SearchStrategy[Frame]:
-    """Return a strategy for the frames of an operation's calls that meet its requirements."""
-    return _frames(op).filter(lambda frame: _valid(REGISTRY[op], frame))
+    """Return a strategy for the frames of an operation's calls that meet its requirements and are not too large."""
+    record = REGISTRY[op]
+    return _frames(op).filter(lambda frame: _is_small(record, frame) and meets(record, frame.known(record)))
 
 
 @st.composite
@@ -116,11 +117,6 @@ def _frames(draw: st.DrawFn, op: str) -> Frame:
         alike = axes and axes[0].startswith("=")
         shapes[name] = shapes[axes[0][1:]] if alike else _shape(draw, axes, known | sizes)
     return Frame(params, shapes, sizes)
-
-
-def _valid(record: Encoding, frame: Frame) -> bool:
-    """Return whether a frame meets its requirements and is not too large."""
-    return _is_small(record, frame) and meets(record, frame.known(record))
 
 
 def _is_small(record: Encoding, frame: Frame) -> bool:
@@ -253,11 +249,8 @@ def _field(hint: Any, entries: int) -> st.SearchStrategy[Any]:
 
 def _valid_record(record: Any) -> bool:
     """Return whether a record's fields are what it requires of them."""
-    return all(holds(text, _fields(record)) for text in getattr(record, "requires", ()))
-
-
-def _fields(record: Any) -> Values:
-    return {f.name: getattr(record, f.name) for f in fields(record)}
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    return all(holds(text, values) for text in getattr(record, "requires", ()))
 
 
 # ---- shapes --------------------------------------------------------------------------------------------------------------

@@ -35,12 +35,8 @@ def _is_ids(record: Encoding) -> bool:
     return record.family == "positions" and PICTURES[record.name].kind == "ids"
 
 
-def _is_mask(record: Encoding) -> bool:
-    return record.returns == "mask"
-
-
 def _is_distances(record: Encoding) -> bool:
-    return set(record.arrays) == {"q_positions", "k_positions"} and record.family == "extension" and not _is_mask(record)
+    return set(record.arrays) == {"q_positions", "k_positions"} and record.family == "extension" and record.returns != "mask"
 
 
 def _is_bias(record: Encoding) -> bool:
@@ -112,7 +108,7 @@ KINDS = {
     for kind in (
         Kind(OWN, "what the operation is for, with inputs chosen to show it", _is_own, _own),
         Kind("ids", "the position id of each token in a row, or the tokens of each rank", _is_ids, ids),
-        Kind("mask", "which keys each query may attend to", _is_mask, mask),
+        Kind("mask", "which keys each query may attend to", lambda record: record.returns == "mask", mask),
         Kind("distances", "the distance that attention uses for each query and key", _is_distances, distances),
         Kind("buckets", "the bucket of each relative position", _is_bucket, buckets),
         Kind("bias", "what is added to the logits at each distance, by head", _is_bias, bias),

@@ -187,11 +187,9 @@ def check_scaling(function: str, dim: int, *, base: Any, scaling: Any = None, le
             check_integer(function, "Clipped.pairs", scaling.pairs, 0)
             check_flag(function, "Clipped.hard", scaling.hard)
         case _:
-            remedy = ""
-            if isinstance(scaling, dict):
-                remedy = " To read a configuration's dict, call posref.rope_from_config."
-            elif isinstance(scaling, str | type):
-                remedy = " Pass an instance, such as posref.scaling.YaRN(factor=4.0, original_length=32768)."
+            of_dict = " To read a configuration's dict, call posref.rope_from_config."
+            of_class = " Pass an instance, such as posref.scaling.YaRN(factor=4.0, original_length=32768)."
+            remedy = of_dict if isinstance(scaling, dict) else of_class if isinstance(scaling, str | type) else ""
             msg = f"{function}: scaling must be a record of posref.scaling or None; got {quoted(scaling)}.{remedy}"
             raise TypeError(msg)
     return base
