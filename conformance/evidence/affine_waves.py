@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import after, argument, before, deviations_of, held, option
-from .tools.forms import places
+from .tools import Case, Step, after, argument, before, cases_of, deviations_of, floats, gradient, held, option, places, reals
 from .tools.hints import BRANCH, KEEP_FLOAT32
-from .tools.numbers import floats, reals
 
 OP = "affine_waves"
 USUAL: dict[str, Any] = {"wave": "cos"}

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
-from .tools.deviation import Function, Real, after, argument, around, before, deviations_of, held, narrowed
-from .tools.forms import pairs
+from .tools import Case, Function, Real, after, argument, around, before, deviations_of, held, narrowed, pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, LAST_QUERIES, SIGN
 
 FORMS = ("causal", "key")

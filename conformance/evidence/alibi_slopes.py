@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.deviation import Function, Wrap, after, around, deviations_of, held
+from .tools import Case, Function, Wrap, after, around, deviations_of, held
 from .tools.hints import DEFAULT, KEEP_FLOAT32
 
 USUAL = {"heads": 6}

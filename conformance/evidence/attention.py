@@ -8,11 +8,9 @@ import numpy as np
 
 from posref.attention.attention_logits import attention_logits
 
-from ..model import Case
 from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
-from .tools.deviation import Deviation, Function, Real, Wrap, around, narrowed, option
+from .tools import Case, Deviation, Function, Real, Wrap, around, floats, narrowed, option
 from .tools.hints import CAP_FIRST, EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
-from .tools.numbers import floats
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True

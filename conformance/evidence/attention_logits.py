@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, is_square, usual_arrays
-from .tools.case import Make
-from .tools.deviation import Function, Real, Wrap, before, deviations_of, held, narrowed, tf32
+from .tools import Case, Function, Make, Real, Wrap, before, deviations_of, floats, held, narrowed, tf32
 from .tools.hints import CAP_FIRST, IGNORED, ROOT_OF_SIZE, ROUND_ONCE, TENSOR_CORES
-from .tools.numbers import floats
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True

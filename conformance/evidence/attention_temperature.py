@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.factors import TEXTS, factor_case, negative_positions
 from .shared.masks import held_in
-from .tools.case import Make
-from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
-from .tools.forms import places
+from .tools import Case, Deviation, Make, Wrap, always, argument, deviations_of, option, places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "original_length": 8, "offset": 0}

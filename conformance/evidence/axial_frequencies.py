@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.rotary import BASE
-from .tools.deviation import Function, Real, Wrap, after, around, deviations_of, option
+from .tools import Case, Function, Real, Wrap, after, around, deviations_of, option
 from .tools.hints import BRANCH, DEFAULT, TWO_PI
 
 USUAL: dict[str, Any] = {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"}

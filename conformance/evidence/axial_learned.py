@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, around, deviations_of
-from .tools.numbers import reals
+from .tools import Case, Function, Real, after, around, cases_of, deviations_of, reals
 
 USUAL: dict[str, Any] = {"combine": "concat"}
 WITH_OPTION = {"combine": {"e": 4}}

@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.axial import placed_rotations
 from .shared.rotary import BASE, TRIPLES, in_layouts
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
+from .tools import Case, Deviation, Function, Step, Wrap, argument, deviations_of, floats, gradient, reals, seed_of, sequence
 from .tools.hints import FRACTIONS
-from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {
     "dims": [2, 4, 4],

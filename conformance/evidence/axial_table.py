@@ -6,14 +6,10 @@ import numpy as np
 
 from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
 
-from ..model import Case
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, Change, exchanged, first_row, placed_forms, with_axes
 from .shared.rotary import FAR, FREQUENCIES, TRIPLES
-from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Wrap, argument, around, deviations_of
-from .tools.forms import form_case
+from .tools import Case, Deviation, Function, Wrap, argument, around, deviations_of, floats, form_case, gradient, seed_of
 from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW, LEFT_OVER
-from .tools.numbers import floats, seed_of
 
 USUAL: dict[str, Any] = SECTIONS
 WITH_OPTION = {"arrangement=interleaved": {"sections": [2, 2, 1]}}

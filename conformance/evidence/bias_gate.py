@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, deviations_of, held
+from .tools import Case, Real, after, argument, cases_of, deviations_of, gradient, held, reals
 from .tools.hints import EACH_HEAD, ROUND_ONCE
-from .tools.numbers import reals
 
 OP = "bias_gate"
 SATURATES = True  # sums beyond 100 leave a gate of 0 or 1

@@ -4,13 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, form_case, gradient, reals
 from .tools.deviation import Function, Real, after, always, around, deviations_of, narrowed, option
-from .tools.forms import form_case
 from .tools.hints import BRANCH, KEEP_FLOAT32
-from .tools.numbers import reals
 
 OP = "camera_transform"
 USUAL: dict[str, Any] = {"role": "query", "blocks": 2}

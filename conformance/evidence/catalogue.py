@@ -8,11 +8,10 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..model import Case
 from .every import edge_cases, rules, scaled_cases, state_cases
 from .every.made_calls import call
 from .index import deviations, evidence_of
-from .tools.case import Make
+from .tools import Case, Make
 
 RECORD = Path(__file__).parent / "caught.json"  # which cases catch which mistake: strength.record writes it
 

@@ -6,13 +6,9 @@ import numpy as np
 
 from posref.core.matrices import skew_exponential
 
-from ..model import Case
 from .shared.lie import learned, skew_symmetric, transposed
-from .tools.cotangents import gradient
-from .tools.deviation import after, argument, deviations_of, held
-from .tools.forms import form_case
+from .tools import Case, after, argument, deviations_of, form_case, gradient, held, reals
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
-from .tools.numbers import reals
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"n": 4}

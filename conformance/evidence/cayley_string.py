@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import IMAGES, in_rows, learned, matrix_forms, skew_symmetric
 from .shared.rotary import TRIPLES
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, always, around, deviations_of, option
-from .tools.numbers import floats, reals, seed_of
+from .tools import Case, Function, Real, Step, always, around, deviations_of, floats, gradient, option, reals, seed_of, sequence
 
 USUAL: dict[str, Any] = {"form": "conjugate"}
 SIZES: dict[str, Any] = {"D": 4, "N": 2}

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.masks import (
     K_BEYOND,
     K_NEGATIVE,
@@ -19,8 +18,7 @@ from .shared.masks import (
     offsets,
     window_case,
 )
-from .tools.deviation import deviations_of, option
-from .tools.forms import pairs
+from .tools import Case, deviations_of, option, pairs
 
 USUAL: dict[str, Any] = {"chunk_size": 6, "sides": "causal"}
 KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 48, "sides": "causal"},)

@@ -5,14 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import IMAGES, learned, lie_case, matrix_forms
 from .shared.rotary import TRIPLES
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Real, argument, deviations_of
-from .tools.numbers import floats, reals
+from .tools import Case, Real, Step, argument, deviations_of, floats, gradient, reals, sequence
 
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)

@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, gradient, reals
 from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, held, option
 from .tools.hints import BRANCH, EACH_HEAD, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN
-from .tools.numbers import reals
 
 OP = "continuous_position_bias"
 SWIN: dict[str, Any] = {"form": "swin"}

@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, Wrap, argument, around, deviations_of, held
+from .tools import Case, Function, Real, Wrap, argument, around, cases_of, deviations_of, held, reals
 from .tools.hints import BIAS_ADDED, KEEP_FLOAT32
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"groups": 2}
 KERNEL: tuple[dict[str, Any], ...] = ({"groups": 16},)

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, argument, around, before, deviations_of, held
-from .tools.forms import form_case
+from .tools import Case, Function, Real, argument, around, before, cases_of, deviations_of, form_case, gradient, held, reals
 from .tools.hints import KEEP_FLOAT32
-from .tools.numbers import reals
 
 OP = "cope"
 KERNEL: tuple[dict[str, Any], ...] = ({},)

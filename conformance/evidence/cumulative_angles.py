@@ -4,13 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, Step, cases_of, form_case, gradient, reals
 from .tools.deviation import Function, Real, after, argument, around, deviations_of, held, narrowed
-from .tools.forms import form_case
 from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
-from .tools.numbers import reals
 
 OP = "cumulative_angles"
 KERNEL: tuple[dict[str, Any], ...] = ({},)

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import always, deviations_of, option
-from .tools.forms import form_case
+from .tools import Case, Step, always, cases_of, deviations_of, form_case, gradient, option, reals
 from .tools.hints import BRANCH
-from .tools.numbers import reals
 
 OP = "cumulative_rope"
 USUAL: dict[str, Any] = {"layout": "interleaved"}

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.deviation import Wrap, argument, deviations_of, narrowed
-from .tools.forms import places
+from .tools import Case, Step, Wrap, argument, cases_of, deviations_of, narrowed, places
 from .tools.hints import DEFAULT, INTEGERS, LOG_BUCKETS, ROW_OF_ZERO, SIGN
 
 OP = "deberta_rows"

@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, gradient, reals
 from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, held, narrowed, option
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, ROW_OF_ZERO, ROWS_RISE, SIGN, UNSCALED
-from .tools.numbers import reals
 
 OP = "deberta_scores"
 

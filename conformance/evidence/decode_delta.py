@@ -6,10 +6,8 @@ import numpy as np
 
 from posref.positions import multimodal
 
-from ..model import Case
 from .shared.position_ids import in_sequence
-from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, around, deviations_of
+from .tools import Case, Function, after, argument, around, cases_of, deviations_of
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"A": 3}

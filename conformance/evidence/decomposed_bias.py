@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, after, argument, around, before, deviations_of, held
+from .tools import Case, Function, after, argument, around, before, cases_of, deviations_of, gradient, held, reals
 from .tools.hints import BOTH_TERMS, HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE, ROWS_RISE
-from .tools.numbers import reals
 
 OP = "decomposed_bias"
 

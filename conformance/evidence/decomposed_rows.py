@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.deviation import Wrap, after, deviations_of
+from .tools import Case, Step, Wrap, after, cases_of, deviations_of
 from .tools.hints import COMPARE_INTEGERS, FROM_ZERO, ROUND_DOWN, SIGN
 
 OP = "decomposed_rows"

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.position_ids import in_sequence
-from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, around, deviations_of
+from .tools import Case, Function, after, argument, around, cases_of, deviations_of
 
 SIZES: dict[str, Any] = {"N": 6}
 

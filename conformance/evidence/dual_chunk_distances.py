@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.distances import CHUNKED, Method, Score, changed_map, maps_of
 from .shared.rotary import ROTARY
-from .tools.deviation import Deviation, Wrap
-from .tools.forms import pairs
+from .tools import Case, Deviation, Wrap, pairs
 
 OWN = {"chunk_size": 262144, "window": 8192}
 METHOD = Method(

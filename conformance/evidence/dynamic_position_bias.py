@@ -4,13 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, gradient, pairs, reals
 from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, held, narrowed, option
-from .tools.forms import pairs
 from .tools.hints import ARANGE, BRANCH, EACH_HEAD, INTEGERS, KEEP_FLOAT32, SIGN
-from .tools.numbers import reals
 
 OP = "dynamic_position_bias"
 USUAL: dict[str, Any] = {"distance": "log"}

@@ -6,14 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case
 from .shared.rotary import FAR, OFFSETS, UNSORTED
-from .tools.case import Make
-from .tools.cotangents import gradient
+from .tools import NONE, Case, Make, floats, form_case, gradient, reals, seed_of
 from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, held, narrowed, option
-from .tools.forms import NONE, form_case
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
-from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {"base": 500.0}
 WAY = 2

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, around, deviations_of, held
-from .tools.forms import form_case
+from .tools import Case, Function, Real, after, argument, around, cases_of, deviations_of, form_case, gradient, held, reals
 from .tools.hints import BATCH_OF_SUMS, CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
-from .tools.numbers import reals
 
 OP = "forgetting_bias"
 USUAL: dict[str, Any] = {"queries": 1}

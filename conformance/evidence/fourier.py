@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.absolute import CELLS, POINTS, THREE, first_row
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, held, option
+from .tools import Case, Function, Real, after, always, argument, around, cases_of, deviations_of, held, option, reals
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "first"}
 SIZES: dict[str, Any] = {"c": 3, "K": 2}

@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, after, argument, around, before, deviations_of, held
+from .tools import Case, Function, Real, after, argument, around, before, cases_of, deviations_of, gradient, held, reals
 from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
-from .tools.numbers import reals
 
 OP = "graph_bias"
 SIZES: dict[str, Any] = {"N": 7, "L": 2, "E": 2}

@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, around, deviations_of
-from .tools.forms import places
+from .tools import Case, Function, around, cases_of, deviations_of, places, reals
 from .tools.hints import DEFAULT
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"alpha": 0.375}
 SIZES: dict[str, Any] = {"N": 13}

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.deviation import Function, after, argument, around, before, deviations_of, narrowed, option
-from .tools.forms import form_case
+from .tools import Case, Function, Step, after, argument, around, before, cases_of, deviations_of, form_case, narrowed, option
 from .tools.hints import ALL_AXES, ARANGE, AXIS_ORDER, BRANCH, INTEGERS, LOG_BUCKETS, SIGN
 
 OP = "irpe_buckets"

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, before, deviations_of, held
-from .tools.forms import pairs
+from .tools import Case, Real, after, argument, before, cases_of, deviations_of, floats, gradient, held, pairs
 from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
-from .tools.numbers import floats
 
 OP = "kerple"
 USUAL: dict[str, Any] = {"form": "log"}

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.masks import K_BEYOND, K_ROWS, NEAR, NONE, Q_BEYOND, Q_ROWS, UNSORTED, WITH, WITHOUT, offsets, window_case
-from .tools.deviation import Function, after, always, around, deviations_of, option
-from .tools.forms import pairs
+from .tools import Case, Function, after, always, around, deviations_of, option, pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
 
 USUAL: dict[str, Any] = {"num_sinks": 2, "window": 5, "counting": "with_query"}

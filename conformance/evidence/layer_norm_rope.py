@@ -7,13 +7,9 @@ import numpy as np
 
 import posref
 
-from ..model import Case
 from .shared.rotary import LAYOUTS
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, argument, around, deviations_of, narrowed, option
+from .tools import Case, Function, Real, Wrap, argument, around, cases_of, deviations_of, gradient, narrowed, option, reals
 from .tools.hints import DEFAULT, HALVES_EXCHANGED, IGNORED, NORM_SKIPPED, SKIPPED
-from .tools.numbers import reals
 
 OP = "layer_norm_rope"
 

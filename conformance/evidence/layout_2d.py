@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, around, deviations_of
+from .tools import Case, Function, Real, after, around, cases_of, deviations_of, reals
 from .tools.hints import AXIS_ORDER, EACH_ROW, NEGATIVE_INDICES
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
 WITH_OPTION = {"combine": {"e": 4}}

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from ..model import Case
 from .shared.distances import Method, after_query, far_distances, maps_of
-from .tools.deviation import Deviation
-from .tools.forms import pairs
+from .tools import Case, Deviation, pairs
 from .tools.hints import HIDDEN
 
 METHOD = Method(

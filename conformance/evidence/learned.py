@@ -5,12 +5,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ..model import Case
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Wrap, argument, around, deviations_of
-from .tools.forms import places
+from .tools import Case, Function, Wrap, argument, around, deviations_of, floats, gradient, places, reals
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
-from .tools.numbers import floats, reals
 
 USUAL: dict[str, Any] = {"offset": 2}
 SIZES: dict[str, Any] = {"N": 13}

@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.factors import EDGES, TEXTS
 from .shared.masks import BEYOND
-from .tools.cotangents import gradient
-from .tools.deviation import argument, deviations_of, narrowed
+from .tools import Case, argument, deviations_of, floats, gradient, narrowed, reals
 from .tools.hints import EACH_HEAD, KEEP_FLOAT32
-from .tools.numbers import floats, reals
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {"H": 33}

@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, argument, around, deviations_of, held
+from .tools import Case, Function, argument, around, cases_of, deviations_of, gradient, held, reals
 from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, WEIGHT_CONVERTER
-from .tools.numbers import reals
 
 OP = "levit_bias"
 USUAL: dict[str, Any] = {"height": 2, "width": 3, "stride": 1}

@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import IMAGES, learned, lie_case, matrix_forms
 from .shared.rotary import TRIPLES
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.numbers import floats, reals, seed_of
+from .tools import Case, Step, floats, gradient, reals, seed_of, sequence
 
 SIZES: dict[str, Any] = {"E": 1, "n": 2}
 AXES = (1, 1, 3)

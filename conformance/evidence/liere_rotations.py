@@ -6,14 +6,11 @@ import numpy as np
 
 from posref.core.matrices import skew_exponential
 
-from ..model import Case
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
 from .shared.lie import exponent, learned, matrix_forms, other_exponential, transposed
 from .shared.rotary import TRIPLES
-from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Real, after, argument, deviations_of
+from .tools import Case, Deviation, Real, after, argument, deviations_of, gradient, reals
 from .tools.hints import EXPONENTIAL
-from .tools.numbers import reals
 
 SIZES: dict[str, Any] = {"n": 2}
 AXES = (1, 3)

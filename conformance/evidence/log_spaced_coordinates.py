@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Real, after, argument, deviations_of, held, option
-from .tools.forms import places
+from .tools import Case, Real, after, argument, cases_of, deviations_of, held, option, places
 from .tools.hints import DEFAULT, FRACTIONS, INTEGERS
 
 OP = "log_spaced_coordinates"

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.factors import EDGES, TEXTS, factor_case, negative_positions
 from .shared.masks import BEYOND
-from .tools.case import Make
-from .tools.deviation import Deviation, Wrap, always, deviations_of, option
+from .tools import Case, Deviation, Make, Wrap, always, deviations_of, option
 from .tools.hints import BRANCH
 
 USUAL: dict[str, Any] = {"original_length": 16, "offset": 1, "at_least_one": True}

@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES, learned, mixed_forms
 from .shared.rotary import TRIPLES
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.numbers import floats, reals, seed_of
+from .tools import Case, Step, floats, gradient, reals, seed_of, sequence
 
 GAPS = ("partner-over-head",)  # 13 channels have no halves
 USUAL: dict[str, Any] = {"layout": "interleaved"}

@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES, exchanged, first_row, learned, mixed_forms
 from .shared.rotary import TRIPLES
-from .tools.cotangents import gradient
-from .tools.deviation import Real, argument, deviations_of, held
+from .tools import Case, Real, argument, deviations_of, gradient, held, reals
 from .tools.hints import ALL_AXES, EACH_HEAD, EACH_ROW, FROM_ZERO, KEEP_FLOAT32
-from .tools.numbers import reals
 
 AXES = (1,)
 KERNEL: tuple[dict[str, Any], ...] = ({},)

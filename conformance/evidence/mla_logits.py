@@ -8,13 +8,10 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, YaRN
 
-from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import FAR_K, FAR_Q, ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient
-from .tools.case import Make
-from .tools.deviation import Deviation, Function, Real, Wrap, argument, around, before, deviations_of
+from .tools import Case, Deviation, Function, Make, Real, Step, Wrap, argument, around, before, deviations_of, floats, seed_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
-from .tools.numbers import floats, seed_of
 
 USUAL: dict[str, Any] = ROTARY
 UNSTORED = ("value/usual-beyond-24-bits",)

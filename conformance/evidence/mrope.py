@@ -19,7 +19,6 @@ from posref.scaling import (
     YaRN,
 )
 
-from ..model import Case, Step
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_rotations
 from .shared.rotary import (
     BASE,
@@ -35,9 +34,7 @@ from .shared.rotary import (
     UNROUNDED,
     in_layouts,
 )
-from .tools.case import Make, sequence
-from .tools.cotangents import gradient
-from .tools.numbers import floats, reals, seed_of
+from .tools import Case, Make, Step, floats, gradient, reals, seed_of, sequence
 
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 SIZES: dict[str, Any] = {"E": 1}

@@ -4,13 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_forms
 from .shared.rotary import TRIPLES
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.forms import form_case
-from .tools.numbers import floats, reals, seed_of
+from .tools import Case, cases_of, floats, form_case, gradient, reals, seed_of
 
 OP = "norm_mrope"
 

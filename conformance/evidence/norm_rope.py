@@ -6,13 +6,10 @@ import numpy as np
 
 import posref
 
-from ..model import Case
 from .shared.rotary import LAYOUTS
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, floats, gradient, reals, seed_of
 from .tools.deviation import Function, Real, Wrap, after, around, deviations_of, narrowed, option
 from .tools.hints import HALVES_EXCHANGED, NORM_SKIPPED, SKIPPED
-from .tools.numbers import floats, reals, seed_of
 
 OP = "norm_rope"
 

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.position_ids import id_forms
-from .tools.case import cases_of
-from .tools.deviation import Function, after, around, deviations_of
+from .tools import Case, Function, after, around, cases_of, deviations_of
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {}

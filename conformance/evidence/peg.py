@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Wrap, always, argument, around, deviations_of, held, option
+from .tools import Case, Function, Wrap, always, argument, around, cases_of, deviations_of, held, option, reals
 from .tools.hints import BIAS_ADDED, BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"residual": True}
 SIZES: dict[str, Any] = {"I": 3, "J": 5}

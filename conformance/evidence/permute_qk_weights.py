@@ -3,12 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..model import Case
-from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Wrap, after, before
-from .tools.forms import form_case
+from .tools import Case, Deviation, Wrap, after, before, floats, form_case, gradient, reals, seed_of
 from .tools.hints import SLICE
-from .tools.numbers import floats, reals, seed_of
 
 USUAL = {"heads": 2, "source": "half", "target": "interleaved"}
 SIZES = {"D": 6, "R": (5,)}

@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case
 from .shared.rotary import BASE, FAR, NEAR, OFFSETS, ROTATED_FORMS, UNSORTED
-from .tools.cotangents import gradient
+from .tools import Case, floats, form_case, gradient, reals, seed_of
 from .tools.deviation import Deviation, Real, Wrap, after, always, argument, deviations_of, held, narrowed, option
-from .tools.forms import form_case
 from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, IGNORED, INTEGERS, ORDER, ROUND_ONCE
-from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {"layout": "interleaved", "base": 10000.0}
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "cos_sin", "base": 10000.0},)

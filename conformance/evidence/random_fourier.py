@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.absolute import POINTS, THREE, first_row
-from .tools.case import cases_of
-from .tools.deviation import Real, after, always, argument, deviations_of, held, option
+from .tools import Case, Real, after, always, argument, cases_of, deviations_of, held, option, reals
 from .tools.hints import BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32, ORDER, TWO_PI
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 SIZES: dict[str, Any] = {"c": 2, "m": 5}

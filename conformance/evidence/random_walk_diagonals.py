@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Real, after, argument, deviations_of, held
-from .tools.forms import form_case
+from .tools import Case, Real, Step, after, argument, cases_of, deviations_of, form_case, gradient, held, reals
 from .tools.hints import KEEP_FLOAT32
-from .tools.numbers import reals
 
 OP = "random_walk_diagonals"
 USUAL: dict[str, Any] = {"steps": 3}

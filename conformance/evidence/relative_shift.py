@@ -4,11 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, around, deviations_of
-from .tools.numbers import reals
+from .tools import Case, Function, Real, around, cases_of, deviations_of, gradient, reals
 
 OP = "relative_shift"
 

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.distances import Method, after_query, far_distances, maps_of
-from .tools.deviation import Deviation
-from .tools.forms import pairs
+from .tools import Case, Deviation, pairs
 from .tools.hints import HIDDEN
 
 METHOD = Method({"window": 4}, {"window": 7}, {"window": 1}, {"window": 512}, ({"window": 0}, {"window": -4}))

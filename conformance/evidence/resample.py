@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.deviation import Deviation, Function, after, always, argument, around, before, deviations_of, held, option
+from .tools import Case, Deviation, Function, Step, after, always, argument, around, before, deviations_of, held, option, reals
 from .tools.hints import BRANCH, DEFAULT, HEIGHT_WIDTH
-from .tools.numbers import reals
 
 USUAL: dict[str, Any] = {
     "size": [3, 4], "old_size": [2, 3], "prefix": 1, "method": "linear", "align_corners": False, "antialias": False,

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.case import cases_of
-from .tools.deviation import after, argument, before, deviations_of, narrowed, option
-from .tools.forms import form_case
+from .tools import Case, Step, after, argument, before, cases_of, deviations_of, form_case, narrowed, option
 from .tools.hints import BRANCH, INTEGERS, SIGN
 
 OP = "residue_bins"

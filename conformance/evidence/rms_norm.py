@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, gradient, reals
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, around, deviations_of, narrowed, option
 from .tools.hints import DEFAULT, IGNORED, ROUND_ONCE
-from .tools.numbers import reals
 
 OP = "rms_norm"
 

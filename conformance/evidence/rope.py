@@ -8,7 +8,6 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Proportional, Scaling, YaRN
 
-from ..model import Case, Step
 from .shared.rotary import (
     BASE,
     DEEPSEEK_V2,
@@ -38,11 +37,8 @@ from .shared.rotary import (
     rotations,
     usual_heads,
 )
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, around, deviations_of
+from .tools import Case, Function, Real, Step, Wrap, around, deviations_of, floats, gradient, reals, seed_of, sequence
 from .tools.hints import ARANGE, EXPONENT, SLICE
-from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = ROTARY
 WITH_OPTION = {"lanes": {"rotary_dim": 4}}

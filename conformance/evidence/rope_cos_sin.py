@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .rope_frequencies import cases as frequency_cases
 from .shared.rotary import FAR, OFFSETS, UNSORTED
-from .tools.case import cases_of
+from .tools import Case, Step, cases_of
 
 USUAL: dict[str, Any] = {"dim": 6, "base": 500.0}
 WITH_OPTION = {"scaling": {"base": 10000.0}}

@@ -26,7 +26,6 @@ from posref.scaling import (
     YaRNByTurns,
 )
 
-from ..model import Case, Step
 from .shared.angle_tables import changed_frequencies, plain_frequencies
 from .shared.rotary import (
     BASE,
@@ -44,8 +43,7 @@ from .shared.rotary import (
     UNROUNDED,
     YARN_LENGTHS,
 )
-from .tools.case import sequence
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, around, deviations_of, narrowed, option
+from .tools import Case, Deviation, Function, Real, Step, Wrap, after, always, around, deviations_of, narrowed, option, sequence
 from .tools.hints import BRANCH, DEFAULT, EXPONENT, FACTOR, IGNORED, KEEP_FLOAT32
 
 USUAL = {"dim": 6, "base": 10000.0}

@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.rotary import FAR, HEADS, NEAR, OFFSETS
-from .tools.case import Make, sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Wrap, after, always, deviations_of, narrowed, option
+from .tools import Case, Function, Make, Step, Wrap, after, always, deviations_of, gradient, narrowed, option, sequence
 from .tools.hints import FACTOR, ORDER, ROUND_ONCE
 
 USUAL: dict[str, Any] = {"attention_factor": 1.25}

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.rotary import BASE, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
@@ -21,10 +20,8 @@ from .shared.rotated_attention import (
     linear_attention,
     with_heads,
 )
-from .tools.case import Make
-from .tools.deviation import Deviation, Real, always, deviations_of, option
+from .tools import Case, Deviation, Make, Real, Step, always, deviations_of, floats, option, seed_of
 from .tools.hints import ARANGE, BRANCH, SKIPPED
-from .tools.numbers import floats, seed_of
 
 USUAL: dict[str, Any] = {**ROTARY, "causal": False}
 SIZES: dict[str, Any] = {"H": 2}

@@ -9,12 +9,11 @@ import numpy as np
 import posref
 from posref.scaling import DynamicNTK, YaRN
 
-from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V4, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import ROWS_K, ROWS_Q, Places, inside_forms, inside_gradient, with_heads
+from .tools import Case, Step, floats, seed_of
 from .tools.deviation import Deviation, Function, Real, Wrap, after, around, before, deviations_of, spread_heads
 from .tools.hints import BRANCH, FACTOR, HEAD_BLOCKS, SLICE
-from .tools.numbers import floats, seed_of
 
 USUAL: dict[str, Any] = ROTARY
 WITH_OPTION = {"lanes": {"rotary_dim": 4}}

@@ -4,9 +4,8 @@ from typing import Any
 
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
 
-from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, ROTARY, UNEQUAL, UNROUNDED
-from .tools.case import sequence
+from .tools import Case, Step, sequence
 
 USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
 SIZES: dict[str, Any] = {"P": ()}

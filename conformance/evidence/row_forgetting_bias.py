@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .tools import after, argument, deviations_of, narrowed, option
-from .tools.deviation import Function, Real, around
+from .tools import Case, Function, Real, after, argument, around, deviations_of, narrowed, option
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, KEEP_FLOAT32, LAST_TOKENS, SIGN
 
 OP = __name__.rpartition(".")[2]

@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.relative import K_OFFSETS, Q_OFFSETS
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, argument, around, deviations_of, held, option
-from .tools.forms import pairs
+from .tools import Case, Function, Real, after, argument, around, cases_of, deviations_of, held, option, pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 
 OP = "sandwich"

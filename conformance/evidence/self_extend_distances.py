@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.distances import GROUPED, Method, Score, after_query, changed_map, far_distances, maps_of, wrapped_maps
 from .shared.rotary import ROTARY
-from .tools.deviation import Deviation, Wrap, always, option
-from .tools.forms import pairs
+from .tools import Case, Deviation, Wrap, always, option, pairs
 from .tools.hints import BRANCH, HIDDEN, WINDOW_COUNT
 
 METHOD = Method(

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from ..model import Case
 from .shared.relative import BACKWARD, FORWARD, WINDOW, shaw_case, shaw_cases, shaw_forms, shaw_gradients, squares
-from .tools.deviation import Function, Real, after, around, deviations_of
+from .tools import Case, Function, Real, after, around, deviations_of
 from .tools.hints import UNSCALED
 
 USUAL: dict[str, Any] = WINDOW

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
 from .shared.masks import NONE
-from .tools.case import cases_of
-from .tools.deviation import after, always, argument, before, deviations_of, option
+from .tools import Case, Step, after, always, argument, before, cases_of, deviations_of, option
 from .tools.hints import ARANGE, EACH_ROW, TRUE_IN_MASK
 
 OP = "shifted_window_mask"

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, narrowed, option
+from .tools import Case, Function, Real, after, always, argument, around, before, cases_of, deviations_of, narrowed, option
 from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
 
 USUAL: dict[str, Any] = {"dim": 8, "normalize": True, "centered": False}

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Step
-from .tools.deviation import Function, Real, after, always, around, deviations_of, held, option
-from .tools.forms import places
+from .tools import Case, Function, Real, Step, after, always, around, deviations_of, held, option, places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
 
 USUAL: dict[str, Any] = {"dim": 6, "layout": "interleaved"}

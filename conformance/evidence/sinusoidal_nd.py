@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Real, after, always, argument, around, deviations_of, option
+from .tools import Case, Function, Real, after, always, argument, around, cases_of, deviations_of, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, FRACTIONS, FROM_ZERO
 
 USUAL: dict[str, Any] = {"dims": [4, 6], "layout": "sin_cos", "arrangement": "axis"}

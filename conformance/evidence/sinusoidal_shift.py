@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import after, always, argument, deviations_of, held, option
-from .tools.forms import places
+from .tools import Case, after, always, argument, cases_of, deviations_of, held, option, places
 from .tools.hints import BRANCH, DEFAULT, FRACTIONS, INTEGERS
 
 USUAL: dict[str, Any] = {"dim": 4, "layout": "sin_cos"}

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.masks import K_BEYOND, K_ROWS, NEAR, NONE, Q_BEYOND, Q_ROWS, WITH, WITHOUT, both_positions, for_each, window_case
-from .tools.deviation import Deviation, Function, always, deviations_of, option
-from .tools.forms import pairs
+from .tools import Case, Deviation, Function, always, deviations_of, option, pairs
 from .tools.hints import SIGN, WINDOW_COUNT
 
 USUAL: dict[str, Any] = {"window": 5, "counting": "with_query", "sides": "causal"}

@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.distances import SMALL, STREAMED, Method, Score, changed_map, maps_of, wrapped_maps
 from .shared.rotary import MIXED, ROTARY
-from .tools.deviation import Deviation, Wrap, always, option
-from .tools.forms import pairs
+from .tools import Case, Deviation, Wrap, always, option, pairs
 from .tools.hints import BRANCH, SINK_COUNT, SINK_POSITIONS
 
 FULL = (7, 8, 9, 10, 11), (1, 2, 3, 0)

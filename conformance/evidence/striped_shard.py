@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.position_ids import changed_shard, every_rank
-from .tools.case import cases_of
-from .tools.deviation import deviations_of
+from .tools import Case, cases_of, deviations_of
 from .tools.hints import SHARD_POSITIONS
 
 USUAL: dict[str, Any] = {"length": 11, "rank": 1, "ranks": 3}

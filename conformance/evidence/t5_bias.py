@@ -3,13 +3,9 @@
 from typing import Any
 from zlib import crc32
 
-from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS, last_of_keys
-from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, argument, around, before, deviations_of
-from .tools.forms import pairs
+from .tools import Case, Deviation, Function, Real, argument, around, before, deviations_of, floats, gradient, pairs, reals
 from .tools.hints import LAST_QUERIES, WEIGHT_CONVERTER
-from .tools.numbers import floats, reals
 
 USUAL: dict[str, Any] = BUCKETS
 SIZES: dict[str, Any] = {"N": 16}

@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS
-from .tools.case import Make
-from .tools.deviation import Function, Wrap, after, always, argument, around, deviations_of, option
-from .tools.forms import places
+from .tools import Case, Function, Make, Wrap, after, always, argument, around, deviations_of, option, places
 from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
 
 USUAL: dict[str, Any] = BUCKETS

@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.absolute import FAR
-from .tools.case import cases_of
+from .tools import Case, cases_of, places
 from .tools.deviation import Function, Real, after, always, argument, around, before, deviations_of, narrowed, option
-from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, EACH_ROW, FRACTIONS, INTEGERS
 
 USUAL: dict[str, Any] = {"dim": 7, "flip": True, "freq_shift": 0, "scale": 2.5}

@@ -7,11 +7,9 @@ import numpy as np
 
 from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
 
-from ..model import Case
-from .tools.case import cases_of
+from .tools import Case, cases_of, reals
 from .tools.deviation import Function, Real, Wrap, after, argument, around, before, deviations_of, held, narrowed, option
 from .tools.hints import ROUND_ONCE
-from .tools.numbers import reals
 
 OP = "to_float8"
 

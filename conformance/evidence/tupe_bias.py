@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .tools import after, argument, deviations_of, narrowed, option
-from .tools.deviation import Function, Real, Wrap, tf32
+from .tools import Case, Function, Real, Wrap, after, argument, deviations_of, narrowed, option, tf32
 from .tools.hints import EACH_HEAD, IGNORED, ROUND_ONCE, TENSOR_CORES
 
 OP = __name__.rpartition(".")[2]

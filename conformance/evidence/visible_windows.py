@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from ..model import Case
 from .shared.position_ids import id_forms
-from .tools.case import cases_of
-from .tools.deviation import after, deviations_of
+from .tools import Case, after, cases_of, deviations_of
 
 USUAL: dict[str, Any] = {"rate": 4}
 KERNEL: tuple[dict[str, Any], ...] = ({"rate": 4}, {"rate": 16})

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Case
 from .every.drawn_cases import drawn_cases_of
-from .tools import after, argument, deviations_of, floats, narrowed
-from .tools.deviation import Function, Real, Wrap, around
+from .tools import Case, Function, Real, Wrap, after, argument, around, deviations_of, floats, narrowed
 from .tools.hints import CUMULATIVE_SUMS, EACH_HEAD, HEAD_BLOCKS, HIDDEN, IGNORED, KEEP_FLOAT32, LAST_TOKENS, ROOT_OF_SIZE, SIGN
 
 OP = __name__.rpartition(".")[2]

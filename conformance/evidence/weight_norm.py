@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.deviation import Function, Wrap, argument, around, deviations_of
-from .tools.numbers import reals
+from .tools import Case, Function, Wrap, argument, around, cases_of, deviations_of, reals
 
 USUAL: dict[str, Any] = {"axis": 2}
 SIZES: dict[str, Any] = {"o": 4, "c": 2}

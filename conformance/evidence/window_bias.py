@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
-from .tools.deviation import Function, always, argument, around, deviations_of, held, option
+from .tools import Case, Function, always, argument, around, cases_of, deviations_of, gradient, held, option, reals
 from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVERTER
-from .tools.numbers import reals
 
 OP = "window_bias"
 

@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
-from .tools.case import cases_of
-from .tools.cotangents import gradient
+from .tools import Case, cases_of, gradient, reals
 from .tools.deviation import Function, Real, Wrap, after, argument, around, before, deviations_of, narrowed
 from .tools.hints import NEGATIVE_INDICES
-from .tools.numbers import reals
 
 OP = "write_cache"
 

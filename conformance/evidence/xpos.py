@@ -7,13 +7,9 @@ import numpy as np
 
 import posref
 
-from ..model import Case, Step
 from .shared.rotary import BASE, BESIDE, BEYOND, FROM_AFAR, HALFWAY, NEAR, OFFSETS, ROLE, ROLES, ROTARY, UNSORTED, rotations
-from .tools.case import sequence
-from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, around, deviations_of
+from .tools import Case, Function, Real, Step, Wrap, around, deviations_of, floats, gradient, reals, seed_of, sequence
 from .tools.hints import SCALES
-from .tools.numbers import floats, reals, seed_of
 
 USUAL: dict[str, Any] = {**ROTARY, **ROLE}
 KERNEL: tuple[dict[str, Any], ...] = (

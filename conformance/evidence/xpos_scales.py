@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case
 from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, ROLE, ROLES, UNSORTED
-from .tools.deviation import Deviation, Function, Real, Wrap, after, always, around, deviations_of, held, narrowed, option
-from .tools.forms import places
+from .tools import Case, Deviation, Function, Real, Wrap, after, always, around, deviations_of, held, narrowed, option, places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
 
 USUAL: dict[str, Any] = {"dim": 6, **ROLE}

@@ -8,10 +8,8 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ...calls import parameters_of
-from ...model import Case
 from ...vocabulary.axes import alternative, is_star, result_axes
-from ..tools.case import Options, cases_of
-from ..tools.cotangents import gradient
+from ..tools import Case, Options, cases_of, gradient
 from .facts import facts_of
 from .made_calls import SIZES, call, shape_of, usual_way
 

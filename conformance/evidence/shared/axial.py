@@ -7,10 +7,7 @@ import numpy as np
 
 from posref.rotary.axial_table import axes_of_pairs
 
-from ...model import Case
-from ..tools.deviation import Function, Real, Wrap, around
-from ..tools.forms import form_case
-from ..tools.numbers import floats, reals, seed_of
+from ..tools import Case, Function, Real, Wrap, around, floats, form_case, reals, seed_of
 from .rotary import PLACES
 
 Change = Callable[[list[int], list[int], str], list[int]]  # of the right axes of pairs, the sections and the arrangement

@@ -10,10 +10,8 @@ import posref
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
 
-from ...model import Case
-from ..tools.cotangents import gradient
+from ..tools import Case, floats, form_case, gradient, reals
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, around, before, held, narrowed, option
-from ..tools.forms import form_case
 from ..tools.hints import (
     ARANGE,
     BRANCH,
@@ -29,7 +27,6 @@ from ..tools.hints import (
     UNSCALED,
     WINDOW_COUNT,
 )
-from ..tools.numbers import floats, reals
 from .rotary import MIXED, ROTARY
 
 Places = tuple[Any, Any]  # positions of queries and of keys

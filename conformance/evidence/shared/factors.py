@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Case
-from ..tools.case import Make, Options
-from ..tools.deviation import Deviation, after, always, argument, held, option
+from ..tools import Case, Deviation, Make, Options, after, always, argument, held, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
 from .masks import counts, first_row, for_each, held_in
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model import Case
+from ..tools import Case, floats, form_case, reals, seed_of
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, around, narrowed, option
-from ..tools.forms import form_case
 from ..tools.hints import (
     ALL_AXES,
     AXIS_ORDER,
@@ -22,7 +21,6 @@ from ..tools.hints import (
     KEEP_FLOAT32,
     TRIANGLE,
 )
-from ..tools.numbers import floats, reals, seed_of
 from .axial import exchanged, first_row
 from .rotary import PLACES
 

@@ -7,12 +7,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ...model import Case
-from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Function, Wrap
-from ..tools.forms import form_case
+from ..tools import Case, Deviation, Function, Wrap, floats, form_case, gradient, reals, seed_of
 from ..tools.hints import HEAD_BLOCKS
-from ..tools.numbers import floats, reals, seed_of
 
 USUAL_SIZES = {  # query heads, key heads, queries, keys, channels
     "decode": (2, 1, 1, 6, 64),

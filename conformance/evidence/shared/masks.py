@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Case
-from ..tools.deviation import Deviation, Wrap, after, always, argument, before, narrowed, option
+from ..tools import Case, Deviation, Wrap, after, always, argument, before, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, COMPARE_INTEGERS, EACH_ROW, INTEGERS, LAST_QUERIES, TRUE_IN_MASK
 from .relative import last_of_keys
 

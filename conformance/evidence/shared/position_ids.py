@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Case, Step
-from ..tools.case import cases_of
+from ..tools import Case, Step, cases_of
 
 LONG = np.arange(257) >= 61
 

@@ -6,12 +6,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ...model import Case, Step
-from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Real, Wrap, before, narrowed
-from ..tools.forms import form_case
+from ..tools import Case, Deviation, Real, Step, Wrap, before, floats, form_case, gradient, narrowed, reals
 from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
-from ..tools.numbers import floats, reals
 
 Q_OFFSETS = ((4, 5, 6), (260, 261, 262))  # another offset in every row
 K_OFFSETS = ((0, 2, 3, 4, 5, 6, 8), (250, 256, 257, 259, 260, 261, 262))

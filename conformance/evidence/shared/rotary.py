@@ -19,11 +19,8 @@ from posref.scaling import (
     YaRNByTurns,
 )
 
-from ...model import Case
-from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
-from ..tools.forms import form_case
+from ..tools import Case, Deviation, Wrap, after, argument, before, floats, form_case, narrowed, reals, seed_of
 from ..tools.hints import KEEP_FLOAT32
-from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")

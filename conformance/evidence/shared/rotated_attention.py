@@ -8,12 +8,8 @@ import numpy as np
 import posref
 from posref.types import Layout
 
-from ...model import Case
-from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Real, Wrap, always, before, held, narrowed, option
-from ..tools.forms import form_case
+from ..tools import Case, Deviation, Real, Wrap, always, before, form_case, gradient, held, narrowed, option, reals
 from ..tools.hints import ARANGE, BRANCH, DEFAULT, EACH_ROW, FROM_ZERO, ROUND_ONCE
-from ..tools.numbers import reals
 
 FAR_Q, FAR_K = (131071, 257, 2049), (131070, 256, 2048, 65537, 7)
 ROWS_Q, ROWS_K = ((4, 5, 6), (260, 261, 262)), ((0, 2, 3, 5, 9), (262, 256, 261, 259, 260))

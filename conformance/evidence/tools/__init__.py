@@ -1,14 +1,30 @@
 """Makers of cases and mistakes."""
 
 from ...model import Case as Case
+from ...model import Step as Step
+from .case import Make as Make
+from .case import Options as Options
 from .case import cases_of as cases_of
+from .case import sequence as sequence
 from .cotangents import gradient as gradient
+from .deviation import Deviation as Deviation
+from .deviation import Function as Function
+from .deviation import Real as Real
+from .deviation import Wrap as Wrap
 from .deviation import after as after
+from .deviation import always as always
 from .deviation import argument as argument
+from .deviation import around as around
 from .deviation import before as before
 from .deviation import deviations_of as deviations_of
+from .deviation import held as held
 from .deviation import narrowed as narrowed
 from .deviation import option as option
+from .deviation import tf32 as tf32
+from .forms import NONE as NONE
+from .forms import form_case as form_case
 from .forms import pairs as pairs
 from .forms import places as places
 from .numbers import floats as floats
+from .numbers import reals as reals
+from .numbers import seed_of as seed_of
