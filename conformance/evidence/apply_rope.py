@@ -136,7 +136,6 @@ LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i +
 LAYOUT = (
     "If the code has one layout alone, raise NotImplementedError for others. Half is (i, i + d/2), interleaved (2i, 2i + 1)."
 )
-SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."
 CONCATENATED = "Stack and flatten for neighbouring pairs, or split in the middle for halves, each with its own table."
@@ -458,7 +457,7 @@ DEVIATIONS = (
     _deviation("not-rotated", "nothing is rotated: the input comes back", after(lambda out, x, *a, **o: x), hint=SKIPPED,
                seen_in="Liger-Kernel#342", one_of="direction"),
     _deviation("both-differences", "both channels of a pair are differences: the plus of the second is a minus",
-               _terms((1, -1), (1, -1)), hint=SIGNS),
+               _terms((1, -1), (1, -1)), hint="The two channels are a cos - b sin and b cos + a sin."),
     _deviation("partner-missing", "channels are multiplied by the cosine alone: the term with the sine is missing",
                _terms((1, 0), (1, 0)), hint=TERMS),
     _deviation("partner-missing-first", "the first channel of a pair lacks its term with the sine", _terms((1, 0), (1, 1)),
