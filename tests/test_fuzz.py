@@ -152,16 +152,7 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.dear
-@pytest.mark.parametrize(
-    "file",
-    [
-        "numpy_alibi_mpt",
-        *(
-            pytest.param(file, marks=pytest.mark.thorough)
-            for file in ("numpy_rotate_half", "numpy_attention", "numpy_sinusoidal")
-        ),
-    ],
-)
+@pytest.mark.parametrize("file", ["numpy_alibi_mpt", "numpy_rotate_half", "numpy_attention", "numpy_sinusoidal"])
 def test_correct_code_does_not_fail(file: str) -> None:
     findings = fuzz(str(HERE / "correct" / f"{file}.py"), examples=12, seed=2)
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]

@@ -99,9 +99,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.dear
-@pytest.mark.parametrize(
-    "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGHUP))]
-)
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path) -> None:
     place = tmp_path / "suite"
     process = subprocess.Popen([*POSREF, "vectors", "build", str(place)], stderr=subprocess.DEVNULL, preexec_fn=interruptible)

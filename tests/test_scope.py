@@ -156,22 +156,20 @@ def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes
 @pytest.mark.parametrize(
     ("refuses", "words"),
     [
-        pytest.param(lambda c: type(c.scaling).__name__ == "Llama3", "scaling: all but Llama3 [", marks=THOROUGH),
+        (lambda c: type(c.scaling).__name__ == "Llama3", "scaling: all but Llama3 ["),
         (lambda c: c.layout != "half", "layout half ["),
-        pytest.param(lambda c: c.layout == "interleaved", "layout: all but interleaved [", marks=THOROUGH),
+        (lambda c: c.layout == "interleaved", "layout: all but interleaved ["),
         (lambda c: largest(c) > 2047, "positions up to 2047 (refused: 2049 and more) ["),
-        pytest.param(lambda c: not c.x.flags.c_contiguous, "contiguous arrays [", marks=THOROUGH),
-        pytest.param(lambda c: c.base != 10_000, "base 10000 [", marks=THOROUGH),
-        pytest.param(lambda c: getattr(c.scaling, "mscale", None) is not None, "not scaling YaRN with mscale given [",
-                     marks=THOROUGH),
+        (lambda c: not c.x.flags.c_contiguous, "contiguous arrays ["),
+        (lambda c: c.base != 10_000, "base 10000 ["),
+        (lambda c: getattr(c.scaling, "mscale", None) is not None, "not scaling YaRN with mscale given ["),
         (lambda c: c.layout == "interleaved" and type(c.scaling).__name__ == "YaRN", "layout interleaved, with scaling YaRN ["),
-        pytest.param(lambda c: c.x.shape[-1] > 64, "head size up to 64 (refused: 72 and more) [", marks=THOROUGH),
-        pytest.param(lambda c: tokens(c) % 2, "tokens a multiple of 2 [", marks=THOROUGH),
-        pytest.param(lambda c: c.x.ndim > 2 and c.x.shape[0] > 1, "size of the first axis below 2 [", marks=THOROUGH),
-        pytest.param(lambda c: largest(c) > 256 and c.layout == "half",
-                     "not largest position of 257 or more, with layout half [", marks=THOROUGH),
+        (lambda c: c.x.shape[-1] > 64, "head size up to 64 (refused: 72 and more) ["),
+        (lambda c: tokens(c) % 2, "tokens a multiple of 2 ["),
+        (lambda c: c.x.ndim > 2 and c.x.shape[0] > 1, "size of the first axis below 2 ["),
+        (lambda c: largest(c) > 256 and c.layout == "half", "not largest position of 257 or more, with layout half ["),
     ],
-)  # fmt: skip
+)
 def test_a_hole_is_named(refuses: Condition, words: str) -> None:
     report = check(refusing(refuses), op="rope")
     assert report.verdict == "conformant in its scope", report.operations[0].reason
@@ -407,13 +405,12 @@ ASKED = {  # positions beyond 2047 that stored cases of rope end at
     ("refuses", "wrong", "words"),
     [
         (lambda c: largest(c) > 2047, None, ""),
-        pytest.param(
+        (
             lambda c: largest(c) > 2047,
             lambda c: largest(c) == 2046,
             "(inside its limit, at position 2046, it is wrong|wrong inside its scope, at .* to 2046: )",  # whichever is first
-            marks=THOROUGH,
         ),
-        pytest.param(lambda c: tokens(c) > 7, None, "", marks=THOROUGH),
+        (lambda c: tokens(c) > 7, None, ""),
     ],
 )
 def test_a_limit_is_tried_on_both_sides(refuses: Condition, wrong: Condition | None, words: str) -> None:

@@ -51,7 +51,7 @@ UNREAD = "[mypy]\n[mypy-numpy.*,array_api_compat.*]\nfollow_imports = skip\n"  #
 
 @pytest.mark.thorough
 @pytest.mark.dear
-@pytest.mark.parametrize("library", ["standard", pytest.param("", marks=pytest.mark.thorough, id="all")])
+@pytest.mark.parametrize("library", ["standard", pytest.param("", id="all")])
 def test_mypy_passes_right_programs_and_refuses_every_marked_line(library: str, python: str, tmp_path: Path) -> None:
     """Plain runs ask of arrays that are no library's, thorough ones of NumPy's, PyTorch's and JAX's too."""
     (tmp_path / "mypy.ini").write_text(UNREAD if library else "")

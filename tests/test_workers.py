@@ -199,9 +199,7 @@ def lives(pid: int) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.dear
-@pytest.mark.parametrize(
-    "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGKILL))]
-)
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_whatever_ends_a_build_ends_its_workers(signum: int, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", POSREF, "vectors", "build", str(tmp_path / "s"), "--jobs", "2", "--no-reuse"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
