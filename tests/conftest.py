@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
     if float(os.environ["POSREF_SHARE"]) < 1:
-        dear = [item for item in items if item.get_closest_marker("dear") and item.get_closest_marker("thorough")]
+        dear = [item for item in items if any(mark.kwargs.get("dear") for mark in item.iter_markers("thorough"))]
         others = [item for k, item in enumerate(dear) if (k + int(os.environ["POSREF_SEED"])) % TURNS]
         items[:] = [item for item in items if item not in others]
         config.hook.pytest_deselected(items=others)

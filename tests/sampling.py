@@ -21,28 +21,30 @@ QUARTER = 0.25 / SHARE  # of all, whatever is shared
 everything = pytest.mark.skipif(SHARE < 1, reason="judges all together of which this run has a share: --everything")
 
 
-def few(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
+def few(
+    count: int, names: str | Sequence[str], values: Iterable[Any], *, dear: bool = False, **options: Any
+) -> pytest.MarkDecorator:
     """
     Return `parametrize` with values of which a plain run has so many, evenly; a thorough run has a quarter of the others.
 
-    Values that are marked thorough themselves are among the others.
+    Values that are marked thorough themselves are among the others, which are `dear` if a run has a fifth of them alone.
     """
     every, single = list(values), isinstance(names, str) and "," not in names
     free = [k for k, value in enumerate(every) if all(mark.name != "thorough" for mark in getattr(value, "marks", ()))]
     plain = {free[k * len(free) // count] for k in range(count)} if free else set()
     others = {*share([k for k in range(len(every)) if k not in plain], QUARTER)}
     asked = sorted(plain | others)
-    some = [every[k] if k in plain else _thorough(every[k], single) for k in asked]
+    some = [every[k] if k in plain else _thorough(every[k], single, dear) for k in asked]
     if isinstance(options.get("ids"), Sequence):
         options["ids"] = [options["ids"][k] for k in asked]
     return pytest.mark.parametrize(names, some, **options)
 
 
-def _thorough(value: Any, single: bool) -> Any:
+def _thorough(value: Any, single: bool, dear: bool) -> Any:
     """Return a parameter that only a thorough run has."""
     if not hasattr(value, "marks"):
         value = pytest.param(value) if single else pytest.param(*value)
-    return pytest.param(*value.values, id=value.id, marks=[*value.marks, pytest.mark.thorough])
+    return pytest.param(*value.values, id=value.id, marks=[*value.marks, pytest.mark.thorough(dear=dear)])
 
 
 def in_turn(values: Iterable[Any]) -> list[Any]:

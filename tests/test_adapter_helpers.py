@@ -127,8 +127,7 @@ def test_a_part_of_a_project_is_imported_alone(tmp_path: Path, monkeypatch: pyte
             del sys.modules[name]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(1, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
 def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
@@ -147,8 +146,7 @@ def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     assert "must not exist yet" in again.output
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("kind", share(KINDS, QUARTER))
 def test_a_new_adapter_conforms_in_its_scope(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"

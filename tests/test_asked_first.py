@@ -36,8 +36,7 @@ def test_what_a_call_keeps_for_others_is_told_as_a_state(key: str, said: bool, t
         assert (operation.diagnosis["names"], operation.diagnosis["hint"]) == ([], case_run.STATE_HINT)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_what_fails_alone_too_is_not_told_as_a_state(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     text = KEPT.format(key="window").replace("posref.sliding_window(q, k, window=window, **options)", ALONE)

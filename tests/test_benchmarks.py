@@ -42,8 +42,7 @@ def check_figures(lines: list[dict[str, object]]) -> None:
         assert all(isinstance(f, float) and math.isfinite(f) and f >= 0 for f in figures), line
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ran(benchmarks, tmp_path / "first.json", *QUICK)
     assert {line["theme"] for line in lines} == set(QUICK)
@@ -55,8 +54,7 @@ def test_some_themes_run_and_are_compared(benchmarks: ModuleType, tmp_path: Path
     assert "bfloat16" not in shown.replace("attention 4 x 1024 x 64 float32", "")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("theme", share(["rotation", "biases", "gradients", "starting", "checking", "golden", "gpu"], QUARTER))
 def test_every_other_theme_runs(benchmarks: ModuleType, tmp_path: Path, theme: str) -> None:
     lines = ran(benchmarks, tmp_path / "table.json", theme)

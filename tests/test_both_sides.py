@@ -292,8 +292,7 @@ def test_the_report_says_what_is_wrong_with_the_key(template: str, op: str, kind
     assert operation.diagnosis["names"] == [name], operation.diagnosis["text"]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(2, "name", [pytest.param(n, marks=pytest.mark.thorough) if n in SLOW else n for n in dict.fromkeys((*SIDED, *TREES))])
 def test_adapters(name: str, tmp_path: Path) -> None:
     """An adapter of functions that take both needs a library here, or a fake one."""

@@ -3,13 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
 from cheating import RIGHT, WRONG, run
 from sampling import few
 
 
-@pytest.mark.dear
-@few(1, "name", WRONG)
+@few(1, "name", WRONG, dear=True)
 def test_a_wrong_target_never_passes(name: str, tmp_path: Path) -> None:
     done = run(WRONG[name], tmp_path)
     assert done.returncode in (1, 2), done.stdout[-1000:] + done.stderr[-1000:]

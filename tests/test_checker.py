@@ -150,8 +150,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conclusion, "_diagnose", lambda operations, trials: None)
 
 
-@pytest.mark.dear
-@few(1, "name", NEVER_RIGHT)
+@few(1, "name", NEVER_RIGHT, dear=True)
 def test_never_right(name: str, experiments: int) -> None:
     function, verdict, message = NEVER_RIGHT[name]
     report = check_call(function, op="rope", experiments=experiments)
@@ -204,8 +203,7 @@ def test_right() -> None:
     assert not report.missing or set(report.missing) == set(REGISTRY) - {"rope"}
 
 
-@pytest.mark.dear
-@few(1, "kind", [Remembering, Noisy])
+@few(1, "kind", [Remembering, Noisy], dear=True)
 def test_stateful(kind: type, experiments: int) -> None:
     """A right first answer is not enough, and neither is the same answer for ever."""
     report = check(kind(), op="rope", experiments=experiments)
@@ -217,7 +215,6 @@ def test_stateful(kind: type, experiments: int) -> None:
         assert all("the same call gave other bits" in case.message for case in report.failures)
 
 
-@pytest.mark.dear
 def test_a_single_wrong_element_of_a_single_case(experiments: int) -> None:
     def almost(x: Any, positions: Any, /, **options: Any) -> Any:
         out = right(x, positions, **options)
@@ -232,8 +229,7 @@ def test_a_single_wrong_element_of_a_single_case(experiments: int) -> None:
         assert case.worst["index"] == [sizes()[case.id] - 1]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(1, "op", ["alibi", "sinusoidal", "rope"])
 def test_an_unknown_defect_is_unexplained(op: str) -> None:
     """Noise of one part in 10^5, the same at every call, is nobody's deviation; no name is given for it."""

@@ -62,8 +62,7 @@ def test_doctor_says_what_is_here() -> None:
     assert "int32 turns" in result.output  # JAX without x64
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_first_example_fails_and_is_explained(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     result = run("check", EXAMPLE, "--json", str(report))
@@ -163,8 +162,7 @@ def test_a_bar_forgets_a_total_that_was_too_small() -> None:
     assert totals == [2, 2, None, None]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_pipe_sees_no_colours_and_no_progress() -> None:
     command = [sys.executable, "-P", "-m", "posref", "check", EXAMPLE]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")

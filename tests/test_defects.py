@@ -102,8 +102,7 @@ def test_verdicts_are_judged_as_they_say() -> None:
     assert {"named", "partly named", "told", "unexplained", "wrong"} == set(VERDICTS)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
     report = of_the_example()
     broken = {op.op: op for op in report.operations if op.diagnosis is not None}
@@ -115,8 +114,7 @@ def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
     assert "first wrong stage is rope_table" in str(broken["rope"].diagnosis)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_stage_says_which_pair_it_is() -> None:
     """Each stage has a deviation of its own; what is composed of them has both."""
     report = report_on(named("stages_each_wrong"))
@@ -126,8 +124,7 @@ def test_a_stage_says_which_pair_it_is() -> None:
     assert [sorted(names) for names in said["rope"]] == [["in-place-update", "inv-freq-bfloat16"]]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_no_pair_is_named_where_one_is_enough() -> None:
     """Two deviations of which one has no effect in an operation are called by the other alone."""
     pair = together(DEVIATIONS["sign-flipped"], DEVIATIONS["x-through-bfloat16"])

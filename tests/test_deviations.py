@@ -199,8 +199,7 @@ def same(op: str, call: Call, one: Arrays, two: Arrays) -> bool:
     return True
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_two_agree_on_all_cases() -> None:
     """Except the ties above; one that is resolved is struck off. Those that the record tells apart are not tried."""
@@ -215,8 +214,7 @@ def test_no_two_agree_on_all_cases() -> None:
     assert equal == set(TIES), f"agree: {sorted(map(sorted, equal))}"
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("inner", ["base-10000", "yarn-high-half"])
 def test_two_at_once_are_recognised_in_either_order(inner: str) -> None:
     """The ramp of YaRN takes the base asked for, or the one that is used in its place."""
@@ -226,8 +224,7 @@ def test_two_at_once_are_recognised_in_either_order(inner: str) -> None:
     assert found["explanations"] == [names]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_what_a_deviation_leaves_as_it_was_may_be_off_by_an_ulp() -> None:
     """A full turn more leaves exact values, but for the last bit of binary64: the case's own tolerance, 0, holds for them."""
     names = ["axes-one-based", "tail-zeroed"]
@@ -270,8 +267,7 @@ def far(wrong: Callable[[Any], Any]) -> str:
     return str(found["text"])
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(("position", "dtype"), [(257, "bfloat16"), (2049, "float16")])
 def test_a_first_failing_position_is_read_where_exactly_those_fail_that_a_dtype_does_not_hold(
     position: int, dtype: str
@@ -375,8 +371,7 @@ def test_to_state_that_there_are_no_gradients_is_enough(function: Callable[..., 
     assert "selective" not in report.operations[0].counts
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_other_gradients_are_unexplained() -> None:
     found = backward(lambda cotangent, positions, **params: cotangent**2)
     assert found["names"] == []

@@ -150,8 +150,7 @@ def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(m
     assert score(question, wanted, told_by) > 1  # type: ignore[arg-type]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> None:
     """All calls of the kernel tier have one window; what they share besides is their size."""
 
@@ -211,8 +210,7 @@ def test_a_narrow_integer_type_of_positions_is_said(width: str) -> None:
     assert f"if positions are held in {width}: " in told(sinusoidal, "sinusoidal")["text"]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_each_wrong_call_of_a_sequence_is_counted() -> None:
     """Calls are counted from 1, as the lines of failures count them, and none is left out."""
 
@@ -246,8 +244,7 @@ def test_another_dtype_has_no_other_name() -> None:
         assert "norm-eps" not in text
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_what_explains_one_dtype_is_no_explanation_of_a_few_cases_of_another() -> None:
     """A table with one frequency does not tell the base."""
 
@@ -780,8 +777,7 @@ def test_results_that_lose_bits_are_told() -> None:
     assert found["text"].endswith("the reference if the result is cut, not rounded, to bfloat16.")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(4, ("function", "op", "says", "starts", "like", "never", "names"), ROWS)
 def test_a_wrong_operation_is_told(
     function: Function, op: str, says: Sequence[str], starts: str, like: str, never: Sequence[str], names: Any

@@ -145,8 +145,7 @@ def facts(report: Report) -> list[tuple[Any, ...]]:
     return [((c.id, c.dtype), c.verdict, c.achieved) for operation in report.operations for c in operation.cases]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_an_export_has_nothing_that_is_expected(tmp_path: Path) -> None:
     folder = tmp_path / "everything"
     count = export(INSTALLED, folder)
@@ -218,8 +217,7 @@ def test_a_missing_result_is_not_run(mine: Path) -> None:
     assert not check(outputs=mine).conformant
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_wrong_value_shape_or_dtype_fails(mine: Path) -> None:
     right = outputs(mine, GROUP)
     value, _ = protocol.decode(right["float32/small/out"])

@@ -111,14 +111,13 @@ UNLEARNED = {
 }  # fmt: skip
 
 
-@pytest.mark.dear
-@few(1, "seed", in_turn(range(24)), ids=str)
+@few(1, "seed", in_turn(range(24)), ids=str, dear=True)
 @pytest.mark.parametrize(
     ("kind", "several"),
     [
         ("refused", ""),
         ("wrong", "or"),
-        *(pytest.param(*k, marks=pytest.mark.thorough) for k in (("wrong", ""), ("refused", "and"))),
+        *(pytest.param(*k, marks=pytest.mark.thorough(dear=True)) for k in (("wrong", ""), ("refused", "and"))),
     ],
 )
 def test_every_cause_that_is_told_is_true(kind: str, several: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,8 +194,7 @@ def test_records_that_no_field_tells_apart_are_no_cause() -> None:
     assert _sentences("rope_frequencies", [cause]) == []
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_what_is_wrong_beside_channels_that_do_not_rotate_is_found_from_calls_without_any() -> None:
     """A size of 0 says nothing if it leaves nothing, but here the channels that rotate are left."""
 

@@ -104,8 +104,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     assert [case.verdict for case in own] == ["pass"] * 7
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("function", [clipped, first_row, unscaled, in_half])
 def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
@@ -121,8 +120,7 @@ def test_a_call_that_is_refused_is_told() -> None:
     assert [text.split(":")[0] for text in report.unmet] == [f"rope refuses 3 of 7 calls of {LLAMA}"]
 
 
-@pytest.mark.dear
-@THOROUGH
+@pytest.mark.thorough(dear=True)
 def test_a_failure_repeats(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rope(x, positions, /, *, layout, base, scaling=None):\n    return x\n", encoding="utf-8")
@@ -206,11 +204,10 @@ def test_every_call_is_one_that_a_layer_makes(gemma: str) -> None:
     assert {*calls} == {(base, (heads,), 32, True) for base in (1e4, 1e6) for heads in (1, 2)}
 
 
-@pytest.mark.dear
 @few(1, ("layer", "text"), [
     (5, "Text layer 5: these are the options of text layers 0-4 (base=10000.0)."),
     (None, "Text layers 0-4: these are the options of text layer 5 (base=1000000.0); text layer 5: these are the options of"),
-])  # fmt: skip
+], dear=True)  # fmt: skip
 def test_other_layers_are_tried_as_explanations(gemma: str, layer: int | None, text: str) -> None:
     """Whether their layers are asked too, or one layer alone."""
 

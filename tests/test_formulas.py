@@ -179,8 +179,7 @@ WAYS: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
 SOON = ("exp2 torch", "complex numpy", "FFT")
 
 
-@pytest.mark.dear
-@few(2, "way", [pytest.param(w, marks=[] if w in SOON else [pytest.mark.thorough]) for w in WAYS])
+@few(2, "way", [pytest.param(w, marks=[] if w in SOON else [pytest.mark.thorough]) for w in WAYS], dear=True)
 def test_another_formula_is_inside(way: str) -> None:
     functions, backend, dtypes = WAYS[way]
     report = check(SimpleNamespace(**functions, backend=backend, dtypes=dtypes, __name__=way), experiments=0)

@@ -175,9 +175,8 @@ def test_a_window_is_odd_and_even_with_every_word(seed: int) -> None:
     assert diagnosis["names"] == []  # of odd windows this is |q - k| <= window // 2, which has a name
 
 
-@pytest.mark.dear
-@few(1, "key", KEYS)
-@few(1, "tier", ["smoke", "core"])
+@few(1, "key", KEYS, dear=True)
+@few(1, "tier", ["smoke", "core"], dear=True)
 def test_no_key_of_a_table_helps(tier: str, key: str, tmp_path: Path) -> None:
     (tmp_path / "table.py").write_text(TABLE.format(op="sinusoidal", lacking="guess", key=KEYS[key]))
     assert run(tmp_path, "table.py", "--tier", tier).returncode == 1
@@ -224,8 +223,7 @@ def test_a_target_that_returns_or_replaces_what_is_not_its_own_fails(name: str, 
     assert run(tmp_path, "wrong.py").returncode == 1
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
     first = run(tmp_path, "right.py")

@@ -84,8 +84,7 @@ def test_honest_attention_is_inside(weights: str, dtype: str) -> None:
     assert not failures("attention", attention(weights), dtype)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("dtype", HALF)
 def test_honest_latent_attention_is_inside(dtype: str) -> None:
     assert not failures("mla_logits", mla(), dtype)
@@ -97,8 +96,7 @@ def test_a_scale_that_is_off_is_found(factor: float) -> None:
     assert len(failures("attention", attention("divided", factor), "bfloat16")) > 5
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("factor", [0.98, 0.95])
 def test_a_rotated_part_that_is_too_small_is_found(factor: float) -> None:
     assert len(failures("mla_logits", mla(factor), "bfloat16")) > 5

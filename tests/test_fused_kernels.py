@@ -27,8 +27,7 @@ def test_there_are_defects_of_many_kinds() -> None:
     assert len(RIGHT) == 2
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(2, "defect", WRONG, ids=lambda defect: defect.__name__)
 def test_a_defect_is_found_and_never_called_another(defect) -> None:
     found = row(defect)

@@ -100,8 +100,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("name", share(PLANTED, QUARTER))
 def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path) -> None:
     op, change, smallest = PLANTED[name]
@@ -119,8 +118,7 @@ def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path)
     assert check("posref", backend="numpy", dtype="float32", suite=tmp_path / "out").failures == []
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_same_seed_finds_the_same_bytes_and_a_longer_run_no_other(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     found = [fuzz(but(op, change), examples=n, seed=5, output=tmp_path / f"{k}") for k, n in enumerate((30, 30, 60))]
@@ -150,19 +148,18 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
     assert len(seen(4, 6)) == 4  # each call is asked twice
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("file", ["numpy_alibi_mpt", "numpy_rotate_half", "numpy_attention", "numpy_sinusoidal"])
 def test_correct_code_does_not_fail(file: str) -> None:
     findings = fuzz(str(HERE / "correct" / f"{file}.py"), examples=12, seed=2)
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
-@pytest.mark.dear
 @few(
     1,
     ("op", "examples"),
     share([*((op, 4) for op in list(REGISTRY)[::8]), *(pytest.param(op, 12, marks=pytest.mark.thorough) for op in REGISTRY)]),
+    dear=True,
 )
 def test_the_reference_does_not_fail(op: str, examples: int) -> None:
     findings = fuzz("posref", op=op, examples=examples, seed=3)
@@ -213,8 +210,7 @@ def of_lengths(change: Any) -> Any:
     return SimpleNamespace(alibi=alibi, __name__="of lengths")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_draws_are_inside_of_a_narrow_scope() -> None:
     findings = fuzz(of_lengths(lambda out, heads: out), examples=40)
     assert findings.exit_code == 0
@@ -246,8 +242,7 @@ def test_a_failure_that_does_not_come_again_is_said_to() -> None:
     assert "other bits" in find.result.message or "depends on the calls before it" in find.note
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     target = but(op, change)
@@ -277,8 +272,7 @@ def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.Mo
     assert findings.exit_code == 2
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_program_that_crashes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hunt.STEPS, "crash", 2)
     file = tmp_path / "dies.py"
@@ -311,8 +305,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["fuzz", *arguments])
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(TARGET)
@@ -355,8 +348,7 @@ def test_what_cannot_run_is_exit_2(
     assert message in outcome.stderr
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     op, change, _ = PLANTED["alibi of more than 16 heads"]
@@ -365,8 +357,7 @@ def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_diagnosis_tells_draws_apart() -> None:
     """All draws of a seed have one id in the report."""
 

@@ -226,8 +226,7 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     assert arrays["mid/cos"].shape == (3, 64)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_large_calls_are_proved_in_several_processes(tmp_path: Path) -> None:
     big = ("rope", "--preset", "llama-3.1-8b", "--positions", "0:64", "--shape", "20,64,128")
     for jobs in "12":

@@ -81,8 +81,7 @@ def test_the_bits_are_those_of_automatic_differentiation(as_written: Any, option
     assert not torch.equal(found, cotangents)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_so_they_are_of_what_calls_it_and_of_large_views(as_written: Any) -> None:
     """A cotangent of a sum is one number, expanded; a transposed x is read in other strides."""
     positions, three = torch.arange(1024), torch.stack([torch.arange(1024)] * 3)

@@ -469,8 +469,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(2, "op", ["t5_buckets", "sinusoidal", "rope", "learned", "attention"])
 def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> None:
     def contiguous(x: Any) -> Any:

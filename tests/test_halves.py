@@ -48,8 +48,7 @@ def workers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if "posref.conformance.proof.workers" in one.cmdline()]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_two_processes_find_what_one_finds(target: str) -> None:
     """Every operation in order, with its diagnosis, its scope and the number of fresh calls."""
     one, two = (document(target, seed=3, jobs=jobs) for jobs in (1, 2))

@@ -338,8 +338,7 @@ def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Cha
     assert not (root.parent / "copy").exists()
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("count", [200, pytest.param(4000, marks=pytest.mark.thorough)])
 def test_mutants_are_refused_or_read_as_the_official_readers_do(tmp_path: Path, count: int) -> None:
     with address_space(256 * 2**20):
@@ -521,8 +520,7 @@ def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
         safe_files.loads(b"[1, 2]", limit=5)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     check_call(lambda x, positions, /, **options: x, op="rope", dtype="float32").write_json(file)

@@ -24,7 +24,6 @@ HERE = Path(__file__).parent
 POSREF = [sys.executable, "-P", "-m", "posref"]
 
 
-@pytest.mark.dear
 @few(
     1,
     ("kind", "count", "outcomes"),
@@ -38,6 +37,7 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
         pytest.param("file-sighup", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         pytest.param("folder-sigterm", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
     ],
+    dear=True,
 )
 def test_a_kill_at_any_moment_leaves_the_old_the_new_or_nothing(
     kind: str, count: int, outcomes: set[str], tmp_path: Path
@@ -63,8 +63,7 @@ def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(
     1,
     ("limit", "arguments"),
@@ -87,8 +86,7 @@ def test_a_full_disk_is_exit_code_2_and_leaves_nothing(limit: int, arguments: tu
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ["alibi_slopes"])
     before = tree(tmp_path / "suite")
@@ -97,8 +95,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     assert scratch_of(tmp_path / "suite") == []
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path) -> None:
     place = tmp_path / "suite"
@@ -110,8 +107,7 @@ def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by Linux's files")
 @pytest.mark.parametrize("name", share(COMMANDS, QUARTER))
 def test_a_command_that_is_stopped_leaves_nothing(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -174,8 +170,7 @@ def test_a_folder_that_is_not_replaced_must_be_empty(tmp_path: Path) -> None:
     assert (tmp_path / "suite" / "a").read_text() == "new"
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

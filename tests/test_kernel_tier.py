@@ -170,8 +170,7 @@ def test_what_a_class_says_nothing_of_is_told_and_counts_nowhere() -> None:
     assert any("1 kernel case not judged: low-float16" in note for note in report.target["notes"])
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_core_and_kernel_cases_make_one_report() -> None:
     narrow = SimpleNamespace(alibi=lambda q, k, /, **options: posref.alibi(q, k, **options), dtypes=("float32",))
     report = check(narrow, op="alibi", tier="kernel")

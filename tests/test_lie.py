@@ -188,8 +188,7 @@ def test_errors_of_a_matrix_move_its_exponential_by_no_more(accuracy: str) -> No
         assert np.all(width < 0.5)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_derivative_keeps_within_its_bounds() -> None:
     """That of PyTorch's backward pass in float32, and of JAX's through the squarings."""
     worst = 0.0

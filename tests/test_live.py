@@ -23,8 +23,7 @@ RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_live_judging_is_that_of_all_stored_vectors(op: str) -> None:
     for case in stored(op):

@@ -40,8 +40,7 @@ def test_a_clean_model_has_no_difference(make: Make) -> None:
     assert {what for _, _, what in report.judged} & {"rotation", "mask", "attention", "bias"}
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(2, "kind", KINDS)
 def test_a_planted_mistake_is_named_with_its_layers(kind: str) -> None:
     """In two models that can have it, drawn by the seed of the run."""

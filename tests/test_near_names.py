@@ -63,8 +63,7 @@ def test_fresh_calls_leave_one_of_two_names(name: str) -> None:
     assert "These give the same values" not in after["text"]
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_name_that_fresh_calls_refute_is_told_with_its_exceptions() -> None:
     """An implementation that is wrong in stored calls alone."""
     mistake, calls = DEVIATIONS["alibi-sign"], {key(call) for case in stored("alibi") for call in case.calls}

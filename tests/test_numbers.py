@@ -54,8 +54,7 @@ def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:
     assert budget.short
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_work_is_counted_in_values_whatever_the_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that does not come to its end ends at the same mistake where each second is ten."""
 
@@ -152,8 +151,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("name", share(SCENARIOS, QUARTER))
 def test_the_number_of_a_rotation_is_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
@@ -202,8 +200,7 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
     return out
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(
     "function", [roots, frequencies_of_no_base, noise, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__
 )
@@ -221,8 +218,7 @@ def test_frequencies_may_grow() -> None:
     )
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_zeros_are_told_as_such() -> None:
     assert "if x is taken for 0." in told(lambda x, positions, /, **options: 0 * x, "rope")
 

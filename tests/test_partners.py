@@ -114,8 +114,7 @@ def test_a_rotation_inside_another_operation_is_read(op: str) -> None:
     np.testing.assert_allclose(spoken(found["text"], x, cos, sin), rotated(x, cos, sin, split, rules), atol=1e-12)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_noise_is_not_read() -> None:
     def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Any:
         right = posref.apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

@@ -94,8 +94,7 @@ def test_panels_are_where_the_blank_cells_are() -> None:
     assert {"rotation_matrix", "mixed_table", "learned"} <= set(found)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_labels_are_not_cut() -> None:
     with plots.charts._style(dark=False) as plt:
         for op in PICTURES:

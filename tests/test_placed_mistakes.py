@@ -115,8 +115,7 @@ def test_places_leave_work_for_numbers_in_a_large_call() -> None:
         assert_conforms("rope", posref.rope(x, np.arange(300) + 5, **ROTATION), x, np.arange(300), **ROTATION)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_two_mistakes_of_which_one_acts_with_a_word_alone_are_named_by_word() -> None:
     def sinusoidal(positions: Any, dim: int, /, *, layout: str, **options: Any) -> Any:
         found = np.array(posref.sinusoidal(np.asarray(positions) + 1, dim, layout=layout, **options))

@@ -112,8 +112,7 @@ def test_errors(call: Any, text: str) -> None:
 
 
 # ---- what each kind draws ---------------------------------------------------------------------------------------------------
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     left = set(plots.KINDS)
     for op in REGISTRY:

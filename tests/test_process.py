@@ -295,8 +295,7 @@ def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: P
 
 
 # ---- the process ------------------------------------------------------------------------------------------------------------
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_crash_ends_the_operation_and_the_others_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "crashing.py"
     file.write_text(
@@ -447,8 +446,7 @@ SHARING = {
 }
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(1, "way", SHARING)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
 def test_memory_that_can_be_shared_is_limited(way: str, tmp_path: Path) -> None:

@@ -163,8 +163,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.dear
-@few(1, "name", COMMANDS)
+@few(1, "name", COMMANDS, dear=True)
 def test_no_module_of_the_current_folder_runs_in_the_judge(name: str, tmp_path: Path) -> None:
     for fake in FAKES:
         (tmp_path / f"{fake}.py").write_text(FAKE)

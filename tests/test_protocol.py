@@ -253,8 +253,7 @@ def cases(ops: Sequence[str] = tuple(REGISTRY)) -> Iterator[LoadedCase]:
         yield from group.cases
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_requests_are_of_the_schema_and_have_nothing_that_is_expected() -> None:
     keys = {"cmd", "seq", "case", "step", "op", "dtype", "params", "defaults", "inputs", "outputs", "cotangents", "forms"}
     for case in cases():
@@ -363,7 +362,6 @@ WHOLE = ("broken_rope", "numpy_angle64")  # the others are asked the smoke tier:
 QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
 
 
-@pytest.mark.dear
 @few(
     1,
     "file",
@@ -372,6 +370,7 @@ QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
         for file in (ROOT / "examples" / "broken_rope.py", *share(CORRECT, QUARTER))
     ],
     ids=lambda file: file.stem,
+    dear=True,
 )
 def test_a_name_an_object_and_a_program_get_the_same_verdicts(file: Path) -> None:
     op = next(op for op in REGISTRY if f"def {op}(" in file.read_text()) if file.stem.startswith(HEAVY) else None
@@ -385,8 +384,8 @@ def test_a_name_an_object_and_a_program_get_the_same_verdicts(file: Path) -> Non
     assert alone.exit_code == together.exit_code
 
 
-@pytest.mark.dear
-@pytest.mark.parametrize("op", [pytest.param(op, marks=pytest.mark.thorough) for op in ("learned", "apply_rope")])
+@pytest.mark.thorough(dear=True)
+@pytest.mark.parametrize("op", ["learned", "apply_rope"])
 def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
     alone, together = (check(given, backend="torch", op=op, dtype="float32", claim="angle64") for given in ("posref", posref))
     served = check(command=[*SERVE, "posref", "--backend", "torch"], op=op, dtype="float32", claim="angle64")

@@ -63,8 +63,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
     assert not np.isnan(ratio)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_operation_has_a_map_and_those_with_positions_a_curve() -> None:
     itself = of_reference(dtype="float32").to_json()
     validate("report", itself, Path("report.json"))
@@ -83,8 +82,7 @@ def test_every_operation_has_a_map_and_those_with_positions_a_curve() -> None:
     assert any(op["curve"] for op in itself["operations"])
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_curve_is_beyond_its_bounds_where_the_cases_fail(broken: dict[str, Any]) -> None:
     for op in broken["operations"]:
         beyond = [p["position"] for p in op["curve"] if not float(p["ratio"]) <= 1]
@@ -361,8 +359,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
     return shown
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(
     1,
     ("target", "op", "expected"),

@@ -60,10 +60,9 @@ def assert_inside(table: np.ndarray, new: tuple[int, ...], options: dict[str, An
         )
 
 
-@pytest.mark.dear
 @pytest.mark.parametrize(
     ("seeds", "largest"),
-    [(range(12), 9), pytest.param(range(100, 300), 37, marks=pytest.mark.thorough)],
+    [(range(12), 9), pytest.param(range(100, 300), 37, marks=pytest.mark.thorough(dear=True))],
     ids=["12 small", "200"],
 )
 def test_it_is_the_interpolation_of_torch(seeds: range, largest: int) -> None:

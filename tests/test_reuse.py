@@ -173,8 +173,7 @@ def test_a_drawn_group_is_proved_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert building.drawn(["one"]) == {"one"}
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_an_entry_that_is_damaged_and_a_case_that_is_edited_are_the_only_ones_proved(
     tmp_path: Path, installed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,8 +227,7 @@ def test_the_key_covers_all_of_a_case_and_all_cases_of_a_group(change: dict[str,
     assert len({store.key(cases) for cases in ([CASE], [other], [CASE, other], [other, CASE])}) == 4
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
     store = Store(tmp_path)
     by_id = groups(list(all_cases()))
@@ -359,8 +357,7 @@ print(sorted(loaded - {str(path) for _, path in proof_cache._files()}))
 """
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_key_covers_everything_that_a_proof_loads() -> None:
     done = subprocess.run([sys.executable, "-P", "-c", PROVE_AND_LIST], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -502,8 +499,7 @@ def run(site: Path, *arguments: str, check: bool = True, **environment: str) -> 
     return subprocess.run(command, capture_output=True, text=True, check=check, env=os.environ | path)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_path: Path, installed: dict[str, bytes]) -> None:
     """In a copy of the package, by the command."""
     shutil.copytree(INSTALLED, site / "conformance" / "vectors")
@@ -536,8 +532,7 @@ def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_pa
     assert "the witnesses disagree at out/out" in done.stderr
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_an_operation_has_the_same_bytes_in_one_process_and_without_gmpy2(op: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--op", op]

@@ -21,8 +21,7 @@ def test_sampled(k):
 def test_few(n, m):
     pass
 
-@pytest.mark.dear
-@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in range(10))])
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.thorough(dear=True)) for k in range(10))])
 def test_dear(k):
     pass
 
@@ -60,7 +59,7 @@ def test_a_share_is_as_large_as_it_says_and_even(monkeypatch: pytest.MonkeyPatch
 def test_a_run_has_so_many(pytester: pytest.Pytester, options: tuple[str, ...], passed: int, seed: bool, workers: str) -> None:
     here = Path(__file__).parent
     pytester.makeini(
-        "[pytest]\ntestpaths = tests\nmarkers =\n thorough\n dear\n"
+        "[pytest]\ntestpaths = tests\nmarkers =\n thorough\n"
         f'pythonpath = {here}\naddopts = -p no:cacheprovider -m "not thorough"\n'
     )
     folder = pytester.mkdir("tests")

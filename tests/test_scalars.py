@@ -32,8 +32,7 @@ def with_scalars(function: Any) -> Any:
     return call
 
 
-@pytest.mark.dear
-@pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=pytest.mark.thorough(dear=True))])
 @pytest.mark.filterwarnings("error")
 def test_options_are_scalars(tier: str) -> None:
     """Of eight bits, where products and negatives of an unconverted one would wrap."""

@@ -233,8 +233,7 @@ def plain_torch(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
     return rotate(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype), torch)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_plain_code_of_narrow_scope_conforms() -> None:
     torch_like = SimpleNamespace(rope=plain_torch, backend="torch", dtypes=("float32", "bfloat16"), scalings=())
     for target, words in (
@@ -491,8 +490,7 @@ def test_a_refusal_inside_a_stated_scope_is_selective() -> None:
     assert {"rope/half/inverse"} <= {case for case, _ in report.scopes[0].refused} or report.counts["selective"] > 0
 
 
-@pytest.mark.dear
-@THOROUGH
+@pytest.mark.thorough(dear=True)
 def test_a_wrong_answer_outside_the_stated_scope_is_said_to_be_outside() -> None:
     """Whoever states a scope and answers beyond it needs to know that he must refuse there."""
     states = {"alibi": {"form": ["distance"]}}
@@ -944,8 +942,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
     assert ";" not in line.replace("; positions without axes for rows", "")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @few(
     3,
     ("op", "function", "words"),

@@ -348,8 +348,7 @@ def test_a_symptom_leads_to_its_mistakes_and_findings_in_two_clicks_and_they_lea
     assert all(f"](findings/{finding.name})" in page for finding in findings)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_displayed_formula_is_drawn() -> None:
     pages()
     import formulas

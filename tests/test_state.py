@@ -66,8 +66,7 @@ def cached(op: str, key: Callable[[Array, dict[str, Any]], Any]) -> Callable[...
     return function
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_key_with_the_kind_of_a_scaling_alone_is_found() -> None:
     def by_kind(x: Array, options: dict[str, Any]) -> Any:
         return {n: type(v).__name__ if n == "scaling" else v for n, v in options.items()}.__repr__()

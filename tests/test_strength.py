@@ -44,8 +44,7 @@ def shown(found: Strength, *, terminal: bool) -> str:
     return out.getvalue()
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
     """By the record, of which `test_deviations` says that it is current."""
     at_stage = {name: recorded(name, strength.stage(name)) for name in DEVIATIONS}
@@ -56,8 +55,7 @@ def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
     assert len(every) == measured().measured > 1000
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_measurement_is_that_of_the_record() -> None:
     assert [line.name for line in measured().lines] == list(some())
     assert len(some()) >= 5

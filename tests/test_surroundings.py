@@ -138,8 +138,7 @@ def differing(
     return found
 
 
-@pytest.mark.dear
-@few(4, ("name", "mode"), EACH)
+@few(4, ("name", "mode"), EACH, dear=True)
 def test_every_operation_in_every_mode(name: str, mode: str, plain: Any) -> None:
     with opened(name) as library:
         assert differing(library, MODES[name][mode], plain) == []

@@ -100,14 +100,12 @@ def assert_same(folder: Path, *arguments: str) -> None:
     assert hidden == shown
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_check_gives_the_same_report(tmp_path: Path) -> None:
     assert_same(tmp_path, "posref", "--op", "alibi")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(
         "import os, posref\n"
@@ -118,15 +116,13 @@ def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
     assert_same(tmp_path, "wrong.py")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("tier", ["smoke", pytest.param("core", marks=everything)])
 def test_all_operations_give_the_same_report(tmp_path: Path, tier: str) -> None:
     assert_same(tmp_path, "posref", "--tier", tier)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_call_that_hangs_ends_at_its_time_limit(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text("import time\ndef alibi_slopes(heads, /): time.sleep(600)\n", encoding="utf-8")
     code, found = report(tmp_path, "hanging.py", "--timeout", "1")

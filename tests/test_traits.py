@@ -86,8 +86,7 @@ def test_integers_and_masks_have_no_class_and_no_error() -> None:
     assert verdict.message("angle32") == "out[3] at position -4: got 2, expected 1"
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_positions_keep_their_sign() -> None:
     def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
         return posref.sinusoidal(np.maximum(positions, -1), dim, **options)

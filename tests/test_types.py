@@ -49,8 +49,7 @@ def test_programs_hold_mistakes() -> None:
 UNREAD = "[mypy]\n[mypy-numpy.*,array_api_compat.*]\nfollow_imports = skip\n"  # libraries take ten times as long to read
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("library", ["standard", pytest.param("", id="all")])
 def test_mypy_passes_right_programs_and_refuses_every_marked_line(library: str, python: str, tmp_path: Path) -> None:
     """Plain runs ask of arrays that are no library's, thorough ones of NumPy's, PyTorch's and JAX's too."""
@@ -67,8 +66,7 @@ def test_mypy_passes_right_programs_and_refuses_every_marked_line(library: str, 
     check({(error[1], int(error[2]), error[3]) for error in errors}, expected, done.stdout)
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_pyright_passes_right_programs_and_refuses_every_marked_line(python: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "typing", tmp_path / "user")
     rules = {f"report{rule}": False for rule in UNTYPED}

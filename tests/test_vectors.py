@@ -48,8 +48,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("built") / "élsewhere", ", tier='smoke'")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_rebuilding_gives_the_same_smoke_cases(smoke: Path) -> None:
     """The thorough tests rebuild all."""
     found = files(smoke)
@@ -187,8 +186,7 @@ def test_a_decision_within_the_tolerance_is_refused() -> None:
         build_group([Case("rope_frequencies/x/near", {"dim": 4, "base": 100.0, "scaling": near})])
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_build_replaces_a_suite_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(VectorError, match="must be new, empty, or hold a suite"):

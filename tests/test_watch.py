@@ -331,8 +331,7 @@ def test_arrays_of_jax_are_seen_and_traced_ones_are_refused() -> None:
     seen.assert_conforms()
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_calls_of_compiled_code_are_seen() -> None:
     model = SimpleNamespace(rotate=rotate)
     x, positions = torch.asarray(drawn(0, 2, 5, 8)), torch.asarray(POSITIONS)

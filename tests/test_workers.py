@@ -197,8 +197,7 @@ def lives(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
-@pytest.mark.thorough
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_whatever_ends_a_build_ends_its_workers(signum: int, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", POSREF, "vectors", "build", str(tmp_path / "s"), "--jobs", "2", "--no-reuse"]

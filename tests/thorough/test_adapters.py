@@ -75,7 +75,7 @@ KNOWN = (
 )  # transformers' own: see the adapter's NOTES
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_transformers_fails_only_where_its_notes_say() -> None:
     report = check("transformers", dtype="float32")
     failures = [case.id for case in report.failures]
@@ -148,7 +148,7 @@ REPLACED = {
 }
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", [*REPLACED, "rope_frequencies"])
 def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With zeros in the place of the library's function every operation fails."""

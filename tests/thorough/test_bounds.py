@@ -22,13 +22,13 @@ def report(who: str) -> Report:
     return check(str(files[who])) if who in files else of_reference(backend=who)
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("name", share([file.stem for file in FILES], QUARTER))
 def test_no_case_fails(name: str) -> None:
     assert_no_failure(report(name))
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("backend", REFERENCE)
 def test_the_reference_conforms(backend: str) -> None:
     assert_conformant(report(backend))

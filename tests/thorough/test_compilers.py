@@ -79,7 +79,7 @@ def tuples(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share(OF_ARRAYS, part=0.5))
 def test_torch_compile_generates_code(op: str) -> None:
     """One graph of two sampled calls of an operation through Inductor: each within the bounds of its class."""

@@ -14,7 +14,7 @@ from transformers import CONFIG_MAPPING
 from posref.models.model_types import table
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_defaults_are_those_of_the_configuration_classes() -> None:
     """In a process of its own: a class of transformers may share a dictionary of defaults with its objects, which change it."""
     program = "import json, model_tables; print(json.dumps(model_tables.defaults()))"
@@ -54,14 +54,14 @@ def outcomes() -> list[tuple[str, str, str, Any]]:
     return found
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_no_file_is_read_as_less_or_otherwise_than_transformers_reads_it(outcomes: list[tuple[str, str, str, Any]]) -> None:
     wrong = [one[:3] for one in outcomes if one[2] in ("smaller", "other components", "different", "refused rewritten")]
     assert sum(one[2] == "alike" for one in outcomes) > 4000
     assert wrong == []
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_files_that_transformers_writes_are_read(outcomes: list[tuple[str, str, str, Any]]) -> None:
     """Only the layers of a text that is null, absent or empty are refused, where the class computes them."""
     refused = {(name, how) for name, how, word, _ in outcomes if word == "refused" and "of the parent's type" not in how}

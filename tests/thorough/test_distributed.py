@@ -11,7 +11,7 @@ TARGET = Path(__file__).parents[1] / "targets" / "distributed.py"
 CUT = dict.fromkeys(("circulant_string True", "path_logits True"), "redistribute")  # PyTorch asks to gather what is folded
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_operation_takes_dtensors() -> None:
     done = subprocess.run([sys.executable, str(TARGET)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -143,14 +143,14 @@ def verdict(one: Any, file: str) -> str:
     return verdict_text(check(one, model=file, op=op, component=component, seed=SEED).to_json())
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(("name", "config"), share(RELEASED, 0.5), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_module_of_transformers_conforms_for_its_own_file(name: str, config: dict[str, Any], tmp_path: Path) -> None:
     file = file_of(tmp_path, config)
     assert verdict(target(config), file) == f"CONFORMANT for {file}"
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(("name", "config"), share(RELEASED, 0.5), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_wrong_module_does_not(name: str, config: dict[str, Any], tmp_path: Path) -> None:
     """One mistake by the seed of the run."""

@@ -18,7 +18,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 import posref
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("model_type", share([name for name in CONFIG_MAPPING_NAMES if name not in UNBUILT], part=0.5))
 def test_a_model_type_agrees_with_its_own_code(model_type: str) -> None:
     found = outcome(model_type)

@@ -21,7 +21,7 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(TARGET)

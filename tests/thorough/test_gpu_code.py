@@ -23,7 +23,7 @@ def ran(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, env=alone | environment)
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_every_operation_is_right_on_the_stand_in_for_cupy() -> None:
     done = ran(POSREF_SMALL="1")
     assert done.returncode == 0, done.stdout[-4000:]
@@ -32,7 +32,7 @@ def test_every_operation_is_right_on_the_stand_in_for_cupy() -> None:
     assert "skipped" not in done.stdout
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_they_fail_and_say_what_runs() -> None:
     done = ran("--co")

@@ -198,7 +198,7 @@ def test_an_example_is_short_and_stands_alone(source: Path) -> None:
     assert not [line for line in lines if re.search(r"\brequire\(|^import\b|\bimport\(", line)]
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]

@@ -116,7 +116,7 @@ def test_the_figures_show_bounds_and_what_is_beyond_them(page: Page, broken: dic
     assert page.texts("#rope-float32 .axes")[0].startswith("Vertical: error")
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_cases_that_pass_or_lie_outside_are_folded_until_asked(page: Page, broken: dict[str, Any]) -> None:
     rope, frequencies = counts_of(broken, "rope"), counts_of(broken, "rope_frequencies")
     passing, outside = f"{rope['pass']} passing", f"{rope['unsupported'] + 4} outside the scope"
@@ -311,7 +311,7 @@ def test_incomplete_reports_say_so_and_nothing_else(browser: webdriver.Chrome, t
         assert page.browser.title == "Incomplete: me"
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_the_whole_core_tier_in_four_dtypes_is_small(browser: webdriver.Chrome, tmp_path: Path) -> None:
     report = of_reference(backend="torch")
     page = Page(browser, report.to_json(), tmp_path)

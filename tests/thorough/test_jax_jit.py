@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("compiled_code_is_forgotten")
 LONG = "path_logits"  # its chain is unrolled: XLA takes minutes for each shape
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share([op for op in OF_ARRAYS if op != LONG], part=0.5))
 def test_every_call_may_be_compiled(op: str) -> None:
     weights = REGISTRY[op].arrays.get("weight")

@@ -75,7 +75,7 @@ assert posref.t5_bias(q, k, table, bidirectional=True).shape == (3, 8, 8)
 """
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_a_shard_needs_only_its_own_positions() -> None:
     """Four devices on one host: sharding of the sequence is kept, bit for bit, eagerly and under jit."""
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}

@@ -18,7 +18,7 @@ def printed(name: str) -> str:
     return done.stdout
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_dask_rotates_ten_million_positions_in_bounded_memory() -> None:
     found = re.fullmatch(r"10000000 positions: (\d+) MiB of queries, memory grew by (\d+) MiB\n", printed("dask_tokens.py"))
     queries, grown = map(int, found.groups())
@@ -26,13 +26,13 @@ def test_dask_rotates_ten_million_positions_in_bounded_memory() -> None:
     assert grown * 4 < queries  # chosen: chunks of 8 MiB on two threads, and far less than a whole array
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_four_processes_share_a_sequence_with_dtensor() -> None:
     shards = [f"process {k}: tokens {16 * k} to {16 * k + 15} are right, nothing was sent" for k in range(4)]
     assert sorted(printed("dtensor_tokens.py").splitlines()) == shards
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_four_devices_share_a_sequence_with_shard_map() -> None:
     assert printed("jax_tokens.py") == "4 devices: each has 16 of 64 tokens, nothing was sent\n"
 
@@ -58,7 +58,7 @@ show(np.asarray, "half")
 """
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of memory")
 def test_queries_are_rotated_in_the_memory_of_their_result() -> None:
     """The result is 1, and all that is held beside it 0.15, on NumPy and PyTorch in both layouts. All at once needs more."""

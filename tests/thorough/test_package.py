@@ -34,7 +34,7 @@ def test_wheel_has_every_module_and_vector(wheel: zipfile.ZipFile) -> None:
                 assert f"{target}/{path.relative_to(ROOT / folder).as_posix()}" in names, path
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_wheel_passes_strict_type_checks(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """The installed layout: checkers do not see a checkout's mapping of folders to packages."""
     wheel.extractall(tmp_path)

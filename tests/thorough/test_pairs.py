@@ -17,7 +17,7 @@ SPARSE = 8009  # one pair in so many of which a share must be recognised: about 
 EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many; 1 takes hours
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(("pair", "op"), share(pairs(EVERY), part=0.5), ids=lambda value: getattr(value, "name", value))
 def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     """

@@ -12,7 +12,7 @@ from posref.conformance.suite.writer import copy
 from posref.spec import REGISTRY
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_rebuilding_gives_the_same_bytes_and_so_does_what_is_reused(tmp_path: Path) -> None:
     ops = share(REGISTRY)
     place, cache = built(tmp_path / "élsewhere", f", ops={ops!r}, reuse=Path({str(tmp_path / 'cache')!r})"), tmp_path / "cache"
@@ -23,7 +23,7 @@ def test_rebuilding_gives_the_same_bytes_and_so_does_what_is_reused(tmp_path: Pa
     assert files(tmp_path / "again") == files(place)
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_installed_vectors_are_proved(op: str, tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", [op])

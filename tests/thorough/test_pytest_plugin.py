@@ -98,7 +98,7 @@ def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     assert text.count("expects it to fail: remove it from that file") >= 6
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
     done = pytester.runpytest_subprocess("--posref-target", "mine.py")
@@ -158,7 +158,7 @@ def test_an_operation_that_is_asked_by_name_and_missing_fails(pytester: pytest.P
     assert "missing: the implementation has no alibi, which --posref-op asks for" in text
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 def test_settings_of_the_project_are_enough(pytester: pytest.Pytester) -> None:
     plain = pytester.runpytest_subprocess("--posref")
     assert "--posref: [tool.posref] in pyproject.toml must have a target or a command." in plain.stderr.str()

@@ -35,7 +35,7 @@ def test_on_every_case(name: str, op: str) -> None:
     assert_conformant(**RUNS[name] | device | {"op": op})
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(("backend", "dtype"), [("numpy", "float64"), ("torch", "bfloat16")])
 def test_in_a_process_of_its_own(backend: str, dtype: str) -> None:
     report = check("posref", backend=backend, dtype=dtype)

@@ -7,7 +7,7 @@ from test_reference_everywhere import assert_conformant
 from posref.spec import REGISTRY
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("op", share(REGISTRY, part=0.5))
 def test_on_dask(op: str) -> None:
     assert_conformant(backend="dask", op=op, dtype="float32")

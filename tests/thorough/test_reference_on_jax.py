@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("compiled_code_is_forgotten")
 WITHOUT_FLOAT64, WITH_FLOAT64 = list(REGISTRY)[1::4], list(REGISTRY)[::8]
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(
     ("op", "x64"), share([*((op, False) for op in WITHOUT_FLOAT64), *((op, True) for op in WITH_FLOAT64)], part=0.5)
 )

@@ -25,7 +25,7 @@ def test_every_type_is_judged_or_does_not_build_small() -> None:
     assert [name for name, line in LINES.items() if line.startswith("differs")] == ODD
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize("name", share(BUILT))
 def test_outputs_stay_with_posref_in_place_of_the_code_for_positions(name: str) -> None:
     outcome = replaced(name)
@@ -33,7 +33,7 @@ def test_outputs_stay_with_posref_in_place_of_the_code_for_positions(name: str) 
     assert outcome.off < TOLERANCE
 
 
-@pytest.mark.dear
+@pytest.mark.thorough(dear=True)
 @pytest.mark.parametrize(
     "name", share([name for name in BUILT if LINES[name].startswith("equal") and "rotation" in LINES[name]], 0.5)
 )
