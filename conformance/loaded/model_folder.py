@@ -1,7 +1,5 @@
 """A model's folder: its config.json is read, then the model is loaded and compared with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command that draws pictures."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import nullcontext

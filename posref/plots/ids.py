@@ -1,7 +1,5 @@
 """Charts of position ids: the number of every token in a row, or the tokens of every rank."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

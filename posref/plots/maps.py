@@ -1,7 +1,5 @@
 """Heat maps: of tables, masks, distances, biases, logits and grids."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

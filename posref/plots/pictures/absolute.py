@@ -1,7 +1,5 @@
 """Pictures of absolute encodings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
