@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from commands import run
 
 from posref.about import ABOUT, Word, without_words
 from posref.cli import cli
 from posref.spec import REGISTRY, Axes, OneOf, encoding
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments, prog_name="posref")
 
 
 def test_nothing_is_told_that_is_not_there() -> None:

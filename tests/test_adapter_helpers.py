@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from commands import run
 from sampling import QUARTER, few, share
 
 import posref
-from posref.cli import cli
 from posref.conformance import Unsupported, check
 from posref.conformance.adapters import counted, flat_tokens, from_table, hf_parameters, only_package, queries_and_keys
 from posref.conformance.commands.target_command import KINDS
@@ -131,7 +130,7 @@ def test_a_part_of_a_project_is_imported_alone(tmp_path: Path, monkeypatch: pyte
 @few(1, "kind", [pytest.param(k, marks=pytest.mark.thorough) if k == "transformers" else k for k in KINDS])
 def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    made = CliRunner().invoke(cli, ["adapter", "new", "my-library", "--like", kind, "-o", str(file)])
+    made = run("adapter", "new", "my-library", "--like", kind, "-o", file)
     assert made.exit_code == 0
     assert f"posref check {file}" in made.output
     assert file.read_text(encoding="utf-8").startswith('"""\nmy-library, ')
@@ -141,7 +140,7 @@ def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
     }  # fmt: skip
     report = check(str(file), case=asked.get(kind, "rope/positions/chunk"), dtype="float32")
     assert report.exit_code == 0, report.failures
-    again = CliRunner().invoke(cli, ["adapter", "new", "my-library", "--like", kind, "-o", str(file)])
+    again = run("adapter", "new", "my-library", "--like", kind, "-o", file)
     assert again.exit_code == 2
     assert "must not exist yet" in again.output
 
@@ -150,7 +149,7 @@ def test_a_new_adapter_runs(kind, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", share(KINDS, QUARTER))
 def test_a_new_adapter_conforms_in_its_scope(kind, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    CliRunner().invoke(cli, ["adapter", "new", "mine", "--like", kind, "-o", str(file)])
+    run("adapter", "new", "mine", "--like", kind, "-o", file)
     report = check(str(file), dtype="float32" if kind == "jax" else None)  # which compiles everything for each dtype
     assert report.exit_code == 0, [case.id for case in report.failures]
     assert report.verdict == "conformant in its scope"
@@ -159,7 +158,7 @@ def test_a_new_adapter_conforms_in_its_scope(kind, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "../../evil", "a/b", "a\nb", ".hidden", "{file}", "x" * 101])
 def test_the_name_of_an_adapter_is_a_packages_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["adapter", "new", name, "--like", "table"])
+    done = run("adapter", "new", name, "--like", "table")
     assert done.exit_code == 2
     assert "NAME must be a package's name" in done.output
     assert list(tmp_path.iterdir()) == []

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from commands import run
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import TargetError
 from posref.conformance.reports.document import batch_lines
@@ -178,7 +177,7 @@ def test_those_that_are_are_told_from_those_that_are_not(name: str) -> None:
 def test_the_command_prints_a_line_of_its_own_and_keeps_the_verdict() -> None:
     case = CASES["products of matrices"]
     arguments = ["check", "posref", "--op", "attention_logits", "--dtype", "float32", "--case", case, "--experiments", "0"]
-    with_line, without = (CliRunner().invoke(cli, [*arguments, *more]) for more in (["--batch-invariant"], []))
+    with_line, without = (run(*arguments, *more) for more in (["--batch-invariant"], []))
     assert "batch invariance: 0 of 1 operations and dtypes" in with_line.output
     assert "not batch-invariant: attention_logits float32: row " in with_line.output
     assert "batch" not in without.output

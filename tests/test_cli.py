@@ -9,21 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import run
 from rich.console import Console
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance.commands.console import _Bar
 from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "broken_rope.py")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments, prog_name="posref")
 
 
 def test_list_names_every_operation_and_families_filter() -> None:
@@ -65,7 +60,7 @@ def test_doctor_says_what_is_here() -> None:
 @pytest.mark.thorough(dear=True)
 def test_the_first_example_fails_and_is_explained(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    result = run("check", EXAMPLE, "--json", str(report))
+    result = run("check", EXAMPLE, "--json", report)
     assert result.exit_code == 1
     assert "positions are held in float16 (positions-float16)" in result.output
     assert "first failure at position 2049" in result.output
@@ -131,17 +126,17 @@ def test_a_report_does_not_take_the_place_of_what_is_checked(form: str, tmp_path
     scope.write_text('{"alibi_slopes": {}}')
     for file in (target, scope):
         before = file.read_bytes()
-        result = run("check", str(target), "--require", str(scope), form, str(file))
+        result = run("check", target, "--require", scope, form, file)
         assert result.exit_code == 2
         assert f"{file}: would replace a file that is read." in result.output
         assert file.read_bytes() == before
 
 
 def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
-    assert run("vectors", "copy", str(tmp_path / "s"), "--op", "alibi_slopes").exit_code == 0
-    assert run("vectors", "verify", str(tmp_path / "s")).exit_code == 0
+    assert run("vectors", "copy", tmp_path / "s", "--op", "alibi_slopes").exit_code == 0
+    assert run("vectors", "verify", tmp_path / "s").exit_code == 0
     (tmp_path / "s" / "smoke.json").write_text("{}\n")
-    result = run("vectors", "verify", str(tmp_path / "s"))
+    result = run("vectors", "verify", tmp_path / "s")
     assert result.exit_code == 1
     assert "smoke.json: differs from its hash" in result.output
 
@@ -205,7 +200,7 @@ def apply_rope(x, cos, sin, /, *, layout):
 @pytest.mark.thorough
 def test_a_file_that_does_not_name_its_library_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TORCH)
-    lines = run("check", str(tmp_path / "mine.py"), "--op", "apply_rope").output.splitlines()
+    lines = run("check", tmp_path / "mine.py", "--op", "apply_rope").output.splitlines()
     assert lines[1].startswith("apply_rope float32: ")
     assert 'write backend = "torch" in it, or pass --backend torch (and ' in lines[2]
     assert sum("ndarray" in line or "torch" in line for line in lines) == 1
@@ -217,7 +212,7 @@ def test_a_crash_comes_first_and_what_was_not_asked_is_not_listed(tmp_path: Path
         "import os\n\nimport posref\n\n\ndef alibi(q, k, /, *, heads, form):\n    if heads == 12:\n        os._exit(3)\n"
         "    return 2 * posref.alibi(q, k, heads=heads, form=form)\n"
     )
-    lines = run("check", str(tmp_path / "mine.py"), "--op", "alibi", "--experiments", "0").output.splitlines()
+    lines = run("check", tmp_path / "mine.py", "--op", "alibi", "--experiments", "0").output.splitlines()
     assert lines[1].startswith("alibi float32: crash at ")
     verdicts = [line.split()[0] for line in lines if line.startswith("  ")]
     assert verdicts.index("crash") < verdicts.index("fail")
@@ -231,7 +226,7 @@ def test_a_crash_comes_first_and_what_was_not_asked_is_not_listed(tmp_path: Path
 def test_control_characters_of_third_parties_do_not_reach_the_terminal(tmp_path: Path) -> None:
     target = tmp_path / "evil.py"
     target.write_text('def rope(*a, **o):\n    raise RuntimeError("\\x1b[2J[bold]boo[/bold]")\n')
-    result = run("check", str(target), "--tier", "smoke")
+    result = run("check", target, "--tier", "smoke")
     assert result.exit_code == 1
     assert "\x1b[2J" not in result.output
     assert "[bold]boo[/bold]" in result.output
@@ -242,7 +237,7 @@ def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "target.py").write_text(
         "def alibi_slopes(*a, **o):\n    import slopes_of_ours as s\n    return s.alibi_slopes(*a, **o)\n"
     )
-    assert run("check", str(tmp_path / "target.py")).exit_code == 0
+    assert run("check", tmp_path / "target.py").exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["YaRN", "yarn", "longrope", "Llama3"])
@@ -257,15 +252,15 @@ def test_show_prints_all_that_a_configuration_says(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 5}
     path.write_text(json.dumps({"model_type": "smollm3", **sizes}), encoding="utf-8")
-    shown = run("show", str(path))
+    shown = run("show", path)
     assert shown.exit_code == 0
     rows = [line.split() for line in shown.output.splitlines()]
     assert ["text", "3", "none"] in rows
     assert any(row[:3] == ["text", "0-2,4", "rope"] for row in rows)
-    told = json.loads(run("show", "--json", str(path)).output)
+    told = json.loads(run("show", "--json", path).output)
     assert [entry and entry["operation"] for entry in told["text"]] == ["rope", "rope", "rope", None, "rope"]
     assert told["text"][0]["options"] == {"layout": "half", "base": 2e6, "rotary_dim": 16, "scaling": None}
     muse = tmp_path / "muse.json"
     muse.write_text(json.dumps({"model_type": "muse_spark_vision"}), encoding="utf-8")
-    assert "(width, height)" in " ".join(run("show", str(muse)).output.split())
+    assert "(width, height)" in " ".join(run("show", muse).output.split())
     assert run("show", "--json", "rope").exit_code == 2

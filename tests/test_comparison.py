@@ -4,10 +4,9 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
+from commands import run
 from sampling import few
 
-from posref.cli import cli
 from posref.conformance.comparison.facts import facts
 from posref.conformance.comparison.table import COMPUTED, encodings, matching, operations, parts_matching, rows, uses
 from posref.spec import REGISTRY
@@ -66,21 +65,21 @@ def test_the_table_tells_learned_numbers_and_where_a_table_ends() -> None:
 
 
 def test_list_finds_operations_by_a_word() -> None:
-    listed = [line.split()[0] for line in CliRunner().invoke(cli, ["list"]).output.splitlines() if line[:1].strip()]
+    listed = [line.split()[0] for line in run("list").output.splitlines() if line[:1].strip()]
     assert listed[1:] == list(operations())
     assert listed[1:6] == ["rope", "rope_frequencies", "rope_table", "apply_rope", "learned"]
-    shown = CliRunner().invoke(cli, ["list", "graphormer"])
+    shown = run("list", "graphormer")
     assert shown.exit_code == 0
     assert "graph_bias" in shown.output
     for op in REGISTRY:
         assert (op in {row["name"] for row in matching(op)}) != (op in parts_matching(op)), op
-    shown = CliRunner().invoke(cli, ["list", "path"])
+    shown = run("list", "path")
     assert [line.split()[0] for line in shown.output.splitlines() if "_" in line[:12]] == ["graph_bias", "path_logits"]
-    printed = CliRunner().invoke(cli, ["list", "mask", "--json"])
+    printed = run("list", "mask", "--json")
     assert [row["name"] for row in json.loads(printed.output)] == [row["name"] for row in matching("mask")]
-    record = CliRunner().invoke(cli, ["list", "yarn"])
+    record = run("list", "yarn")
     assert record.exit_code == 0
     assert "scaling=YaRN(factor, original_length, " in record.output
-    nothing = CliRunner().invoke(cli, ["list", "qwertyuiop"])
+    nothing = run("list", "qwertyuiop")
     assert nothing.exit_code == 2
     assert "nothing has the word" in nothing.output

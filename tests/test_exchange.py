@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.accuracy import UNIT
 from posref.conformance.calls import from_json, returns_reals
@@ -197,7 +196,7 @@ def test_another_suite_is_refused(mine: Path, tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ["sinusoidal"])
     with pytest.raises(TargetError, match=r"the results must be of the suite with sha256 .* Export and compute them again"):
         check(outputs=mine, suite=tmp_path / "suite")
-    done = CliRunner().invoke(cli, ["check", "--outputs", str(mine), "--suite", str(tmp_path / "suite")])
+    done = run("check", "--outputs", mine, "--suite", tmp_path / "suite")
     assert done.exit_code == 2
 
 
@@ -338,9 +337,9 @@ def test_what_is_malformed_or_elsewhere_cannot_run(
 
 @pytest.mark.thorough
 def test_the_command_line(mine: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["vectors", "export", str(tmp_path / "out"), "--op", "learned", "--tier", "smoke"])
+    done = run("vectors", "export", tmp_path / "out", "--op", "learned", "--tier", "smoke")
     assert (done.exit_code, done.output) == (0, f"exported 1 groups to {tmp_path / 'out'}\n")
-    done = CliRunner().invoke(cli, ["check", "--outputs", str(mine)])
+    done = run("check", "--outputs", mine)
     assert done.exit_code == 0, done.output
     report = check(outputs=mine, op="sinusoidal")
     assert report.operations[0].cases[0].reproduce.startswith(f"posref check --outputs {mine} --case ")

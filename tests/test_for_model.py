@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
-from click.testing import CliRunner
+from commands import run
 from sampling import QUARTER, few, share
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import TargetError
 from posref.conformance.evidence.every import for_model, model_cases
@@ -127,7 +126,7 @@ def test_a_failure_repeats(tmp_path: Path) -> None:
     report = check(str(file), model=LLAMA)
     repeat = next(case.reproduce for case in report.failures if model_cases.is_of_model(case.id))
     assert repeat.startswith(f"posref check {file} --for {LLAMA} --case rope/model/")
-    again = CliRunner().invoke(cli, repeat.split()[1:])
+    again = run(*repeat.split()[1:])
     assert again.exit_code == 1
     assert "only case rope/model/" in again.output
 
@@ -268,7 +267,7 @@ def test_the_length_of_the_sequence_is_given_where_it_counts() -> None:
 
 @pytest.mark.parametrize("name", ["llama-9", "nowhere/config.json"])
 def test_a_model_that_is_unknown_is_named(name) -> None:
-    out = CliRunner().invoke(cli, ["check", "posref", "--for", name])
+    out = run("check", "posref", "--for", name)
     assert out.exit_code == 2
     assert name in out.output
     assert "Traceback" not in out.output

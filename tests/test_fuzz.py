@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from described import matches
 from every_encoding.calls import assert_accepted
 from sampling import QUARTER, few, share
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import Disagreement, VectorError
 from posref.conformance.fuzzing import hunt
@@ -301,23 +300,19 @@ alibi_slopes = posref.alibi_slopes
 """
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(cli, ["fuzz", *arguments])
-
-
 @pytest.mark.thorough(dear=True)
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(TARGET)
-    found = run("mine.py", "--examples", "30", "--seed", "5")
+    found = run("fuzz", "mine.py", "--examples", "30", "--seed", "5")
     assert found.exit_code == 1, found.output
     for text in ("alibi float32: fail", "heads=17", "--suite posref-fuzz-5 --case alibi/fuzz/seed-5-float32", "1 FAIL"):
         assert text in found.output
     assert found.stderr == ""  # silent in a pipe
-    again = CliRunner().invoke(cli, ["check", "mine.py", "--suite", "posref-fuzz-5"])
+    again = run("check", "mine.py", "--suite", "posref-fuzz-5")
     assert again.exit_code == 1
     assert find_message(found.output) in again.output
-    nothing = run("mine.py", "--op", "alibi_slopes", "--seconds", "5")
+    nothing = run("fuzz", "mine.py", "--op", "alibi_slopes", "--seconds", "5")
     assert nothing.exit_code == 0
     assert "nothing found" in nothing.output
     assert not (tmp_path / ".hypothesis").exists()  # where hypothesis keeps what it read in sources
@@ -343,7 +338,7 @@ def test_what_cannot_run_is_exit_2(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("posref.conformance.fuzzing.dask_cluster.PATIENCE", 0.5)
     (tmp_path / "mine.py").write_text(TARGET)
-    outcome = run(*arguments)
+    outcome = run("fuzz", *arguments)
     assert outcome.exit_code == 2
     assert message in outcome.stderr
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run as run_posref
 from safetensors import safe_open
 
 import posref
-from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
 from posref.conformance.errors import TargetError
 from posref.conformance.proof.build import verify
@@ -22,13 +21,13 @@ ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--s
 
 
 def run(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(cli, ["golden", *map(str, arguments)])
+    done = run_posref("golden", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
 
 def refused(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(cli, ["golden", *map(str, arguments)])
+    done = run_posref("golden", *arguments)
     assert done.exit_code == 2, done.output
     assert "Traceback" not in done.output
     return " ".join(done.output.split())
@@ -317,7 +316,7 @@ def test_one_witness_is_said_and_is_no_proof(tmp_path: Path) -> None:
     assert about["witnesses"] == 1
     assert all(np.array_equal(one[name], two[name]) for name in two)
     run(*ROPE, "--witnesses", "1", "-o", tmp_path / "suite")
-    done = CliRunner().invoke(cli, ["check", "posref", "--suite", str(tmp_path / "suite")])
+    done = run_posref("check", "posref", "--suite", tmp_path / "suite")
     assert done.exit_code == 2
     assert "values need two witnesses to judge by; group rope/golden of" in done.output
 

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from click.testing import CliRunner
+from commands import run
 from safetensors.torch import load_file
 from sampling import few
-
-from posref.cli import cli
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
 CALLS: dict[str, tuple[str, ...]] = {
@@ -26,7 +24,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 
 def written(folder: Path, *arguments: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, torch.Tensor]]:
     """The definition, the trace and the tensors of a data set."""
-    done = CliRunner().invoke(cli, ["golden", *arguments, "--format", "flashinfer", "-o", str(folder)])
+    done = run("golden", *arguments, "--format", "flashinfer", "-o", folder)
     assert done.exit_code == 0, done.output
     [definition], [traces] = folder.glob("definitions/*/*.json"), folder.glob("workloads/*/*.jsonl")
     trace = json.loads(traces.read_text(encoding="utf-8"))
@@ -69,13 +67,13 @@ def test_a_data_set_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert first["name"] != second["name"]
     assert len(list((tmp_path / "data").rglob("*.json"))) == 2  # the definition, and what posref wrote
     (tmp_path / "data" / "mine.txt").write_text("kept", encoding="utf-8")
-    done = CliRunner().invoke(cli, ["golden", *CALLS["norm"], "--format", "flashinfer", "-o", str(tmp_path / "data")])
+    done = run("golden", *CALLS["norm"], "--format", "flashinfer", "-o", tmp_path / "data")
     assert done.exit_code == 2
     assert "mine.txt is not" in done.output
 
 
 def test_float64_is_refused(tmp_path: Path) -> None:
     asked = [*CALLS["norm"], "--dtype", "float64", "--format", "flashinfer", "-o", str(tmp_path / "data")]
-    done = CliRunner().invoke(cli, ["golden", *asked])
+    done = run("golden", *asked)
     assert done.exit_code == 2
     assert "FlashInfer-Bench has no float64" in done.output

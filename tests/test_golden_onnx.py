@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from click.testing import CliRunner
+from commands import run as run_posref
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from sampling import few
-
-from posref.cli import cli
 
 Q, K, V = ("--shape", "q=2,4,3,8"), ("--shape", "k=2,4,5,8"), ("--shape", "v=2,4,5,16")
 ROPE = ("apply_rope", "--option")
@@ -32,7 +30,7 @@ NODES: dict[str, tuple[str, ...]] = {
 
 
 def run(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(cli, ["golden", *map(str, arguments), "--format", "onnx"])
+    done = run_posref("golden", *arguments, "--format", "onnx")
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -105,7 +103,7 @@ def test_narrow_tensors_have_the_bits_of_their_dtype(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*more: str) -> str:
-        done = CliRunner().invoke(cli, ["golden", *NODES["halves"], "--format", "onnx", "-o", str(tmp_path / "node"), *more])
+        done = run_posref("golden", *NODES["halves"], "--format", "onnx", "-o", tmp_path / "node", *more)
         assert done.exit_code == 2
         return done.output
 

@@ -13,12 +13,11 @@ from typing import Any
 import hostile
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from hostile import Changes, contents, edit, header, joined, place, read, sealed, small, split, watched
 from safetensors.numpy import save
 from sampling import few
 
-from posref.cli import cli
 from posref.conformance import check_call
 from posref.conformance.errors import VectorError
 from posref.conformance.proof.build import verify
@@ -325,7 +324,7 @@ def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Cha
     changes, _ = MALFORMED[name]
     root = tampered(changes)
     command = ["vectors", "verify", str(root)] if {"smoke.json", "flags.json"} & set(changes) else None
-    result = CliRunner().invoke(cli, command or ["check", "posref", "--suite", str(root)], prog_name="posref")
+    result = run(*(command or ["check", "posref", "--suite", str(root)]))
     if "flags.json" in changes:
         with pytest.raises(VectorError):
             copy(root, root.parent / "copy")
@@ -455,7 +454,7 @@ def test_verify_names_what_should_not_be_there(damage: str, tampered: Callable[[
     problems = verify(root)
     wanted = {"ragged": "smoke.json: rope/tiny/one", "nonsense": "../../x: recorded in SHA256SUMS and missing"}
     assert any(wanted.get(damage, "notes\x1b[2J.txt: not recorded") in problem for problem in problems)
-    result = CliRunner().invoke(cli, ["vectors", "verify", str(root)], prog_name="posref")
+    result = run("vectors", "verify", root)
     assert result.exit_code == 1
     assert "\x1b" not in result.output
 

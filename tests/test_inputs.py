@@ -15,21 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import run
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import TargetError, Unsupported
 from posref.conformance.proof import golden_data
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ("golden", "learned", "--positions", "0,1")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
 def refused(*arguments: object) -> str:

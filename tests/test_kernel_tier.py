@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.checks import choice as tier
 from posref.conformance.checks.case_run import ask
@@ -277,7 +276,7 @@ def test_a_case_is_a_function_of_its_id() -> None:
 
 
 def test_the_command_line_lists_the_tier() -> None:
-    listed = CliRunner().invoke(cli, ["list", "--cases", "sliding_window", "--tier", "kernel"])
+    listed = run("list", "--cases", "sliding_window", "--tier", "kernel")
     assert "sliding_window/kernel/causal-keys-129" in listed.output
 
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from click.testing import CliRunner
+from commands import run
 from handwritten_model import Decoder
 from loaded_faults import FILES, KINDS, Make, makes, verdict
 from loaded_models import small_config, small_model
 from sampling import few
 
-from posref.cli import cli
 from posref.conformance.errors import TargetError
 from posref.conformance.loaded import buffers
 from posref.conformance.loaded.file_facts import facts_of
@@ -172,13 +171,9 @@ def test_what_is_no_model_is_refused() -> None:
         assert_model(torch.nn.Linear(2, 2))
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(cli, ["check", *arguments])
-
-
 def test_a_folder_is_compared_with_its_own_file(llama: Any, tmp_path: Path) -> None:
     llama.save_pretrained(tmp_path)
-    result = run("--model", str(tmp_path), "--json", str(tmp_path / "report.json"))
+    result = run("check", "--model", tmp_path, "--json", tmp_path / "report.json")
     assert result.exit_code == 0, result.output
     assert "text, layers 0-3: rope" in result.output
     report = json.loads((tmp_path / "report.json").read_text())
@@ -193,7 +188,7 @@ def test_a_model_that_was_changed_as_it_loads_differs(llama: Any, tmp_path: Path
     monkeypatch.setattr(
         transformers.LlamaForCausalLM, "from_pretrained", lambda *args, **options: changed(load(*args, **options))
     )
-    result = run("--model", str(tmp_path), "--html", str(tmp_path / "report.html"))
+    result = run("check", "--model", tmp_path, "--html", tmp_path / "report.html")
     assert result.exit_code == 1, result.output
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h2>What differs</h2>" in page
@@ -203,11 +198,11 @@ def test_a_model_that_was_changed_as_it_loads_differs(llama: Any, tmp_path: Path
 
 
 def test_the_command_refuses_what_does_not_go_together(tmp_path: Path) -> None:
-    assert run("--model", str(tmp_path)).exit_code == 2
-    assert "config.json" in run("--model", str(tmp_path)).output
+    assert run("check", "--model", tmp_path).exit_code == 2
+    assert "config.json" in run("check", "--model", tmp_path).output
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "auto_map": {"AutoModel": "x.Y"}}))
-    assert "--trust-remote-code" in run("--model", str(tmp_path)).output
-    result = run("posref", "--model", str(tmp_path), "--op", "rope")
+    assert "--trust-remote-code" in run("check", "--model", tmp_path).output
+    result = run("check", "posref", "--model", tmp_path, "--op", "rope")
     assert result.exit_code == 2
     assert "--op" in result.output
 

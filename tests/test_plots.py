@@ -9,21 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from sampling import few, share
 
 import posref
 from posref import analysis, backends, plots
-from posref.cli import cli
 from posref.plots import calls, charts
 from posref.spec import REGISTRY, Axes
 
 PE = posref.sinusoidal(np.arange(24), 16, layout="interleaved")
 FREQ = 10000.0 ** -(np.arange(0, 64, 2) / 64)
-
-
-def run(*words: str) -> Any:
-    return CliRunner().invoke(cli, ["plot", *words])
 
 
 # ---- analysis against a few lines of NumPy ----------------------------------------------------------------------------------
@@ -184,27 +179,27 @@ def test_charts_hold_the_encoding() -> None:
 def test_the_bytes_repeat(ending: str, tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.{ending}" for n in (1, 2)]
     for file in files:
-        assert run("sinusoidal", "--kind", "distance", "--base", "10", "-o", str(file)).exit_code == 0
+        assert run("plot", "sinusoidal", "--kind", "distance", "--base", "10", "-o", file).exit_code == 0
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.thorough
 def test_side_by_side_with_data(tmp_path: Path) -> None:
     words = ["--compare", "llama-3.1-8b", "rope", "--kind", "wavelengths", "-o", str(tmp_path / "a.svg")]
-    found = run(*words, "--save-data", str(tmp_path / "a.json"))
+    found = run("plot", *words, "--save-data", tmp_path / "a.json")
     assert found.exit_code == 0, found.output
     assert found.output.startswith(f"wrote {tmp_path / 'a.svg'}: wavelengths. ")
     data = json.loads((tmp_path / "a.json").read_text())
     assert len(data["0/llama-3.1-8b/Llama3/y"]) == 64
     assert "1/rope/base 10000/y" in data
-    assert run("sinusoidal", "--base", "10", "--base", "100", "-o", str(tmp_path / "b.png")).exit_code == 0
-    assert run("alibi", "-o", str(tmp_path / "c.pdf"), "--save-data", str(tmp_path / "c.npz"), "--heads", "2").exit_code == 0
+    assert run("plot", "sinusoidal", "--base", "10", "--base", "100", "-o", tmp_path / "b.png").exit_code == 0
+    assert run("plot", "alibi", "-o", tmp_path / "c.pdf", "--save-data", tmp_path / "c.npz", "--heads", "2").exit_code == 0
     assert sorted(np.load(tmp_path / "c.npz")) == ["head 0/x", "head 0/y", "head 1/x", "head 1/y"]
 
 
 @pytest.mark.thorough
 def test_all_kinds_into_a_folder(tmp_path: Path) -> None:
-    assert run("alibi", "--kind", "all", "-o", str(tmp_path / "f")).exit_code == 0
+    assert run("plot", "alibi", "--kind", "all", "-o", tmp_path / "f").exit_code == 0
     assert sorted(file.name for file in (tmp_path / "f").iterdir()) == ["bias.svg", "example.svg", "matrix.svg"]
 
 
@@ -232,7 +227,7 @@ def test_all_kinds_into_a_folder(tmp_path: Path) -> None:
 def test_wrong_words(words: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kind = ["--kind", "table"] if words[:1] == ["rope"] else []
-    found = run(*words, *kind)
+    found = run("plot", *words, *kind)
     assert (found.exit_code, text in found.output) == (2, True), found.output
     assert not list(tmp_path.iterdir())
 

@@ -4,12 +4,11 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from snapshot import READERS, load
 
 import posref
 from posref import presets
-from posref.cli import cli
 from posref.configs import factors
 from posref.presets import MARKS
 from posref.scaling import LongRoPE
@@ -81,7 +80,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 
 def test_list_presets_names_all_of_them() -> None:
-    done = CliRunner().invoke(cli, ["list", "--presets"])
+    done = run("list", "--presets")
     assert done.exit_code == 0
     assert all(f"\n{name} " in done.output for name in presets)
     assert all(meaning in " ".join(done.output.split()) for meaning in MARKS.values())

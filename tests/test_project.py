@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from commands import run
 from reporting import document, operation
 
 from posref.cli import cli
@@ -32,12 +32,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["check", *arguments], prog_name="posref")
-
-
 def test_a_check_begins_with_the_settings_of_the_project(project: Path) -> None:
-    done = run("--tier", "smoke")
+    done = run("check", "--tier", "smoke")
     assert done.exit_code == 0
     assert "posref: from pyproject.toml: target=mine.py, op=rope_table\n" in done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines() if " float32 " in line] == ["rope_table"]
@@ -46,11 +42,11 @@ def test_a_check_begins_with_the_settings_of_the_project(project: Path) -> None:
 @pytest.mark.thorough
 def test_the_command_line_replaces_a_setting(project: Path) -> None:
     (project / "other.py").write_text(EXAMPLE)
-    done = run("other.py", "--tier", "smoke", "--op", "rope")
+    done = run("check", "other.py", "--tier", "smoke", "--op", "rope")
     assert done.stdout.startswith("other.py ")
     assert "from pyproject.toml" not in done.stderr
     (project / "pyproject.toml").write_text("[tool.posref]\ncommand = 'nothing'\n")
-    assert run("other.py", "--tier", "smoke", "--op", "rope").stdout.startswith("other.py ")
+    assert run("check", "other.py", "--tier", "smoke", "--op", "rope").stdout.startswith("other.py ")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +60,7 @@ def test_the_command_line_replaces_a_setting(project: Path) -> None:
 )
 def test_a_wrong_setting_is_refused(project: Path, text: str, error: str) -> None:
     (project / "pyproject.toml").write_text(text)
-    done = run("mine.py")
+    done = run("check", "mine.py")
     assert done.exit_code == 2
     assert error in done.stderr
 
@@ -74,17 +70,17 @@ def test_settings_are_flags_and_flags_have_a_group(tmp_path: Path) -> None:
     assert set(KEYS) - flags == {"expected-failures"}
     assert flags - {"target"} <= {name for names in SECTIONS.values() for name in names}
     assert settings(tmp_path) == {}
-    help_text = run("--help").output
+    help_text = run("check", "--help").output
     assert [help_text.count(f"\n{title}:\n") for title in SECTIONS] == [1] * len(SECTIONS)
     assert all(f"--{flag} " in help_text for flag in flags - {"target"})
 
 
 @pytest.mark.thorough
 def test_failures_are_annotations(project: Path) -> None:
-    done = run("--github")
+    done = run("check", "--github")
     assert done.exit_code == 1
     assert done.stdout.endswith(f"\n{WRONG}")
-    assert "::error" not in run("--github", "--tier", "smoke").stdout
+    assert "::error" not in run("check", "--github", "--tier", "smoke").stdout
 
 
 def test_annotations_are_one_line_whatever_a_report_says() -> None:

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 from conftest import interruptible
 from sampling import QUARTER, few, share
 
 import posref
-from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.calls import array_names
 from posref.conformance.errors import Stopped, TargetError
@@ -450,14 +449,14 @@ def test_lint_says_what_is_not_of_the_protocol() -> None:
 )
 def test_lint_command(name: str, code: int) -> None:
     words = ["protocol", "lint", "--timeout", "1", "--memory", "1", "--", *command(name)]
-    done = CliRunner().invoke(cli, words)
+    done = run(*words)
     assert done.exit_code == code, done.output
     assert ("speaks protocol 1" in done.output) == (code == 0)
 
 
 def test_check_command() -> None:
     words = ["check", "--command", shlex.join(command("hang")), "--timeout", "0.2", "--case", CASE]
-    done = CliRunner().invoke(cli, words)
+    done = run(*words)
     assert done.exit_code == 1
     assert "timeout" in done.output
 

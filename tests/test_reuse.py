@@ -16,13 +16,12 @@ import gmpy2
 import mpmath
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run as run_posref
 from sampling import few, share
 from test_vectors import files, flipped, reseal
 
 import posref
 from posref import backends, conformance
-from posref.cli import cli
 from posref.conformance.errors import BuildError, VectorError
 from posref.conformance.evidence.catalogue import all_cases, groups
 from posref.conformance.model import Case, Step
@@ -471,7 +470,7 @@ def test_a_suite_keeps_its_own_pages(ops: tuple[str, ...], tmp_path: Path, monke
 
 
 def posref_command(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["vectors", *arguments])
+    result = run_posref("vectors", *arguments)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -486,11 +485,11 @@ def test_the_command_builds_one_operation_and_says_what_it_did(tmp_path: Path, m
     assert f"built {root}: {count} groups proved\n" == posref_command(*again)
     assert f"built {root}: {count} groups taken from the cache\n" == posref_command(*again)
     assert len(list((tmp_path / "cache" / "posref" / "proofs").iterdir())) == count
-    unknown = CliRunner().invoke(cli, ["vectors", "build", root, "--op", "nothing"])
+    unknown = run_posref("vectors", "build", root, "--op", "nothing")
     assert unknown.exit_code == 2
     assert "--op must be the name of an operation" in unknown.output
     assert "imported in posref/__init__.py" in unknown.output
-    assert CliRunner().invoke(cli, ["vectors", "build", root, "--jobs", "0"]).exit_code == 2
+    assert run_posref("vectors", "build", root, "--jobs", "0").exit_code == 2
 
 
 def run(site: Path, *arguments: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:

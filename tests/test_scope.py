@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
+from click.testing import Result
+from commands import run as run_posref
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance import Report, Unsupported, check
 from posref.conformance.accuracy import DEFAULT_CLAIM
 from posref.conformance.calls import returns_reals
@@ -639,7 +639,7 @@ COUNTED = re.compile(r"CONFORMANT in its scope: \d+ passed, \d+ outside")
 
 def run(folder: Path, *options: str, more: str = "") -> Result:
     (folder / "mine.py").write_text(NARROW + more, encoding="utf-8")
-    return CliRunner().invoke(cli, ["check", str(folder / "mine.py"), *options], prog_name="posref")
+    return run_posref("check", folder / "mine.py", *options)
 
 
 @pytest.mark.thorough
@@ -741,7 +741,7 @@ def test_a_report_of_version_1_is_still_read(tmp_path: Path) -> None:
     for name in ("verdict", "part", "scopes", "unmet"):
         del document[name]
     (tmp_path / "old.json").write_text(json.dumps(document | {"schema": 1}), encoding="utf-8")
-    result = CliRunner().invoke(cli, ["report", str(tmp_path / "old.json")], prog_name="posref")
+    result = run_posref("report", tmp_path / "old.json")
     assert result.exit_code == 0, result.output
     assert "**CONFORMANT**" in result.output
 

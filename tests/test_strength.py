@@ -9,12 +9,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
+from commands import run
 from quality import record, recorded
 from rich.console import Console
 from sampling import few
 
-from posref.cli import cli
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
@@ -67,11 +66,11 @@ def test_the_measurement_is_that_of_the_record() -> None:
 
 def test_one_operation_of_any_suite_is_measured_alone(tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ("learned",))
-    result = CliRunner().invoke(cli, ["vectors", "strength", "--op", "learned", "--suite", str(tmp_path / "suite")])
+    result = run("vectors", "strength", "--op", "learned", "--suite", tmp_path / "suite")
     assert result.exit_code == 0, result.output
     assert set(re.findall(r"[ ,:](\w+) \d+(?:,|$)", result.output, re.MULTILINE)) == {"learned"}
     assert f"cases: {len(record()['learned']['cases'])} (0 catch no mistake)" in result.output
-    lacking = CliRunner().invoke(cli, ["vectors", "strength", "--op", "rope", "--suite", str(tmp_path / "suite")])
+    lacking = run("vectors", "strength", "--op", "rope", "--suite", tmp_path / "suite")
     assert lacking.exit_code == 2
     assert "has no core cases of 'rope'" in lacking.output
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run
 
-from posref.cli import cli
 from posref.conformance.comparison.variants import CODE, PAGE, named, variants
 
 SETUP = CODE.search(PAGE.read_text(encoding="utf-8"))[1]  # type: ignore[index]
@@ -256,9 +255,9 @@ def test_every_variant_is_tested_and_says_what_differs() -> None:
 def test_list_finds_a_variant_by_its_name() -> None:
     for row in variants():
         word = str(row["variant"]).split(",")[0].split(" (")[0]
-        shown = CliRunner().invoke(cli, ["list", word], env={"COLUMNS": "200"})
+        shown = run("list", word, env={"COLUMNS": "200"})
         assert shown.exit_code == 0, shown.output
         assert str(row["variant"]) in shown.output
         assert row in named(word)
-    printed = CliRunner().invoke(cli, ["list", "harope", "--json"])
+    printed = run("list", "harope", "--json")
     assert [row["variant"] for row in json.loads(printed.output)] == ["HARoPE"]

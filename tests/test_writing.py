@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from commands import run
 from sampling import few
 
 import posref
-from posref.cli import cli
 from posref.conformance.errors import VectorError
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.safe_files import expect_writable, whole_file
@@ -76,10 +75,6 @@ def test_there_is_one_writer() -> None:
 
 
 # ---- one file ------------------------------------------------------------------------------------------------------------
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(a) for a in arguments], standalone_mode=True)
-
-
 def link(place: Path) -> None:
     (place.parent / "target").write_text("kept")
     place.symlink_to("target")

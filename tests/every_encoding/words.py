@@ -6,11 +6,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from click.testing import CliRunner
+from commands import run
 
 from posref import plots
 from posref.about import ABOUT, FAMILIES, Word
-from posref.cli import cli
 from posref.plots.pictures import PICTURES
 from posref.spec import OneOf
 
@@ -51,7 +50,7 @@ def words_of_options_have_meanings(encoding: Encoding) -> None:
 
 @part()
 def shown_by_the_command_line(encoding: Encoding) -> None:
-    result = CliRunner().invoke(cli, ["show", encoding.op], prog_name="posref")
+    result = run("show", encoding.op)
     assert result.exit_code == 0, result.output
     assert encoding.record.source in result.output
     assert "Parameters" in result.output

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
+from commands import run
 from transformers import AutoConfig
 
 from posref import positions
-from posref.cli import cli
 
 ROWS, COLUMNS = 4, 6
 
@@ -76,7 +75,7 @@ def test_golden_data_of_a_vision_tower_is_the_models_own(model: str, tmp_path: P
     np.savez("positions.npz", positions=cells[:, SOME])  # column and row from 1, the class token last
     tokens = len(SOME) if "--input" in where else ROWS * COLUMNS
     asked = ("axial_rope", "--config", "config.json", "--component", "vision", "--shape", f"2,{tokens},{lanes}")
-    done = CliRunner().invoke(cli, ["golden", *asked, *where, "-o", "golden.npz"])
+    done = run("golden", *asked, *where, "-o", "golden.npz")
     assert done.exit_code == 0, done.output
     assert "proved by two witnesses" in done.output
     with np.load("golden.npz") as data:
