@@ -77,10 +77,7 @@ def _share(change: Any) -> Any:
 
 
 def _network(activation: Any) -> Any:
-    def wrap(function: Function) -> Function:
-        return lambda share, w1, b1, w2, b2, /: activation(share[..., None] * w1 + b1) @ w2.T + b2
-
-    return wrap
+    return lambda function: lambda share, w1, b1, w2, b2, /: activation(share[..., None] * w1 + b1) @ w2.T + b2
 
 
 @around

@@ -111,11 +111,7 @@ def _closed_up(function: Function, cache: Real, rows: Real, slots: Any, /, **opt
 
 def _tokens(kept: Callable[[int], Any]) -> Wrap:
     """Return a wrap that writes some tokens alone."""
-
-    def changed(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
-        return (cache, rows, np.where(kept(slots.size), slots, -1)), options
-
-    return before(changed)
+    return before(lambda cache, rows, slots, /, **options: ((cache, rows, np.where(kept(slots.size), slots, -1)), options))
 
 
 def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:

@@ -113,11 +113,7 @@ def right_by_head():
 @planted("the mean is subtracted", names=("norm-layer-norm",))
 def layer_norm():
     """LayerNorm, as Cohere normalizes its heads."""
-
-    def centred(x, *rest):
-        return head(x - x.mean(-1, keepdims=True, dtype=F), *rest)
-
-    return with_steps(head=centred)
+    return with_steps(head=lambda x, *rest: head(x - x.mean(-1, keepdims=True, dtype=F), *rest))
 
 
 @planted("the sum of squares, not their mean", names=("norm-sum",))
@@ -170,11 +166,7 @@ def mean_of_absolute_values():
 @planted("weights are multiplied after the rotation", names=(("fused-mean-before", "fused-norm-after"),))
 def weights_after_rotation():
     """Normalized, rotated, and only then multiplied by the weights."""
-
-    def later(x, weight, cos, sin, eps, neox, step):
-        return turn(x * scale(x, eps), cos, sin, neox) * weight
-
-    return with_steps(head=later)
+    return with_steps(head=lambda x, weight, cos, sin, eps, neox, step: turn(x * scale(x, eps), cos, sin, neox) * weight)
 
 
 @planted("neighbouring weights are exchanged", names=())
