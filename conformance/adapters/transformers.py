@@ -38,7 +38,7 @@ from transformers.utils import logging
 from posref.scaling import NTKAlpha
 
 from ._shared import lacks, of_both
-from ._transformers_absolute import (
+from ._transformers_absolute import (  # noqa: F401  (operations of this adapter, as below)
     axial_learned,
     conv_positions,
     layout_2d,
@@ -50,10 +50,10 @@ from ._transformers_absolute import (
     sinusoidal_nd,
 )
 from ._transformers_absolute import supports as supports_absolute
-from ._transformers_attention import attention_temperature, mla_logits, rotated_values
-from ._transformers_axes import axial_rope, mrope
+from ._transformers_attention import attention_temperature, mla_logits, rotated_values  # noqa: F401
+from ._transformers_axes import axial_rope, mrope  # noqa: F401
 from ._transformers_modules import Scaling, check_length, kept_module, llama_config, scalings
-from ._transformers_relative import (
+from ._transformers_relative import (  # noqa: F401
     bias_gate,
     deberta_rows,
     deberta_scores,
@@ -66,46 +66,6 @@ from ._transformers_relative import (
     transformer_xl_scores,
     window_bias,
 )
-
-__all__ = [
-    "alibi",
-    "alibi_slopes",
-    "apply_rope",
-    "attention_temperature",
-    "axial_learned",
-    "axial_rope",
-    "bias_gate",
-    "chunked_window",
-    "conv_positions",
-    "deberta_rows",
-    "deberta_scores",
-    "decomposed_bias",
-    "decomposed_rows",
-    "layout_2d",
-    "learned",
-    "mla_logits",
-    "mrope",
-    "peg",
-    "positions_from_tokens",
-    "relative_shift",
-    "resample",
-    "rope",
-    "rope_frequencies",
-    "rope_table",
-    "rotated_values",
-    "scalings",
-    "shaw_scores",
-    "shaw_values",
-    "shifted_window_mask",
-    "sine_2d",
-    "sinusoidal",
-    "sinusoidal_nd",
-    "sliding_window",
-    "t5_bias",
-    "t5_buckets",
-    "transformer_xl_scores",
-    "window_bias",
-]
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
 
