@@ -149,15 +149,11 @@ ARE_NOT: dict[str, tuple[str, str, Callable[..., Any], str]] = {
 }
 
 
-def target_of(op: str, backend: str, function: Callable[..., Any]) -> SimpleNamespace:
-    return SimpleNamespace(__name__="made", backend=backend, dtypes=("float32",), **{op: function})
-
-
 @few(1, "name", [*ARE, *ARE_NOT])
 def test_those_that_are_are_told_from_those_that_are_not(name: str) -> None:
     op, backend, function, *said = (*ARE.get(name, ()), *ARE_NOT.get(name, ()))
     options: dict[str, Any] = {"op": op} | ({"case": CASES[name]} if name in CASES else {"tier": "smoke"})
-    target = target_of(op, backend, function)
+    target = SimpleNamespace(__name__="made", backend=backend, dtypes=("float32",), **{op: function})
     report, plain = (check(target, experiments=0, batch_invariant=batch, **options) for batch in (True, False))
     assert (report.verdict, report.exit_code, report.counts) == (plain.verdict, plain.exit_code, plain.counts)
     assert plain.batch is None

@@ -311,15 +311,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.stderr == ""  # silent in a pipe
     again = run("check", "mine.py", "--suite", "posref-fuzz-5")
     assert again.exit_code == 1
-    assert find_message(found.output) in again.output
+    assert found.output.split("fail ", maxsplit=1)[1].splitlines()[0] in again.output  # the message
     nothing = run("fuzz", "mine.py", "--op", "alibi_slopes", "--seconds", "5")
     assert nothing.exit_code == 0
     assert "nothing found" in nothing.output
     assert not (tmp_path / ".hypothesis").exists()  # where hypothesis keeps what it read in sources
-
-
-def find_message(output: str) -> str:
-    return output.split("fail ", maxsplit=1)[1].splitlines()[0]
 
 
 @few(

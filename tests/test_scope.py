@@ -188,11 +188,9 @@ def test_coordinates_that_must_be_equal_are_named() -> None:
 
 
 def test_a_ramp_that_begins_where_it_ends_may_be_refused() -> None:
-    def step(call: SimpleNamespace) -> bool:
-        return type(call.scaling).__name__ == "Llama3" and call.scaling.low_freq_factor == call.scaling.high_freq_factor
-
     def refuses(call: SimpleNamespace) -> bool:
-        return type(call.scaling).__name__ != "Llama3" or step(call)
+        s = call.scaling
+        return type(s).__name__ != "Llama3" or s.low_freq_factor == s.high_freq_factor
 
     [scope] = check(refusing(refuses, op="rope_frequencies"), op="rope_frequencies").scopes
     assert not scope.refused

@@ -483,12 +483,9 @@ def inverse_forward_and_tail_lost(x, cos, sin, /, *, layout, inverse=False):
 def table_coarse_sine():
     """A table of sines with 2^-11 between its steps, as some hardware has."""
 
-    def coarse(x, way):
-        return np.round(way(x) * 2048) / 2048
-
     def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=np.float32):
         angle = np.asarray(positions, dtype=np.float64)[..., None] * inv_freq
-        return tuple((attention_factor * coarse(angle, way)).astype(dtype) for way in (np.cos, np.sin))
+        return tuple((attention_factor * np.round(way(angle) * 2048) / 2048).astype(dtype) for way in (np.cos, np.sin))
 
     return rope_table
 
