@@ -1,18 +1,14 @@
 """A command with defaults from `[tool.posref]` in pyproject.toml, and options in groups in its help."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from ..checks.project_settings import settings
 from .console import errors, say
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SECTIONS = {  # of the help, by the flags
     "What to check": ("command", "outputs", "model", "trust-remote-code", "op", "case", "tier", "suite"),

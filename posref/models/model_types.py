@@ -9,9 +9,10 @@ whose code comes with their weights, and types with a ``stack``, whose code is i
 """
 
 import difflib
+import importlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,13 @@ def positions_of(model: str) -> str | None:
         return None
     named = dict.fromkeys(name for name in operations if name is not None)
     return " and ".join(named) if named else "none"
+
+
+def parent_of(model: str, known: Container[str]) -> str | None:
+    """Return the known type whose class the configuration of `model` extends in the installed transformers, or None."""
+    try:
+        kind = importlib.import_module("transformers").CONFIG_MAPPING[model]
+    except (ImportError, AttributeError, KeyError, RuntimeError):
+        return None
+    types = [str(getattr(base, "model_type", "")) for base in kind.__mro__[1:]]
+    return next((name for name in types if name != model and name in known), None)

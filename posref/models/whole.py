@@ -7,7 +7,7 @@ from posref.models.arguments import Config, Entry
 from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import first, parsed, refuse, speaking_as, speaking_of
 from posref.models.layers import layers_on
-from posref.models.model_types import model_table, remedy, why_not
+from posref.models.model_types import model_table, parent_of, remedy, why_not
 from posref.models.odd_files import PARENTS
 from posref.models.odd_rows import odd
 from posref.models.options import options_of, value_of
@@ -15,7 +15,6 @@ from posref.models.parts import completed, part_of
 from posref.models.qk_norms import norms_of
 from posref.models.readers import Reader, axial, grid, latent, of_text, rotary
 from posref.models.sides import with_sides, without_positions
-from posref.models.unreviewed import parent_of
 
 DICTS = ("rope_scaling", "rope_parameters")
 MODALITIES = ("text", "vision", "audio")
