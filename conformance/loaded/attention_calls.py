@@ -98,10 +98,7 @@ def value_difference(call: Attention, facts: LayerFacts, bias: torch.Tensor | No
     """
     Return how the values of a call differ from `posref.attention` with the file's terms and the keys that its queries see.
 
-    Raises
-    ------
-    ValueError
-        If the call cannot be judged.
+    Raise ValueError if the call cannot be judged.
     """
     assert call.visible is not None
     if not all(bool(x.isfinite().all()) for x in (call.q, call.k, call.v)):
@@ -151,10 +148,7 @@ def scale_before_difference(call: Attention, facts: LayerFacts) -> str | None:
     """
     Return how the factor on queries between their projection and the function differs from the file's scale, None if not.
 
-    Raises
-    ------
-    ValueError
-        If their lengths do not change by one factor, or the projection was not seen.
+    Raise ValueError if their lengths do not change by one factor, or the projection was not seen.
     """
     before = call.projected
     if before is None or before.numel() != call.q.numel():

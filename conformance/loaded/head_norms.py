@@ -32,10 +32,7 @@ def difference(norm: Norm, entry: Entry | None, *, rotates: bool) -> str | None:
     """
     Return what a norm does otherwise than the file says, in words; None if nothing.
 
-    Raises
-    ------
-    ValueError
-        If the norm cannot be judged: the error says why.
+    Raise ValueError if the norm cannot be judged: the error says why.
     """
     if entry is None:
         return None if torch.equal(norm.before, norm.after) else "it normalizes; the file says no norm here"

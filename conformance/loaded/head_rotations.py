@@ -59,10 +59,7 @@ def difference(
     """
     Return what a layer rotates otherwise than the file says, in words, and how far it is off; None if nothing.
 
-    Raises
-    ------
-    ValueError
-        If the call cannot be judged: the error says why.
+    Raise ValueError if the call cannot be judged: the error says why.
     """
     before, after = _tokens_last(rotation.before, len(positions.tokens)), _tokens_last(rotation.after, len(positions.tokens))
     if not bool(before.isfinite().all()):

@@ -40,10 +40,7 @@ def inspect_model(model: Any, config: Any = None, layers: Any = None, functions:
     """
     Compare a loaded PyTorch model with its file; `posref.testing.assert_model` describes the arguments.
 
-    Raises
-    ------
-    TargetError
-        If the model is no PyTorch module, or the file cannot be read.
+    Raise TargetError if the model is no PyTorch module, or the file cannot be read.
     """
     if not isinstance(model, torch.nn.Module):
         msg = f"assert_model: model must be a torch.nn.Module; got {type(model).__name__}."

@@ -15,10 +15,7 @@ def check_folder(folder: Path, *, remote_code: bool, dtype: str | None, device: 
 
     The file is read before the model is loaded. Nothing is downloaded. Python code in the folder runs only with `remote_code`.
 
-    Raises
-    ------
-    TargetError
-        If the folder has no config.json that can be read, needs code that may not run, or cannot be loaded.
+    Raise TargetError if the folder has no config.json that can be read, needs code that may not run, or cannot be loaded.
     """
     config = _file(folder)
     if "auto_map" in config and not remote_code:

@@ -525,12 +525,8 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     """
     Prove a call, write it to `path` and return what the file says of it. A suite has the stages of all but large calls.
 
-    Raises
-    ------
-    BuildError
-        If the witnesses disagree, or a decision lies within its tolerance.
-    TargetError
-        If it would take too long or too much memory, the values do not fit the dtype, or stages that are wanted are not there.
+    Raise BuildError if the witnesses disagree, or a decision lies within its tolerance. Raise TargetError if it would take
+    too long or too much memory, the values do not fit the dtype, or stages that are wanted are not there.
     """
     form, inputs = wanted.format_of(path), {n: np.asarray(v) for n, v in case.inputs.items()}
     try:

@@ -293,12 +293,8 @@ def proved_in_parts(op: str, inputs: Arrays, params: Mapping[str, Any], effort: 
     A call of several parts has no stages, unless they are asked for: then it is proved in one piece. Which parts there are
     depends on the call alone, so that the result does not depend on the machine.
 
-    Raises
-    ------
-    TargetError
-        If it would take more time or memory than there is: with an estimate.
-    BuildError
-        If the witnesses disagree, or a decision lies within its tolerance.
+    Raise TargetError if it would take more time or memory than there is: with an estimate. Raise BuildError if the
+    witnesses disagree, or a decision lies within its tolerance.
     """
     shapes = shapes_of(op, inputs, params)
     rows = rows_of(op, inputs, params, shapes)

@@ -46,14 +46,7 @@ for call in case.calls:
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """
-    Return the page of a report, given its JSON.
-
-    Raises
-    ------
-    PosrefError
-        If jinja2 is not installed.
-    """
+    """Return the page of a report, given its JSON. Raise PosrefError if jinja2 is not installed."""
     document = ordered(document)
     return page(
         "report.html.j2", process=process(document),
@@ -69,10 +62,7 @@ def page(template: str, **values: Any) -> str:
     """
     Return the page that a template gives with values, and with the style and the script that all pages have.
 
-    Raises
-    ------
-    PosrefError
-        If jinja2 is not installed.
+    Raise PosrefError if jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -37,10 +37,7 @@ def references(seen_in: str) -> list[tuple[str, str]]:
 
     A number without a name, as in "transformers #25308, #27226", is of the repository before it.
 
-    Raises
-    ------
-    KeyError
-        If a name is neither in `TRACKERS` nor written as owner/repository.
+    Raise KeyError if a name is neither in `TRACKERS` nor written as owner/repository.
     """
     result: list[tuple[str, str]] = []
     repository = ""

@@ -201,10 +201,7 @@ def read(name: str, layer: int | None = None, layout: str | None = None, compone
     `layer` is the number of one layer, and `component` the name of a component, of the text by default. `layout` is taken in
     place of the file's.
 
-    Raises
-    ------
-    TargetError
-        If there is no such preset, file, component or layer, or nothing of it can be asked.
+    Raise TargetError if there is no such preset, file, component or layer, or nothing of it can be asked.
     """
     path, _, layer_type = name.partition(":")
     if path in presets:
