@@ -11,6 +11,8 @@ much at the median, and a sum is taken or only positions are given: norms, produ
 held to class low.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 import warnings

@@ -1,5 +1,7 @@
 """The common part of adapters: options, positions and tokens in the terms of libraries. It imports none of these."""
 
+from __future__ import annotations
+
 import importlib
 import math
 import sys

@@ -1,5 +1,7 @@
 """The commands `posref adapter` and `protocol`: write an adapter that runs, check a program's messages, let a target answer."""
 
+from __future__ import annotations
+
 import re
 import sys
 from pathlib import Path

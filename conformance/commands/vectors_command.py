@@ -1,5 +1,7 @@
 """The commands `posref vectors` and `golden`: build, verify, copy, export and measure vectors, and prove one call."""
 
+from __future__ import annotations
+
 import json
 import shlex
 import sys

@@ -5,6 +5,8 @@ Draws are numbered. Draw i of an operation in a dtype depends on the seed alone,
 did and more, and a cluster what one process does. Failures are written as a suite and shown in a terminal.
 """
 
+from __future__ import annotations
+
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -4,6 +4,8 @@ Calls at random: valid options and inputs of any operation, drawn with hypothesi
 Everything is simplest first, so that shrinking ends in a short call: defaults left out, sizes of 1, positions near 0, zeros.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """Attention as a layer calls it, against the file's mask, scale, sinks, softcap and bias."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

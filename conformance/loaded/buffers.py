@@ -1,5 +1,7 @@
 """Buffers of positions by their name, without a forward pass: frequencies, and tables of cosines and sines."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Reads what a model's file says of each layer of a part: its rotation, mask, scale, sinks, softcap and bias."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

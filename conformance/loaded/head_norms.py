@@ -1,5 +1,7 @@
 """Judges the norms of queries and keys in a layer: values, and whether they come before the rotation."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -6,6 +6,8 @@ axis is known. Where a window is longer than the pass, a second pass has a short
 configuration.
 """
 
+from __future__ import annotations
+
 import copy
 import inspect
 import re

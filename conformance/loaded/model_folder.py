@@ -1,5 +1,7 @@
 """A model's folder: its config.json is read, then the model is loaded and compared with it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

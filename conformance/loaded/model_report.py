@@ -1,5 +1,7 @@
 """The report of a loaded model: what was judged in which layers, the differences, and what was not judged."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field

@@ -4,6 +4,8 @@ What the layers of a PyTorch model do in a forward pass: the heads that they rot
 Functions are replaced while the pass runs and restored after it. A stack of modules says which layer calls a function.
 """
 
+from __future__ import annotations
+
 import inspect
 import re
 import sys

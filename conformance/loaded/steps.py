@@ -4,6 +4,8 @@ Follows queries and keys through a layer: what each norm and rotation gives must
 Between two steps heads move to other axes, and some channels are left out or put beside others; values stay.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Build and verification of a suite: cases, proved by two witnesses, are files whose bytes depend on the sources alone."""
 
+from __future__ import annotations
+
 import json
 import math
 import traceback

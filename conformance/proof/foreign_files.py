@@ -5,6 +5,8 @@ An ONNX node test is model.onnx, test_data_set_0/input_0.pb and output_0.pb, of 
 FlashInfer-Bench is a definition whose reference is posref, and a workload with the inputs of the call.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math

@@ -1,5 +1,7 @@
 """Golden data for a call of your own: the call as a command line writes it, and its proved values as a file that tests read."""
 
+from __future__ import annotations
+
 import io
 import json
 import math

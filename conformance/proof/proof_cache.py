@@ -7,6 +7,8 @@ The key covers the group's cases with every value of them, the code that proves,
 make entries: a process that has run for long may hold other code than the files that the key covers.
 """
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import hashlib

@@ -6,6 +6,8 @@ through a pipe. When the process that asks dies, of whatever, the pipe closes an
 proof too. Workers have a session of their own: a ctrl-c in the terminal reaches only the process that asks, which kills them.
 """
 
+from __future__ import annotations
+
 import os
 import pickle
 import signal

@@ -1,5 +1,7 @@
 """The two SVG figures of a report: error against position with the bounds of each class, and a map of the worst case."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,5 +1,7 @@
 """The HTML report: one page from a report's JSON. It needs no network and no scripts."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import re

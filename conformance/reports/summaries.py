@@ -1,5 +1,7 @@
 """Short forms of a report's JSON: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
 
+from __future__ import annotations
+
 import json
 import re
 import xml.etree.ElementTree as ET

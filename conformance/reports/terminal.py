@@ -1,5 +1,7 @@
 """A report in a terminal: what is wrong and how to repeat it, one line for each operation, the scope, and the verdict."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 

@@ -4,6 +4,8 @@ What a case asks of an implementation: words and kinds on named axes, and sizes.
 A case of several calls has the traits of all. Options that are left out have the defaults of the reference's signature.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache

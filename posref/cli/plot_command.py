@@ -1,5 +1,7 @@
 """The command that draws pictures."""
 
+from __future__ import annotations
+
 import io
 import json
 from contextlib import nullcontext

@@ -1,5 +1,7 @@
 """Charts as data: lines, maps and points, with the names and units of the axes; and their drawing with matplotlib."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence

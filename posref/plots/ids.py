@@ -1,5 +1,7 @@
 """Charts of position ids: the number of every token in a row, or the tokens of every rank."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

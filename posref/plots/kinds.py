@@ -1,5 +1,7 @@
 """The kinds of charts: which operations have them, and the function that makes each."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

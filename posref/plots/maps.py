@@ -1,5 +1,7 @@
 """Heat maps: of tables, masks, distances, biases, logits and grids."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """Charts of how the rows of a table relate: distances, correlations and inner products."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from posref.analysis import correlation_matrix, distance_matrix, distances_from, inner_products, pairs

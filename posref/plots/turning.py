@@ -1,5 +1,7 @@
 """Charts of rotary frequencies: wavelengths, context extensions, decay, its bound, and the error of angles."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 from typing import Any
 

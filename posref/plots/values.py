@@ -1,5 +1,7 @@
 """Curves of biases, buckets, and operations that return one number for each position, head or pair."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from posref.analysis import by_distance

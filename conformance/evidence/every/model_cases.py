@@ -6,6 +6,8 @@ last ones of the longest context; of what has two axes, the cells of an image. T
 those of the kernel tier.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

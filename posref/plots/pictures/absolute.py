@@ -1,5 +1,7 @@
 """Pictures of absolute encodings."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

@@ -1,5 +1,7 @@
 """Pictures of attention itself."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from posref.plots.calls import Asked

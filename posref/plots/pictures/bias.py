@@ -1,5 +1,7 @@
 """Pictures of biases."""
 
+from __future__ import annotations
+
 import math
 from itertools import pairwise
 from typing import Any

@@ -1,5 +1,7 @@
 """Pictures of masks, distances and scales for longer texts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

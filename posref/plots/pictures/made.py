@@ -1,5 +1,7 @@
 """What a picture is: the property that it must show, the function that draws it, and whether a drawing shows the property."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

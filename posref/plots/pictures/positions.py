@@ -1,5 +1,7 @@
 """Pictures of position ids."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from posref.plots.calls import Asked

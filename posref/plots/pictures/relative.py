@@ -1,5 +1,7 @@
 """Pictures of relative encodings inside the scores."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
