@@ -53,6 +53,7 @@ def undisturbed(function: F, names: tuple[str, ...]) -> F:
 
     `names` are those of its array arguments.
     """
+
     NAMES.add(function.__name__)
 
     def arguments(arrays: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:

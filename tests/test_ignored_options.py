@@ -30,7 +30,10 @@ def diagnosis(function: Any, op: str, **options: Any) -> dict[str, Any]:
 def test_ignored_options_are_told_with_what_is_computed(op: str) -> None:
     usual = {name: value for name, value in USUAL[op].items() if name in REGISTRY[op].domains}
 
-    found = diagnosis(lambda *arrays, **options: REGISTRY[op].function(*arrays, **{**options, **usual}), op)
+    def swallowing(*arrays: Any, **options: Any) -> Any:
+        return REGISTRY[op].function(*arrays, **{**options, **usual})
+
+    found = diagnosis(swallowing, op)
     assert "options are ignored: " in found["text"], found["text"]
     told = {name for name in REGISTRY[op].domains if f"{name} (always " in found["text"]}
     assert told <= usual.keys()

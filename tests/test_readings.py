@@ -43,7 +43,10 @@ def drawn(seed: int) -> Callable[[int, float], Any]:
     index = rng.choice([0, 1, 2]) if not (offset or more) else 0
     indices = (lambda i, n: i, lambda i, n: i // 2, lambda i, n: n - 1 - i)
 
-    return lambda d, base: base ** (-(slope * indices[index](np.arange(d // 2), d // 2) + offset) / (d + more))
+    def of(d: int, base: float) -> Any:
+        return base ** (-(slope * indices[index](np.arange(d // 2), d // 2) + offset) / (d + more))
+
+    return of
 
 
 @few(1, "seed", range(24))

@@ -150,8 +150,11 @@ def test_the_forms_are_taken_where_they_have_the_bits(monkeypatch: pytest.Monkey
 def test_a_product_that_rounds_twice_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     fused = torch.complex
 
+    def off(real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+        return fused(real.nextafter(real + 1), imaginary)
+
     pairs._is_exact.cache_clear()
-    monkeypatch.setattr(torch, "complex", lambda real, imaginary: fused(real.nextafter(real + 1), imaginary))
+    monkeypatch.setattr(torch, "complex", off)
     assert not pairs._is_exact(torch.float32)
     pairs._is_exact.cache_clear()
 

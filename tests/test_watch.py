@@ -178,10 +178,13 @@ def test_what_works_in_place_is_judged_by_what_it_was_given() -> None:
 
 
 def test_several_results_are_several_questions() -> None:
+    def both(q: Any, k: Any, positions: Any) -> dict[str, Any]:
+        return {"q": rotate(q, positions), "k": rotate(k, positions, shift=1)}
+
     def of_both(q: Any, k: Any, positions: Any) -> Any:
         return [("rope", (x, positions), OPTIONS, name) for name, x in (("q", q), ("k", k))]
 
-    model = SimpleNamespace(both=lambda q, k, positions: {"q": rotate(q, positions), "k": rotate(k, positions, shift=1)})
+    model = SimpleNamespace(both=both)
     with watch(model, "both", like=of_both) as seen:
         model.both(drawn(0, 4, 5, 8), drawn(1, 2, 5, 8), POSITIONS)
     assert [call.verdict for call in seen.calls] == ["pass", "fail"]

@@ -77,7 +77,10 @@ def _share(change: Any) -> Any:
 
 
 def _network(activation: Any) -> Any:
-    return lambda function: lambda share, w1, b1, w2, b2, /: activation(share[..., None] * w1 + b1) @ w2.T + b2
+    def wrap(function: Function) -> Function:
+        return lambda share, w1, b1, w2, b2, /: activation(share[..., None] * w1 + b1) @ w2.T + b2
+
+    return wrap
 
 
 @around

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from .shared.rotary import FAR, OFFSETS, UNSORTED
 from .tools import NONE, Case, Make, floats, form_case, gradient, reals, seed_of
-from .tools.deviation import Deviation, Real, Wrap, always, argument, deviations_of, held, narrowed, option
+from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, held, narrowed, option
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
 
 USUAL: dict[str, Any] = {"base": 500.0}
@@ -105,7 +105,10 @@ def _formed(
 
 
 def _mixes(change: Callable[[Real, Real], tuple[Real, Real]]) -> dict[str, Wrap]:
-    return {"fope": lambda function: lambda x, p, a, b, /, **options: function(x, p, *change(a, b), **options)}
+    def wrap(function: Function) -> Function:
+        return lambda x, p, a, b, /, **options: function(x, p, *change(a, b), **options)
+
+    return {"fope": wrap}
 
 
 def _turned(mix: Real) -> Real:

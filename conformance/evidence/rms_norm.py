@@ -166,7 +166,10 @@ def _rounded_first(dtype: str) -> Wrap:
 def _narrow_squares(dtype: str) -> Callable[[Real, float], Real]:
     narrow = narrowed(dtype)
 
-    return lambda x, eps: 1 / np.sqrt(_mean_of(narrow(x * x)) + eps)
+    def inverse(x: Real, eps: float) -> Real:
+        return 1 / np.sqrt(_mean_of(narrow(x * x)) + eps)
+
+    return inverse
 
 
 _deviation = deviations_of(OP)

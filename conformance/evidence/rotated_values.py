@@ -78,7 +78,10 @@ def _values(change: Callable[..., Real]) -> Mapping[str, Wrap]:
         def turned(x: Real, p: Any, *, inverse: bool = False, **other: Any) -> Real:
             return np.asarray(posref.rope(x, p, **(options | other), inverse=inverse))
 
-        return change(turned, lambda values: np.asarray(weights @ spread_heads(values, weights)), v, q, k, options)
+        def mixed(values: Real) -> Real:
+            return np.asarray(weights @ spread_heads(values, weights))
+
+        return change(turned, mixed, v, q, k, options)
 
     return {"rotated_values": around(deviating)}
 

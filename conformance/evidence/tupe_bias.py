@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .every.drawn_cases import drawn_cases_of
-from .tools import Case, Real, Wrap, after, argument, deviations_of, narrowed, option, tf32
+from .tools import Case, Function, Real, Wrap, after, argument, deviations_of, narrowed, option, tf32
 from .tools.hints import EACH_HEAD, IGNORED, ROUND_ONCE, TENSOR_CORES
 
 OP = __name__.rpartition(".")[2]
@@ -43,7 +43,11 @@ def cases() -> tuple[Case, ...]:
 
 def _products(change: Callable[[Real], Real]) -> Wrap:
     """Return a wrap with another reset of all products of rows, (..., T + 1, T + 1)."""
-    return lambda function: lambda products, /: change(np.array(products))
+
+    def wrap(function: Function) -> Function:
+        return lambda products, /: change(np.array(products))
+
+    return wrap
 
 
 def _column_last(products: Real) -> Real:

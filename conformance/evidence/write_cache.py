@@ -111,7 +111,11 @@ def _closed_up(function: Function, cache: Real, rows: Real, slots: Any, /, **opt
 
 def _tokens(kept: Callable[[int], Any]) -> Wrap:
     """Return a wrap that writes some tokens alone."""
-    return before(lambda cache, rows, slots, /, **options: ((cache, rows, np.where(kept(slots.size), slots, -1)), options))
+
+    def changed(cache: Real, rows: Real, slots: Any, /, **options: Any) -> Any:
+        return (cache, rows, np.where(kept(slots.size), slots, -1)), options
+
+    return before(changed)
 
 
 def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:

@@ -39,6 +39,7 @@ def whole(rotary_dim, x):
 @planted("angles quantised to 4096 steps of a turn", names=())
 def angle_lookup_table():
     """Angles are looked up among 4096 steps of a turn, not interpolated. Imagined: a fixed-point kernel."""
+
     STEPS = 4096
     TURN = (2 * np.pi * np.arange(STEPS) / STEPS).astype(np.float32)
     COS, SIN = np.cos(TURN), np.sin(TURN)

@@ -76,7 +76,10 @@ def _angles(angle: Change, factor: Change = _wide, *, sums: bool = True) -> dict
             angles = angle(product(factor(x), factor(y)) + (0.0 if phases is None else factor(phases)))
             return np.cos(angles), np.sin(angles)
 
-        return lambda _: deviating
+        def wrap(_: Function) -> Function:
+            return deviating
+
+        return wrap
 
     wraps = {"cos_sin_of_pairs": made(lambda p, f: p * f)}
     others = {

@@ -113,7 +113,11 @@ def right_by_head():
 @planted("the mean is subtracted", names=("norm-layer-norm",))
 def layer_norm():
     """LayerNorm, as Cohere normalizes its heads."""
-    return with_steps(head=lambda x, *rest: head(x - x.mean(-1, keepdims=True, dtype=F), *rest))
+
+    def centred(x, *rest):
+        return head(x - x.mean(-1, keepdims=True, dtype=F), *rest)
+
+    return with_steps(head=centred)
 
 
 @planted("the sum of squares, not their mean", names=("norm-sum",))
@@ -166,7 +170,11 @@ def mean_of_absolute_values():
 @planted("weights are multiplied after the rotation", names=(("fused-mean-before", "fused-norm-after"),))
 def weights_after_rotation():
     """Normalized, rotated, and only then multiplied by the weights."""
-    return with_steps(head=lambda x, weight, cos, sin, eps, neox, step: turn(x * scale(x, eps), cos, sin, neox) * weight)
+
+    def later(x, weight, cos, sin, eps, neox, step):
+        return turn(x * scale(x, eps), cos, sin, neox) * weight
+
+    return with_steps(head=later)
 
 
 @planted("neighbouring weights are exchanged", names=())
