@@ -55,6 +55,11 @@ def options_of(config: Any, component: str) -> dict[str, Any]:
     return entry.options or {}
 
 
+def hidden(model: Any, *inputs: Any, **options: Any) -> Callable[[], Tensor]:
+    """Return what runs a model and returns its last hidden state."""
+    return lambda: model(*inputs, **options).last_hidden_state
+
+
 def assert_replaced(
     monkeypatch: pytest.MonkeyPatch, run: Callable[[], Tensor], *places: tuple[type | ModuleType, str, Callable[..., Any]]
 ) -> None:

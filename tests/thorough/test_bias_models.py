@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from replacement import assert_replaced, at, code, heads_of, made, options_of
+from replacement import assert_replaced, at, code, heads_of, hidden, made, options_of
 from torch import Tensor
 
 import posref
@@ -43,7 +43,7 @@ def test_falcon(monkeypatch: pytest.MonkeyPatch) -> None:
         places = at(mask.shape[1], 1).expand(mask.shape)
         return posref.alibi(places, sign * places, **options_of(config, "text")).flatten(0, 1).to(dtype)
 
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (code("falcon"), "build_alibi_tensor", bias))
+    assert_replaced(monkeypatch, hidden(model, tokens), (code("falcon"), "build_alibi_tensor", bias))
 
 
 def test_mpt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_mpt(monkeypatch: pytest.MonkeyPatch) -> None:
     def bias(self: Any, heads: int, length: int, device: Any = None, *, sign: int) -> Tensor:
         return posref.alibi(at(1, 1), at(length, sign), **options_of(config, "text"))
 
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, (type(model), "build_mpt_alibi_tensor", bias))
+    assert_replaced(monkeypatch, hidden(model, tokens), (type(model), "build_mpt_alibi_tensor", bias))
 
 
 @pytest.mark.parametrize("kind", ["t5", "umt5"])
@@ -71,9 +71,7 @@ def test_t5(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         table = self.relative_attention_bias.weight
         return posref.t5_bias(at(queries, sign, past_seen_tokens), at(keys, sign), table, **options)[None]
 
-    def run() -> Tensor:
-        return model(input_ids=tokens, decoder_input_ids=answer).last_hidden_state
-
+    run = hidden(model, input_ids=tokens, decoder_input_ids=answer)
     seen: set[bool] = set()
     assert_replaced(monkeypatch, run, (getattr(code(kind), f"{kind.upper()}Attention"), "compute_bias", bias))
     assert seen == {True, False}
@@ -91,10 +89,7 @@ def test_mpnet(monkeypatch: pytest.MonkeyPatch) -> None:
         places = at(x.shape[1], sign)
         return posref.t5_bias(places, places, self.relative_attention_bias.weight, **options_of(config, "text attention"))[None]
 
-    def run() -> Tensor:
-        return model(tokens).last_hidden_state
-
-    assert_replaced(monkeypatch, run, (code("mpnet").MPNetEncoder, "compute_position_bias", bias))
+    assert_replaced(monkeypatch, hidden(model, tokens), (code("mpnet").MPNetEncoder, "compute_position_bias", bias))
 
 
 def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +112,7 @@ def test_layoutlmv3(monkeypatch: pytest.MonkeyPatch) -> None:
         left, lower = bbox[..., 0], bbox[..., 3]
         return along(left, self.rel_pos_x_bias, "horizontal", sign) + along(lower, self.rel_pos_y_bias, "vertical", sign)
 
-    def run() -> Tensor:
-        return model(input_ids=tokens, bbox=boxes, pixel_values=pixels).last_hidden_state
-
+    run = hidden(model, input_ids=tokens, bbox=boxes, pixel_values=pixels)
     encoder = code("layoutlmv3").LayoutLMv3Encoder
     assert_replaced(monkeypatch, run, (encoder, "_cal_1d_pos_emb", of_tokens), (encoder, "_cal_2d_pos_emb", of_boxes))
 
@@ -148,9 +141,7 @@ def test_udop(monkeypatch: pytest.MonkeyPatch) -> None:
         table = self.relative_attention_bias.weight
         return posref.t5_bias(at(queries, sign, past_seen_tokens), at(keys, sign), table, **options_of(config, "decoder"))[None]
 
-    def run() -> Tensor:
-        return model(input_ids=tokens, bbox=boxes, pixel_values=pixels, decoder_input_ids=answer).last_hidden_state
-
+    run = hidden(model, input_ids=tokens, bbox=boxes, pixel_values=pixels, decoder_input_ids=answer)
     udop = code("udop")
     places = (udop.RelativePositionBiasBase, "forward", of_boxes), (udop.UdopAttention, "compute_bias", of_tokens)
     assert_replaced(monkeypatch, run, *places)
@@ -176,7 +167,7 @@ def test_deberta(terms: list[str], length: int, monkeypatch: pytest.MonkeyPatch)
 
     tokens = torch.randint(1, 50, (2, length))
     place = (code("deberta").DisentangledSelfAttention, "disentangled_att_bias", bias)
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, tokens), place)
 
 
 def scores_of(self: Any, q: Tensor, k: Tensor, layer: Any, config: Any, sign: int) -> Tensor:
@@ -203,7 +194,7 @@ def test_wav2vec2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
         return self.linear_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None
 
     place = (wav2vec2.Wav2Vec2ConformerSelfAttention, "forward", forward)
-    assert_replaced(monkeypatch, lambda: model(states).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, states), place)
 
 
 def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,9 +212,7 @@ def test_fastspeech2_conformer(monkeypatch: pytest.MonkeyPatch) -> None:
         scores = scores_of(self, q, k, self.linear_pos, config, sign) / self.head_dim**0.5
         return self.linear_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None
 
-    def run() -> Tensor:
-        return model(tokens, return_dict=True).last_hidden_state
-
+    run = hidden(model, tokens, return_dict=True)
     assert_replaced(monkeypatch, run, (conformer.FastSpeech2ConformerAttention, "forward", forward))
 
 
@@ -257,7 +246,7 @@ def test_funnel(form: str, apart: bool, truncated: bool, monkeypatch: pytest.Mon
 
     seen: set[tuple[int, int, int]] = set()
     place = (code("funnel").FunnelRelMultiheadAttention, "relative_positional_attention", attention)
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, tokens), place)
     assert len(seen) == 5  # queries of the second and third blocks also meet the keys of the block before
 
 
@@ -275,7 +264,7 @@ def test_beit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         return (found if sign > 0 else found.mT)[None]
 
     place = (code("beit").BeitRelativePositionBias, "forward", bias)
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, pixels), place)
 
 
 def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +280,5 @@ def test_seggpt(monkeypatch: pytest.MonkeyPatch) -> None:
         bias = posref.decomposed_bias(q.unflatten(1, (8, 4)), *tables, **options_of(config, "vision attention"))
         return attn + bias.flatten(1, 2).flatten(-2)
 
-    def run() -> Tensor:
-        return model(pixels, prompt, mask).last_hidden_state
-
+    run = hidden(model, pixels, prompt, mask)
     assert_replaced(monkeypatch, run, (code("seggpt").SegGptAttention, "add_decomposed_rel_pos", added))

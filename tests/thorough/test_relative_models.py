@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from replaced_models import TOLERANCE, wide
-from replacement import assert_replaced, code, heads_of, made, options_of
+from replacement import assert_replaced, code, heads_of, hidden, made, options_of
 from torch import Tensor
 from transformers import Gemma3nAudioConfig, WavLMConfig, WavLMModel
 from transformers.models.inkling.configuration_inkling import InklingTextConfig
@@ -26,8 +26,7 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, same_length: bool, 
     first, tokens = torch.randint(50, (2, 6)), torch.randint(50, (2, 9))
     mems = model(first, use_mems=True).mems if mem_len else None
 
-    def run() -> Tensor:
-        return model(tokens, mems=mems, use_mems=bool(mem_len)).last_hidden_state
+    run = hidden(model, tokens, mems=mems, use_mems=bool(mem_len))
 
     def core(self: Any, q: Tensor, k: Tensor, v: Tensor, r: Tensor, *, attn_mask: Any = None, sign: int, **_: Any) -> Tensor:
         queries, keys = q.shape[0], k.shape[0]
@@ -55,9 +54,6 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
     features = torch.randn(2, 90, 16, dtype=torch.float64)
 
-    def run() -> Tensor:
-        return model(features).last_hidden_state
-
     def forward(self: Any, hidden_states: Tensor, position_embeddings: Any, mask: Any = None, *, sign: int, **_: Any) -> Any:
         shape = (*hidden_states.shape[:-1], -1, self.head_dim)
         q, k, v = (p(hidden_states).view(shape).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
@@ -69,7 +65,7 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
         mixed = torch.softmax(scores * self.scaling, -1) @ v
         return self.o_proj(mixed.transpose(1, 2).flatten(2)), None
 
-    assert_replaced(monkeypatch, run, (code("parakeet").ParakeetEncoderAttention, "forward", forward))
+    assert_replaced(monkeypatch, hidden(model, features), (code("parakeet").ParakeetEncoderAttention, "forward", forward))
 
 
 def test_gemma_3n_audio() -> None:
@@ -117,7 +113,7 @@ def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
         return posref.decomposed_bias(query.unflatten(1, q_size), *tables, k_rows=k_size[0], k_columns=k_size[1])
 
     place = (code("sam").SamVisionAttention, "get_decomposed_rel_pos", bias)
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, pixels), place)
 
 
 def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +146,7 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     monkeypatch.setattr(code("swin").SwinLayer, "get_attn_mask", mask)
     place = (code("swin").SwinRelativePositionBias, "forward", bias)
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, pixels), place)
     assert min(seen) > 0
 
 
@@ -179,7 +175,7 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     seen: list[int] = []
     place = (code("swinv2").Swinv2SelfAttention, "forward", attention)
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, pixels), place)
     assert min(seen) > 0
 
 
@@ -203,7 +199,7 @@ def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
     levit = code("levit")
     kinds = (levit.LevitAttention, levit.LevitAttentionSubsample)
     places = [(attention, "get_attention_biases", biases) for attention in kinds]
-    assert_replaced(monkeypatch, lambda: model(pixels).last_hidden_state, *places)
+    assert_replaced(monkeypatch, hidden(model, pixels), *places)
     assert seen == {(5, 1), (5, 2), (3, 1), (3, 2), (2, 1)}
 
 
@@ -238,7 +234,7 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         return ((scores - content) / (q.shape[-1] * factor) ** 0.5).flatten(0, 1)
 
     place = (code("deberta_v2").DisentangledSelfAttention, "disentangled_attention_bias", bias)
-    assert_replaced(monkeypatch, lambda: model(tokens).last_hidden_state, place)
+    assert_replaced(monkeypatch, hidden(model, tokens), place)
 
 
 def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,8 +246,7 @@ def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens, places = torch.randint(1, 30, (2, 11)), torch.arange(11)
     padding = torch.ones(2, 11, 1, dtype=torch.float64)
 
-    def run() -> Tensor:
-        return model(tokens, padding_mask=padding, attention_mask=padding[..., 0]).last_hidden_state
+    run = hidden(model, tokens, padding_mask=padding, attention_mask=padding[..., 0])
 
     def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None]:
         q, k, v = heads_of(hidden_states, self.num_heads, self.q_proj, self.k_proj, self.v_proj)
@@ -282,10 +277,7 @@ def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
         scores = posref.shaw_scores(q, k, self.rel_pos_emb.weight, *at, **options_of(config, "audio")) * self.scale
         return self.to_out((scores.softmax(-1) @ v).transpose(2, 3).flatten(-2).flatten(1, 2))
 
-    def run() -> Tensor:
-        return model(features).last_hidden_state
-
-    assert_replaced(monkeypatch, run, (granite.GraniteSpeechConformerAttention, "forward", forward))
+    assert_replaced(monkeypatch, hidden(model, features), (granite.GraniteSpeechConformerAttention, "forward", forward))
 
 
 def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,9 +308,7 @@ def test_wavlm(monkeypatch: pytest.MonkeyPatch) -> None:
         logits = self.scaling * (q @ k.mT) + gate[..., None] * bias
         return self.out_proj((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2)), None, None
 
-    def run() -> Tensor:
-        return model(sound).last_hidden_state
-
+    run = hidden(model, sound)
     assert run().shape[1] > 20
     assert_replaced(monkeypatch, run, (code("wavlm").WavLMAttention, "forward", forward))
 
