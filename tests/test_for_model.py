@@ -22,7 +22,6 @@ from posref.models.model_types import table
 from posref.presets import Sizes
 
 LLAMA = "llama-3.1-8b"
-THOROUGH = pytest.mark.thorough
 CONFIG = {
     "model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2,
     "max_position_embeddings": 1000, "rope_theta": 20_000.0,

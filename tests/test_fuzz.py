@@ -24,7 +24,6 @@ from posref.scaling import Llama3
 from posref.spec import REGISTRY
 
 HERE = Path(__file__).parent
-Sizes = dict[str, Any]
 
 
 # ---- what the registry says ---------------------------------------------------------

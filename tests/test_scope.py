@@ -33,8 +33,6 @@ from posref.conformance.vocabulary.traits import DEFAULT, Traits
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
-THOROUGH = pytest.mark.thorough
-
 
 # ---- the rule, on tables --------------------------------------------------------------------------------------------------
 def table(*rows: tuple[dict[str, Any], bool]) -> list[Asked]:
@@ -131,14 +129,15 @@ def tokens(call: SimpleNamespace) -> int:
     return call.x.shape[-3 if first else -2] if call.x.ndim > 1 else 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("refuses", "dtypes"),
     [
-        pytest.param(lambda c: np.ravel(c.positions)[:1].any(), None, id="first position not 0", marks=THOROUGH),
-        pytest.param(lambda c: c.x.dtype == torch.bfloat16 and c.x.shape[-1] % 3 == 0, ("float32", "bfloat16"),
-                     id="bfloat16 at some sizes", marks=THOROUGH),
+        (lambda c: np.ravel(c.positions)[:1].any(), None),
+        (lambda c: c.x.dtype == torch.bfloat16 and c.x.shape[-1] % 3 == 0, ("float32", "bfloat16")),
     ],
-)  # fmt: skip
+    ids=["first position not 0", "bfloat16 at some sizes"],
+)
 def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes: Any) -> None:
     stated = {"backend": "torch", "dtypes": dtypes} if dtypes else {}
     report = check(refusing(refuses, **stated), op="rope")

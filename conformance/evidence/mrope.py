@@ -49,7 +49,6 @@ KERNEL = in_layouts(arrangement="chunked")
 QWEN2: dict[str, Any] = {"sections": [16, 24, 24], "arrangement": "chunked"}
 QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved"}
 QWEN35: dict[str, Any] = {"sections": [11, 11, 10], "arrangement": "interleaved"}
-ERNIE: dict[str, Any] = {"sections": [20, 22, 22], "arrangement": "ernie"}
 GLM: dict[str, Any] = {"sections": [8, 12, 12], "arrangement": "round_robin"}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from transformers import (
     DetrConfig,
@@ -28,8 +27,6 @@ from transformers import (
 )
 
 import posref
-
-pytestmark = pytest.mark.thorough
 
 SMALL: dict[str, Any] = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 RTOL = 1e-4  # of the largest value: roundings of float32, through norms and layers

@@ -13,7 +13,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 # After a change of their code: jupyter nbconvert --execute --inplace examples/*.ipynb
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "pictures"), [("sinusoids", 7), ("rope", 3)])
 def test_the_notebook_prints_what_it_shows(name: str, pictures: int) -> None:
     cells = json.loads((EXAMPLES / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]

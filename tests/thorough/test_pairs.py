@@ -70,7 +70,6 @@ def are_equal(names: list[str], pair: Deviation, op: str) -> bool:
     return True
 
 
-@pytest.mark.thorough
 @everything
 def test_most_pairs_are_recognised() -> None:
     """A search that always ended without a name would pass the test above."""

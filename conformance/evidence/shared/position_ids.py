@@ -6,8 +6,6 @@ import numpy as np
 
 from ..tools import Case, Step, cases_of
 
-LONG = np.arange(257) >= 61
-
 
 def in_sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
     """Return several calls of an operation on one instance."""
