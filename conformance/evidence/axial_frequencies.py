@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .shared.rotary import BASE
-from .tools import Case, Function, Real, Wrap, after, around, deviations_of, option
+from .tools import Case, Function, Real, after, around, around_with, deviations_of, option
 from .tools.hints import BRANCH, DEFAULT, TWO_PI
 
 USUAL: dict[str, Any] = {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"}
@@ -79,11 +79,9 @@ def _ends(function: Function, dims: Any, /, *, endpoint: bool = False, **options
     return function(dims, endpoint=min(dims) > 2, **options)
 
 
-def _allocated(other: str) -> Wrap:
-    def deviating(function: Function, dims: Any, /, *, allocation: str, **rest: Any) -> Any:
-        return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
-
-    return around(deviating)
+@around_with
+def _allocated(other: str, function: Function, dims: Any, /, *, allocation: str, **rest: Any) -> Any:
+    return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
 
 
 _deviation = deviations_of("axial_frequencies")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Real, Wrap, argument, around, cases_of, deviations_of, held, reals
+from .tools import Case, Function, Real, Wrap, argument, around, around_with, cases_of, deviations_of, held, reals
 from .tools.hints import BIAS_ADDED, KEEP_FLOAT32
 
 USUAL: dict[str, Any] = {"groups": 2}
@@ -58,17 +58,14 @@ def cases() -> tuple[Case, ...]:
 PADDING = "Pad K // 2 frames of zeros on both sides."
 
 
-def _frames(change: Any) -> Wrap:
-    """Return a wrap that convolves frames with others around them: `change` takes x and how many go before and after."""
-
-    def deviating(function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
-        before, after = weight.shape[-1] // 2, (weight.shape[-1] - 1) // 2
-        frames = x.shape[-2]
-        if not x.size:
-            return function(x, weight, bias, groups=groups)
-        return function(change(x, before, after), weight, bias, groups=groups)[..., before : before + frames, :]
-
-    return around(deviating)
+@around_with
+def _frames(change: Any, function: Function, x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+    """Frames are convolved with others around them: `change` takes x and how many go before and after."""
+    before, after = weight.shape[-1] // 2, (weight.shape[-1] - 1) // 2
+    frames = x.shape[-2]
+    if not x.size:
+        return function(x, weight, bias, groups=groups)
+    return function(change(x, before, after), weight, bias, groups=groups)[..., before : before + frames, :]
 
 
 def _padded(mode: str) -> Wrap:

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Real, argument, around, before, cases_of, deviations_of, form_case, gradient, held, reals
+from .tools import Case, cases_of, form_case, gradient, reals
+from .tools.deviation import Function, Real, argument, around_with, before, deviations_of, held
 from .tools.hints import KEEP_FLOAT32
 
 OP = "cope"
@@ -63,14 +64,11 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _positions(change: Any) -> Any:
-    """Return a wrap that computes positions of NumPy arrays from gates in another way."""
-
-    def deviating(function: Function, logits: Real, mask: Any, /, *, last: int) -> Real:
-        gates = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
-        return change(gates, last)
-
-    return around(deviating)
+@around_with
+def _positions(change: Any, function: Function, logits: Real, mask: Any, /, *, last: int) -> Real:
+    """Positions are computed from gates in another way."""
+    gates = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
+    return change(gates, last)
 
 
 def _summed(gates: Real, last: int) -> Real:

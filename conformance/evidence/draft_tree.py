@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .shared.position_ids import in_sequence
-from .tools import Case, Function, after, argument, around, cases_of, deviations_of
+from .tools import Case, Function, after, argument, around_with, cases_of, deviations_of
 
 SIZES: dict[str, Any] = {"N": 6}
 
@@ -57,14 +57,11 @@ def _first_tree(parents: Any) -> Any:
     return np.broadcast_to(parents[..., :1, :], parents.shape) if parents.ndim > 1 else parents
 
 
-def _numbered(change: Any) -> Any:
-    """Return nodes placed after the verified tokens by what `change` makes of the parents."""
-
-    def deviating(function: Function, verified: Any, parents: Any, /) -> Any:
-        out = np.asarray(function(verified, parents))
-        return np.broadcast_to(np.asarray(verified)[..., None] + change(np.asarray(parents)), out.shape)
-
-    return around(deviating)
+@around_with
+def _numbered(change: Any, function: Function, verified: Any, parents: Any, /) -> Any:
+    """Nodes are placed after the verified tokens by what `change` makes of the parents."""
+    out = np.asarray(function(verified, parents))
+    return np.broadcast_to(np.asarray(verified)[..., None] + change(np.asarray(parents)), out.shape)
 
 
 DEPTH = "A node is one deeper than its parent. Siblings have the same position."

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from .shared.absolute import CELLS, POINTS, THREE, first_row
-from .tools import Case, Function, Real, after, always, argument, around, cases_of, deviations_of, held, option, reals
+from .tools import Case, cases_of, reals
+from .tools.deviation import Function, Real, after, always, argument, around, around_with, deviations_of, held, option
 from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
 
 USUAL: dict[str, Any] = {"unit": "half_turns", "arrangement": "wave coordinate band", "include": "first"}
@@ -81,14 +82,11 @@ INCLUDED = "With `include` the coordinates themselves are the first columns."
 BANDS = "Use the bands that are given, in their order."
 
 
-def _reordered(arrangement: str) -> Function:
-    """Return a wrap that always puts columns in one order, with coordinates where they fit it."""
-
-    def deviating(function: Function, x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
-        fits = include != "by_coordinate" or arrangement.startswith("coordinate")
-        return function(x, bands, include=include, **(options | ({"arrangement": arrangement} if fits else {})))
-
-    return around(deviating)
+@around_with
+def _reordered(arrangement: str, function: Function, x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
+    """Columns are always in one order, with coordinates where they fit it."""
+    fits = include != "by_coordinate" or arrangement.startswith("coordinate")
+    return function(x, bands, include=include, **(options | ({"arrangement": arrangement} if fits else {})))
 
 
 @around

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Real, after, argument, around, before, cases_of, deviations_of, gradient, held, reals
+from .tools import Case, Function, Real, after, argument, around_with, before, cases_of, deviations_of, gradient, held, reals
 from .tools.hints import KEEP_FLOAT32, WEIGHT_CONVERTER
 
 OP = "graph_bias"
@@ -73,14 +73,11 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _mean(divisor: Any) -> Any:
-    """Return a wrap that divides by another number, of distances and steps."""
-
-    def deviating(function: Function, edges: Real, weights: Real, d: Any, /) -> Real:
-        summed = np.einsum("...lc,lch->...h", edges, weights)
-        return summed / np.asarray(divisor(d, weights.shape[0]), dtype=np.float64)[..., None]
-
-    return around(deviating)
+@around_with
+def _mean(divisor: Any, function: Function, edges: Real, weights: Real, d: Any, /) -> Real:
+    """The sum is divided by another number, of distances and steps."""
+    summed = np.einsum("...lc,lch->...h", edges, weights)
+    return summed / np.asarray(divisor(d, weights.shape[0]), dtype=np.float64)[..., None]
 
 
 def _backwards(d: Any, table: Any, edges: Any, weights: Any, /) -> Any:

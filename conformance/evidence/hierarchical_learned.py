@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, around, cases_of, deviations_of, places, reals
+from .tools import Case, Function, around_with, cases_of, deviations_of, places, reals
 from .tools.hints import DEFAULT
 
 USUAL: dict[str, Any] = {"alpha": 0.375}
@@ -45,14 +45,11 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _mixed(change: Any) -> Any:
-    """Return a wrap with another formula: `change` takes the rows of quotients, of remainders, row 0, and alpha."""
-
-    def deviating(function: Function, positions: Any, table: Any, /, *, alpha: float = 0.4) -> Any:
-        i, j = np.divmod(positions, len(table))
-        return change(table[i], table[j], table[0], alpha)
-
-    return around(deviating)
+@around_with
+def _mixed(change: Any, function: Function, positions: Any, table: Any, /, *, alpha: float = 0.4) -> Any:
+    """The formula is another: `change` takes the rows of quotients, of remainders, row 0, and alpha."""
+    i, j = np.divmod(positions, len(table))
+    return change(table[i], table[j], table[0], alpha)
 
 
 _deviation = deviations_of("hierarchical_learned")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Real, after, around, cases_of, deviations_of, reals
+from .tools import Case, Function, Real, after, around_with, cases_of, deviations_of, reals
 from .tools.hints import AXIS_ORDER, EACH_ROW, NEGATIVE_INDICES
 
 USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
@@ -60,17 +60,16 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _read(change: Any) -> Any:
-    """Return a wrap that looks up edges and sizes of its own: `change` takes boxes' columns and returns six columns."""
-
-    def deviating(function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
-        tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
-        columns = change(*np.moveaxis(boxes, -1, 0))
-        rows = [np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)]
-        parts = [t[n] for t, n in zip(tables, rows, strict=True)]
-        return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
-
-    return around(deviating)
+@around_with
+def _read(
+    change: Any, function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool
+) -> Any:
+    """Other edges and sizes are looked up: `change` takes boxes' columns and returns six columns."""
+    tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
+    columns = change(*np.moveaxis(boxes, -1, 0))
+    rows = [np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)]
+    parts = [t[n] for t, n in zip(tables, rows, strict=True)]
+    return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
 
 
 def _moved(order: tuple[int, ...]) -> Any:
@@ -86,17 +85,16 @@ def _moved(order: tuple[int, ...]) -> Any:
     return after(change)
 
 
-def _sizes(change: Any) -> Any:
-    """Return a wrap that reads rows of `change`, of sizes and their number, where sizes are to be clipped."""
-
-    def deviating(function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
-        if not clip_sizes:
-            return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
-        x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
-        parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
-        return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
-
-    return around(deviating)
+@around_with
+def _sizes(
+    change: Any, function: Function, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool
+) -> Any:
+    """Rows are those of `change`, of sizes and their number, where sizes are to be clipped."""
+    if not clip_sizes:
+        return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
+    x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
+    parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
+    return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
 
 
 _deviation = deviations_of("layout_2d")

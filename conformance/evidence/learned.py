@@ -5,7 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
-from .tools import Case, Function, Wrap, argument, around, deviations_of, floats, gradient, places, reals
+from .tools import Case, Function, argument, around, around_with, deviations_of, floats, gradient, places, reals
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
 
 USUAL: dict[str, Any] = {"offset": 2}
@@ -53,13 +53,10 @@ def cases() -> tuple[Case, ...]:
 CLIP_LAST = "Positions outside read the first or last row: add the offset, then clip."
 
 
-def _outside(change: Function) -> Wrap:
-    """Return a wrap in which `change` chooses the rows of the table, if they are to be limited."""
-
-    def deviating(function: Function, p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
-        return function(change(p + offset, len(table)) if clip else p + offset, table)
-
-    return around(deviating)
+@around_with
+def _outside(change: Function, function: Function, p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
+    """`change` chooses the rows of the table, if they are to be limited."""
+    return function(change(p + offset, len(table)) if clip else p + offset, table)
 
 
 @around

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .shared.position_ids import id_forms
-from .tools import Case, Function, after, around, cases_of, deviations_of
+from .tools import Case, Function, after, around_with, cases_of, deviations_of
 
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 KERNEL_SIZES: dict[str, Any] = {}
@@ -30,15 +30,12 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _begins(change: Any) -> Any:
-    """Return documents that begin where `change` of a position and the one before is true."""
-
-    def deviating(function: Function, p: Any, /) -> Any:
-        begins = np.zeros(np.shape(p), dtype=np.int64)
-        begins[..., 1:] = change(p[..., 1:], p[..., :-1])
-        return np.cumsum(begins, axis=-1)
-
-    return around(deviating)
+@around_with
+def _begins(change: Any, function: Function, p: Any, /) -> Any:
+    """Documents begin where `change` of a position and the one before is true."""
+    begins = np.zeros(np.shape(p), dtype=np.int64)
+    begins[..., 1:] = change(p[..., 1:], p[..., :-1])
+    return np.cumsum(begins, axis=-1)
 
 
 _deviation = deviations_of("packed_documents")

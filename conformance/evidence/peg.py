@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Wrap, always, argument, around, cases_of, deviations_of, held, option, reals
+from .tools import Case, Function, always, argument, around, around_with, cases_of, deviations_of, held, option, reals
 from .tools.hints import BIAS_ADDED, BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32
 
 USUAL: dict[str, Any] = {"residual": True}
@@ -60,17 +60,14 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _around(mode: str) -> Wrap:
-    """Return a wrap in which the image goes on beyond its edges, as NumPy pads."""
-
-    def deviating(function: Function, x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
-        n = weight.shape[-1] // 2
-        if not x.size or not n:
-            return function(x, weight, bias, residual=residual)
-        padded = np.pad(x, [(0, 0)] * (x.ndim - 3) + [(n, n), (n, n), (0, 0)], mode=mode)  # type: ignore[call-overload]
-        return function(padded, weight, bias, residual=residual)[..., n:-n, n:-n, :]
-
-    return around(deviating)
+@around_with
+def _around(mode: str, function: Function, x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
+    """The image goes on beyond its edges, as NumPy pads."""
+    n = weight.shape[-1] // 2
+    if not x.size or not n:
+        return function(x, weight, bias, residual=residual)
+    padded = np.pad(x, [(0, 0)] * (x.ndim - 3) + [(n, n), (n, n), (0, 0)], mode=mode)  # type: ignore[call-overload]
+    return function(padded, weight, bias, residual=residual)[..., n:-n, n:-n, :]
 
 
 @around

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Real, around, cases_of, deviations_of, gradient, reals
+from .tools import Case, Function, Real, around, around_with, cases_of, deviations_of, gradient, reals
 
 OP = "relative_shift"
 
@@ -37,19 +37,16 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _from_flat(start: Any, width: Any) -> Any:
-    """Return a wrap that reads the scores, with zeros around, as one row from elsewhere."""
-
-    def deviating(function: Function, x: Real, /) -> Real:
-        *lead, queries, distances = x.shape
-        if not queries * distances:
-            return function(x)
-        wider = np.concatenate([np.zeros((*lead, queries, 1)), x], axis=-1).reshape(*lead, -1)
-        begin, wide = start(queries, distances), width(queries, distances)
-        index = (begin + wide * np.arange(queries)[:, None] + np.arange(distances)) % wider.shape[-1]
-        return wider[..., index]
-
-    return around(deviating)
+@around_with
+def _from_flat(start: Any, width: Any, function: Function, x: Real, /) -> Real:
+    """The scores, with zeros around, are read as one row from elsewhere."""
+    *lead, queries, distances = x.shape
+    if not queries * distances:
+        return function(x)
+    wider = np.concatenate([np.zeros((*lead, queries, 1)), x], axis=-1).reshape(*lead, -1)
+    begin, wide = start(queries, distances), width(queries, distances)
+    index = (begin + wide * np.arange(queries)[:, None] + np.arange(distances)) % wider.shape[-1]
+    return wider[..., index]
 
 
 @around

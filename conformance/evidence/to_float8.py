@@ -7,8 +7,8 @@ import numpy as np
 
 from posref.backends.rounding import BITS, LARGEST, LEAST, saturated
 
-from .tools import Case, cases_of, reals
-from .tools.deviation import Function, Real, Wrap, after, argument, around, before, deviations_of, held, narrowed, option
+from .tools import Case, Function, Real, Wrap, cases_of, reals
+from .tools.deviation import after, argument, around, around_with, before, deviations_of, held, narrowed, option
 from .tools.hints import ROUND_ONCE
 
 OP = "to_float8"
@@ -139,14 +139,13 @@ def _scaled(x: Real, scale: Real, direction: str) -> Real:
     return x / each if direction == "divide" else x * each
 
 
-def _stored(change: Callable[[Real, str], Real]) -> Wrap:
-    """Return a wrap in which the scaled numbers are stored otherwise: `change` takes them and the dtype."""
-
-    def deviating(function: Function, x: Real, scale: Real, /, *, format: str, direction: str) -> Real:
-        with np.errstate(all="ignore"):
-            return change(_scaled(x, scale, direction), f"float8_{format}")
-
-    return around(deviating)
+@around_with
+def _stored(
+    change: Callable[[Real, str], Real], function: Function, x: Real, scale: Real, /, *, format: str, direction: str
+) -> Real:
+    """The scaled numbers are stored otherwise: `change` takes them and the dtype."""
+    with np.errstate(all="ignore"):
+        return change(_scaled(x, scale, direction), f"float8_{format}")
 
 
 def _nearest(v: Real, dtype: str, largest: float | None = None) -> Real:
@@ -197,15 +196,12 @@ def _through(narrow: str) -> Callable[[Real, str], Real]:
     return lambda v, dtype: _nearest(narrowed(narrow)(v), dtype)
 
 
-def _tail(v_of: Callable[[Real], Real]) -> Wrap:
-    """Return a wrap in which the channels beyond a multiple of four get another scale."""
-
-    def deviating(function: Function, x: Real, scale: Real, /, **options: Any) -> Real:
-        kept = x.shape[-1] // 4 * 4
-        whole = function(x, scale, **options)
-        return np.concatenate([whole[..., :kept], function(x, v_of(scale), **options)[..., kept:]], axis=-1)
-
-    return around(deviating)
+@around_with
+def _tail(v_of: Callable[[Real], Real], function: Function, x: Real, scale: Real, /, **options: Any) -> Real:
+    """The channels beyond a multiple of four get another scale."""
+    kept = x.shape[-1] // 4 * 4
+    whole = function(x, scale, **options)
+    return np.concatenate([whole[..., :kept], function(x, v_of(scale), **options)[..., kept:]], axis=-1)
 
 
 def _blocks(change: Callable[[Real], Real]) -> Wrap:

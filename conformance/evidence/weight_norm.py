@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, Wrap, argument, around, cases_of, deviations_of, reals
+from .tools import Case, Function, argument, around_with, cases_of, deviations_of, reals
 
 USUAL: dict[str, Any] = {"axis": 2}
 SIZES: dict[str, Any] = {"o": 4, "c": 2}
@@ -59,14 +59,11 @@ AXES_OF_NORM = "The norm is over all axes but `axis`."
 ROOT_OF_SQUARES = "The norm is the root of the sum of squares."
 
 
-def _normed(change: Any) -> Wrap:
-    """Return a wrap that divides by another norm: `change` takes directions and the axis."""
-
-    def deviating(function: Function, v: Any, g: Any, /, *, axis: int) -> Any:
-        norm = change(v, axis)
-        return v * (g / np.where(norm == 0, 1.0, norm))
-
-    return around(deviating)
+@around_with
+def _normed(change: Any, function: Function, v: Any, g: Any, /, *, axis: int) -> Any:
+    """Directions are divided by another norm: `change` takes directions and the axis."""
+    norm = change(v, axis)
+    return v * (g / np.where(norm == 0, 1.0, norm))
 
 
 def _others(axis: int) -> tuple[int, ...]:

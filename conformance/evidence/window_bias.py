@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Function, always, argument, around, cases_of, deviations_of, gradient, held, option, reals
+from .tools import Case, Function, always, argument, around, around_with, cases_of, deviations_of, gradient, held, option, reals
 from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVERTER
 
 OP = "window_bias"
@@ -76,15 +76,12 @@ def _columns_first(function: Function, table: Any, window: list[int], /) -> Any:
     return function(table, window)[np.ix_(order, order)]
 
 
-def _index(stride: Any) -> Any:
-    """Return a wrap with other strides of frames and rows."""
-
-    def deviating(_: Function, table: Any, window: list[int], /) -> Any:
-        cells = np.indices(window).reshape(3, -1)
-        apart = cells[:, :, None] - cells[:, None, :] + np.asarray(window)[:, None, None] - 1
-        return np.tensordot(np.asarray(stride(*window)), apart, 1) % len(table)
-
-    return around(deviating)
+@around_with
+def _index(stride: Any, _: Function, table: Any, window: list[int], /) -> Any:
+    """Frames and rows have other strides."""
+    cells = np.indices(window).reshape(3, -1)
+    apart = cells[:, :, None] - cells[:, None, :] + np.asarray(window)[:, None, None] - 1
+    return np.tensordot(np.asarray(stride(*window)), apart, 1) % len(table)
 
 
 @around

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.rotary.axial_table import axes_of_pairs
 
-from ..tools import Case, Function, Real, Wrap, around, floats, form_case, reals, seed_of
+from ..tools import Case, Function, Real, around_with, floats, form_case, reals, seed_of
 from .rotary import PLACES
 
 Change = Callable[[list[int], list[int], str], list[int]]  # of the right axes of pairs, the sections and the arrangement
@@ -91,22 +91,20 @@ def first_row(p: Real) -> Real:
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
 
 
-def with_axes(change: Change) -> Wrap:
+@around_with
+def with_axes(
+    change: Change,
+    function: Function,
+    positions: Any,
+    inv_freq: Any,
+    /,
+    *,
+    sections: Any,
+    arrangement: str,
+    attention_factor: float = 1.0,
+    **rest: Any,
+) -> Any:
     """Return a wrap of `axial_table` that changes the axis of every pair."""
-
-    def deviating(
-        function: Function,
-        positions: Any,
-        inv_freq: Any,
-        /,
-        *,
-        sections: Any,
-        arrangement: str,
-        attention_factor: float = 1.0,
-        **rest: Any,
-    ) -> Any:
-        axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
-        angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
-        return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
-
-    return around(deviating)
+    axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
+    angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
+    return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor

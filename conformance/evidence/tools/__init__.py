@@ -15,6 +15,7 @@ from .deviation import after as after
 from .deviation import always as always
 from .deviation import argument as argument
 from .deviation import around as around
+from .deviation import around_with as around_with
 from .deviation import before as before
 from .deviation import deviations_of as deviations_of
 from .deviation import held as held

@@ -168,6 +168,11 @@ def around(change: Callable[..., Any]) -> Wrap:
     return lambda function: partial(change, function)
 
 
+def around_with(change: Callable[..., Any]) -> Callable[..., Wrap]:
+    """Return what makes such a wrap of the first arguments of `change`, which stand before the operation."""
+    return lambda *given: around(partial(change, *given))
+
+
 def before(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> Wrap:
     """Return a wrap that changes the arguments."""
 
