@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import Case, Step, Wrap, argument, cases_of, deviations_of, narrowed, places
+from .tools import Case, Function, Step, argument, around_with, cases_of, deviations_of, narrowed, places
 from .tools.hints import DEFAULT, INTEGERS, LOG_BUCKETS, ROW_OF_ZERO, SIGN
 
 OP = "deberta_rows"
@@ -60,15 +60,12 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _other(change: Callable[..., Any]) -> Wrap:
-    """Return a wrap with other buckets: `change` takes distances, half the buckets and the largest distance."""
-
-    def deviating(relative: Any, /, *, num_buckets: int | None, max_distance: int) -> Any:
-        if num_buckets is None:
-            return np.clip(relative + max_distance, 0, 2 * max_distance - 1)
-        return np.clip(change(np.asarray(relative), num_buckets // 2, max_distance) + num_buckets, 0, 2 * num_buckets - 1)
-
-    return lambda _: deviating
+@around_with
+def _other(change: Any, _: Function, relative: Any, /, *, num_buckets: int | None, max_distance: int) -> Any:
+    """Buckets are others: `change` takes distances, half the buckets and the largest distance."""
+    if num_buckets is None:
+        return np.clip(relative + max_distance, 0, 2 * max_distance - 1)
+    return np.clip(change(np.asarray(relative), num_buckets // 2, max_distance) + num_buckets, 0, 2 * num_buckets - 1)
 
 
 def _log(r: Any, mid: int, last: float, rounding: Callable[[Any], Any]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS
-from .tools import Case, Function, Make, Wrap, after, always, argument, around, deviations_of, option, places
+from .tools import Case, Function, Make, after, always, argument, around, around_with, deviations_of, option, places
 from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
 
 USUAL: dict[str, Any] = BUCKETS
@@ -80,16 +80,15 @@ def _range_of_distance(n: Any, sided: int, max_distance: float) -> Any:
     return np.where(n < exact, n, np.minimum(exact + np.floor(log + 1e-12).astype(np.int64), sided - 1))
 
 
-def _buckets(change: Callable[..., Any]) -> Wrap:
-    """Return a wrap that computes buckets in another way, from distances."""
-
-    def deviating(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
-        if not bidirectional:
-            return change(np.maximum(-relative, 0), num_buckets, max_distance)
-        sided = num_buckets // 2
-        return change(np.abs(relative), sided, max_distance) + sided * (relative > 0)
-
-    return lambda _: deviating
+@around_with
+def _buckets(
+    change: Any, _: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+) -> Any:
+    """Buckets are computed in another way, from distances."""
+    if not bidirectional:
+        return change(np.maximum(-relative, 0), num_buckets, max_distance)
+    sided = num_buckets // 2
+    return change(np.abs(relative), sided, max_distance) + sided * (relative > 0)
 
 
 def _wrong_half(buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:

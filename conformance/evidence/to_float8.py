@@ -1,6 +1,7 @@
 """Storage in 8 bits: cases and known mistakes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,15 +160,11 @@ def _overflowing(v: Real, dtype: str) -> Real:
     return np.where(np.abs(wide) > LARGEST[dtype], over, wide)
 
 
-def _in_steps(rounded: Callable[[Real], Real]) -> Callable[[Real, str], Real]:
-    """Return what rounds the number of steps in another way."""
-
-    def change(v: Real, dtype: str) -> Real:
-        limited = np.clip(v, -LARGEST[dtype], LARGEST[dtype])
-        step = np.ldexp(1.0, np.maximum(np.frexp(limited)[1] - BITS[dtype], LEAST[dtype]))  # the distance of neighbours
-        return _nearest(rounded(limited / step) * step, dtype)
-
-    return change
+def _in_steps(rounded: Callable[[Real], Real], v: Real, dtype: str) -> Real:
+    """The number of steps is rounded in another way."""
+    limited = np.clip(v, -LARGEST[dtype], LARGEST[dtype])
+    step = np.ldexp(1.0, np.maximum(np.frexp(limited)[1] - BITS[dtype], LEAST[dtype]))  # the distance of neighbours
+    return _nearest(rounded(limited / step) * step, dtype)
 
 
 def _limited(share: float) -> Callable[[Real, str], Real]:
@@ -261,10 +258,11 @@ DEVIATIONS = (
                seen_in="sglang#30900"),
     _deviation("float8-saturates-early", "all numbers of the largest exponent become the largest number", _stored(_early),
                hint=RANGE, seen_in="sglang#40581"),
-    _deviation("float8-truncated", "bits are cut off", _stored(_in_steps(np.trunc)), hint=NEAREST),
-    _deviation("float8-rounded-down", "numbers are rounded down", _stored(_in_steps(np.floor)), hint=NEAREST),
+    _deviation("float8-truncated", "bits are cut off", _stored(partial(_in_steps, np.trunc)), hint=NEAREST),
+    _deviation("float8-rounded-down", "numbers are rounded down", _stored(partial(_in_steps, np.floor)), hint=NEAREST),
     _deviation("float8-half-up", "halves are rounded away from 0",
-               _stored(_in_steps(lambda n: np.copysign(np.floor(np.abs(n) + 0.5), n))), hint=NEAREST, seen_in="sglang#40581"),
+               _stored(partial(_in_steps, lambda n: np.copysign(np.floor(np.abs(n) + 0.5), n))), hint=NEAREST,
+               seen_in="sglang#40581"),
     _deviation("float8-not-rounded", "numbers are scaled and limited, but keep their bits",
                _stored(lambda v, dtype: np.clip(v, -LARGEST[dtype], LARGEST[dtype])),
                hint="Return what the cache holds, not what is given to it."),

@@ -111,14 +111,6 @@ def _exchanged(*args: Any, **options: Any) -> Any:
     return args, options | {"bias_u": v, "bias_v": u}
 
 
-def _as_one(name: str) -> Callable[..., Any]:
-    def change(*args: Any, **options: Any) -> Any:
-        bias = options.get(name)
-        return args, options | {"bias_u": bias, "bias_v": bias}
-
-    return change
-
-
 def _without(*names: str) -> Callable[..., Any]:
     return lambda *args, **options: (args, options | dict.fromkeys(names))
 
@@ -187,7 +179,8 @@ DEVIATIONS = (
                   seen_in="R made in the dtype of the model"),
     _of_distances("xl-float16", "distances are held in float16", _rounded_distances("float16"), hint=INTEGERS),
     _deviation("xl-biases-exchanged", "u is added for the distance and v for the content", before(_exchanged), hint=WHICH_BIAS),
-    _deviation("xl-u-twice", "u is added for both", before(_as_one("bias_u")), hint=WHICH_BIAS),
+    _deviation("xl-u-twice", "u is added for both", before(lambda *args, **o: (args, o | {"bias_v": o.get("bias_u")})),
+               hint=WHICH_BIAS),
     _deviation("xl-no-biases", "u and v are left out", before(_without("bias_u", "bias_v")), hint=WHICH_BIAS),
     _deviation("xl-no-v", "v is left out", before(_without("bias_v")), hint=WHICH_BIAS),
     _deviation("xl-other-layout", "sines and cosines of R have the other order", before(_other_layout),

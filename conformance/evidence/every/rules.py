@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import permutations, product
 from typing import Any
 
@@ -283,14 +284,10 @@ def _apart(axis: str) -> str:
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------------
-def _powers(low: int, high: int) -> Callable[[Array], Array]:
-    """Return what gives numbers of five bits whose magnitudes lie between two powers of two."""
-
-    def changed(x: Array) -> Array:
-        k = np.arange(x.size).reshape(x.shape)
-        return np.asarray(np.sign(x) * (1 + (k * 7 % 16) / 16) * 2.0 ** (low + k * 11 % (high - low + 1)))
-
-    return changed
+def _powers(low: int, high: int, x: Array) -> Array:
+    """Return numbers of five bits whose magnitudes lie between two powers of two."""
+    k = np.arange(x.size).reshape(x.shape)
+    return np.asarray(np.sign(x) * (1 + (k * 7 % 16) / 16) * 2.0 ** (low + k * 11 % (high - low + 1)))
 
 
 def ties(x: Array) -> Array:
@@ -306,9 +303,9 @@ def beyond_24_bits(count: int) -> Array:
 
 MAGNITUDES: dict[str, Callable[[Array], Array]] = {
     "ties": ties,
-    "huge": _powers(14, 18),
-    "large": _powers(2, 6),
-    "wide": _powers(-12, 12),
+    "huge": partial(_powers, 14, 18),
+    "large": partial(_powers, 2, 6),
+    "wide": partial(_powers, -12, 12),
 }
 STORED_VALUES = ("ties", "huge")
 
