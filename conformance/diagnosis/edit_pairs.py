@@ -29,6 +29,7 @@ EDITS = 900  # that are tried, the plainest
 FIRST = 16  # mistakes that are taken as the first of a pair
 ALONE, BESIDE = 8_000_000, 4_000_000  # values, the work of mistakes alone, and beside others
 LEAST_ERROR = 2.0**-1000  # in place of 0
+HALF = 1 / 2  # of the values of an output
 MOST = 1.0  # of the error, that the first mistake leaves of a case on average
 One = Deviation | Place
 
@@ -38,6 +39,7 @@ class Trial(NamedTuple):
 
     ones: list[One]
     left: tuple[float, ...]  # 1 if they change nothing
+    scaled: bool  # whether they give all of them up to a factor, which the other of a pair may be
 
     @property
     def explained(self) -> int:
@@ -58,12 +60,11 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
     every: list[One] = [d for d in deviations_touching(questions[0].op) if not d.stateful]
     every += formula_edits.edits(*probes)[:EDITS]
     tried = _tried(every, probes, budget.limited(min(ALONE, budget.left)))
-    firsts = sorted((t for t in tried if t.explained or t.sum < MOST * len(t.left)), key=lambda t: (-t.explained, t.sum))[
-        :FIRST
-    ]
+    likely = (t for t in tried if t.explained or t.scaled or t.sum < MOST * len(t.left))
+    firsts = sorted(likely, key=lambda t: (-t.explained, not t.scaled, t.sum))[:FIRST]
     some = budget.limited(min(BESIDE, budget.left))
     beside = [(a, b) for a in firsts for b in tried if _may_be_beside(a, b)]
-    beside.sort(key=lambda pair: pair[0].sum + pair[1].sum - len(probes) * (pair[0].explained + pair[1].explained))
+    beside.sort(key=lambda pair: (not pair[0].scaled, pair[0].sum + pair[1].sum - sum(len(t.left) * t.explained for t in pair)))
     alike = (pair for a, b in some.within(beside) if _give(a.ones[0], b.ones[0], probes) for pair in product(a.ones, b.ones))
     told = [_told(*pair) for pair in islice((pair for pair in some.within(alike) if _fits(*pair, questions)), 1)]
     return told or list(islice(_with_number([first.ones[0] for first in firsts], questions, budget), 1))
@@ -94,7 +95,9 @@ def _tried(every: Sequence[One], probes: Sequence[Question], budget: Budget) -> 
         hypothesis = Hypothesis(_alone(one), probes)
         left = tuple(part for n, q in enumerate(probes) for part in _left(q, hypothesis.predicted(n)))
         if set(left) != {1.0}:
-            tried.setdefault(left, Trial([], left)).ones.append(one)
+            if left not in tried:
+                tried[left] = Trial([], left, all(_is_scaled(q, hypothesis.predicted(n)) for n, q in enumerate(probes)))
+            tried[left].ones.append(one)
     return list(tried.values())
 
 
@@ -114,6 +117,19 @@ def _left(question: Question, predict: Predict) -> Iterator[float]:
             finite = np.isfinite(off) & np.isfinite(error)
             share = np.linalg.norm(off[finite]) / max(float(np.linalg.norm(error[finite])), LEAST_ERROR)
             yield round(min(float(share), 2.0), 9)
+
+
+def _is_scaled(question: Question, predict: Predict) -> bool:
+    """Return whether the outputs of a case are multiples of what a mistake gives, as far as half of the values tell."""
+    outputs = predict(0.0)
+    for observation in question.observations:
+        value = outputs[observation.call].get(observation.name)
+        if value is None or value.shape != observation.expected.shape or not np.all(np.isfinite(observation.observed)):
+            return False
+        product, square = (float(np.sum(x * value)) for x in (observation.observed, value))
+        if not square or np.mean(distances(question, observation, [value * (product / square)]) <= 1) < HALF:
+            return False
+    return True
 
 
 def _may_be_beside(first: Trial, other: Trial) -> bool:
