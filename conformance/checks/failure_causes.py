@@ -33,7 +33,7 @@ CONDITIONS = 3  # of a cause that is told
 SILENT = re.compile(r"no known mistake [a-z ]*gives these ", re.IGNORECASE)  # what a diagnosis says that names nothing
 UNKNOWN = re.compile(r"unexplained: no known\b(?= mistake)")
 PLACED = re.compile(r"nly [^.]* (is|are) wrong\b")  # where in a result the wrong values lie
-EXACTLY = re.compile(r"Exactly the cases with (.+) fail\.")  # what stored cases have that fail
+EXACTLY = re.compile(r"Exactly the cases with ([^\d]+) fail\.")  # what stored cases have that fail; numbers fit by chance
 AGREEING = 8  # calls of experiments, right and wrong ones, that must agree with it
 NOT_ALWAYS = " But not always: "
 SHAPE = ("size ", "start", "queries", "form", "rows", "leading axes")  # features of sizes and of places
