@@ -59,6 +59,14 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[tuple[Devi
         return []
     every: list[One] = [d for d in deviations_touching(questions[0].op) if not d.stateful]
     every += formula_edits.edits(*probes)[:EDITS]
+    with formula_edits.bounded():
+        return _beside_others(every, questions, probes, budget)
+
+
+def _beside_others(
+    every: Sequence[One], questions: Sequence[Question], probes: Sequence[Question], budget: Budget
+) -> list[tuple[Deviation, ...]]:  # fmt: skip
+    """Return the first pair of some mistakes that explains all cases, or of one of them and a number."""
     tried = _tried(every, probes, budget.limited(min(ALONE, budget.left)))
     likely = (t for t in tried if t.explained or t.scaled or t.sum < MOST * len(t.left))
     firsts = sorted(likely, key=lambda t: (-t.explained, not t.scaled, t.sum))[:FIRST]

@@ -205,7 +205,8 @@ def _calls(node: ast.Call) -> Iterator[tuple[int, ast.expr]]:
     for other in (other for group in ALIKE if name in group for other in group if other != name):
         if isinstance(func, ast.Attribute):
             yield 0, ast.Call(ast.Attribute(func.value, other, ast.Load()), args, node.keywords)
-    if len(args) == 1 and name in FUNCTIONS:
+    of_numbers = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "math"
+    if len(args) == 1 and name in FUNCTIONS and not of_numbers:  # of sizes, an exponential is one that no memory holds
         yield from ((1, ast.Call(ast.Name(other, ast.Load()), args, [])) for other in FUNCTIONS if other != name)
     match args:
         case [ast.BinOp(left, op, right), *rest]:  # after the function, in place of before it

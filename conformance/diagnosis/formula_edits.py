@@ -14,12 +14,13 @@ import ast
 import dis
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from inspect import getsource, unwrap
 from itertools import islice
+from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -30,12 +31,19 @@ from ..evidence.tools.deviation import Deviation, Wrap
 from .expressions import FUNCTIONS, Edit, edits_of, shown
 from .hypotheses import Budget, Hypothesis, Question, plausible
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 Function = Callable[..., Any]
 WORK = 12_000_000  # values that edits may compute for an operation
 COMPILED = 12_000  # values that take as long as it takes to compile an edit
 AT_ALL, OF_OTHERS = 5, 2  # the highest rank of edits of an operation's own formula, and of those that it calls
 ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
+MEMORY = 1 << 30  # bytes that edits may take
+STATM = Path("/proc/self/statm")
 KEPT = 2048  # edits that are kept compiled
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
 PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
@@ -54,7 +62,8 @@ def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]
     probes = [q for q in questions if q.failed and q.size][:PROBES]
     some = budget.limited(min(WORK, budget.left)).within(edits(probes[0]) if probes else ())
     fitting = (place for place in some if _shows(mistake(place), probes, COMPILED) and _shows(mistake(place), questions))
-    return list(islice((told(place) for place in fitting if _changes_more(place)), 1))
+    with bounded():
+        return list(islice((told(place) for place in fitting if _changes_more(place)), 1))
 
 
 def edits(*questions: Question) -> list[Place]:
@@ -87,6 +96,22 @@ def told(*places: Place) -> Deviation:
 def _changes_more(place: Place) -> bool:
     """Return whether an edit changes more than a dtype or an axis of length 1."""
     return shown(place.edit.old) != shown(place.edit.new)
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Let edits that make a size too large end in a `MemoryError`, where the system can limit memory."""
+    if resource is None or not STATM.exists():
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit = int(STATM.read_text().split()[0]) * resource.getpagesize() + MEMORY
+    if before[0] in (resource.RLIM_INFINITY, -1) or before[0] > limit:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:
