@@ -198,7 +198,8 @@ def test_drawn_parts_of_a_formula_are_read(op: str, seed: int) -> None:
     diagnosis = report.operations[0].diagnosis
     if report.conformant or diagnosis is None or diagnosis["names"] or "Matches the reference if" not in diagnosis["text"]:
         return
-    said = [words for words in product(*parts) if f"if {combinations.in_words(op, words)}" in diagnosis["text"]]
+    texts = ((words, combinations.in_words(op, words)) for words in product(*parts))
+    said = [words for words, text in texts if text and f"if {text}" in diagnosis["text"]]
     said.sort(key=lambda words: -len(combinations.in_words(op, words)))  # the text of one may begin another's
     for case in stored(public) if said else ():
         if case.kind == "value" and all(x.size for x in case.calls[0].inputs.values()):

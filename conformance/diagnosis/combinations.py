@@ -1,7 +1,8 @@
 """
 Reads buckets, windows and positions from outputs, by formulas of few parts; each part has several known forms.
 
-All combinations of the parts are compared with the smallest failing cases. Those that give them are judged on all cases.
+Combinations that differ from the definition in a few parts are compared with the smallest failing cases. Those that give them
+are judged on all cases.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..evidence.tools.deviation import Deviation
 from .hypotheses import Hypothesis, Question, plausible
 
 PROBES = 3  # failing cases that a formula must give, before it is tried on all
+OTHERS = 3  # parts of a formula that are others, at most
 SHOWN = 2  # formulas that are said, where stored cases do not tell them apart
 
 
@@ -38,7 +40,7 @@ def _formulas(op: str) -> Iterator[tuple[int, Deviation]]:
     """Yield the formulas of an operation, each with how many of its parts are others, those of fewest first."""
     _, make, parts = KNOWN[op]
     every = ((sum(a != b for a, b in zip(words, _right(op), strict=True)), words) for words in product(*parts))
-    for departures, words in sorted(every, key=lambda one: one[0]):
+    for departures, words in sorted((one for one in every if one[0] <= OTHERS), key=lambda one: one[0]):
         values = [part[w] for w, part in zip(words, parts, strict=True)]
         yield departures, Deviation("", in_words(op, words), {op: make(*values)})
 

@@ -135,7 +135,7 @@ def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
             numbers = [f"{v + _first(kind):g}" for v in line.values[line.wrong]]
             verb = "is" if len(numbers) == 1 else "are"
             others = len({line.case for line in few}) - 1
-            more = f", and one or two in {'the' if others == 1 else 'each'} other failing case" if others else ""
+            more = f"; in {'the' if others == 1 else 'each'} other failing case one or two are" if others else ""
             count = f"{len(numbers)} of {line.size} {_plural(kind)} {verb} wrong"
             return f" In {line.case}, {count}: {' and '.join(numbers)}{more}."
     return ""

@@ -138,14 +138,22 @@ CAUSAL: dict[str, Callable[[Integers], Integers]] = {  # of key minus query
 }  # fmt: skip
 
 
-def _buckets(argument: Any, span: Any, times: Any, end: Any, causal: Any) -> Any:
+SECOND: dict[str, Callable[[Integers], Any]] = {  # where buckets are bidirectional
+    "keys after the query use the second half": lambda r: r > 0, "keys before the query use the second half": lambda r: r < 0,
+    "keys after the query, and its own position, use the second half": lambda r: r >= 0,
+    "keys before the query, and its own position, use the second half": lambda r: r <= 0,
+    "no key uses the second half": lambda r: 0 * r,
+}  # fmt: skip
+
+
+def _buckets(argument: Any, span: Any, times: Any, end: Any, causal: Any, second: Any) -> Any:
     def made(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128, **rest: Any) -> Integers:
         r, size = np.asarray(relative), num_buckets // 2 if bidirectional else num_buckets
         n, exact = np.abs(r) if bidirectional else causal(r), size // 2
         share = np.log(argument(np.maximum(n, 1).astype(np.float64), exact)) / span(max_distance, exact, size, num_buckets)
         far = np.where(np.isfinite(share), exact + np.floor(share * times(size, exact) + 1e-12), 0).astype(np.int64)
         buckets = np.where(n < exact, n, np.minimum(far, end(size, num_buckets)))
-        return buckets + (size * (r > 0) if bidirectional else 0)
+        return buckets + (size * second(r) if bidirectional else 0)
 
     return lambda _: made
 
@@ -310,9 +318,9 @@ KNOWN: dict[str, tuple[str, Callable[..., Any], Parts]] = {
     "sliding_window": ("a key is seen where {0}q - k {1}", _window, (NEAR, FAR)),
     "t5_buckets": (
         "the bucket of distance n is e + floor(ln({0})/{1} ({2})), at most {3}, from e on, the number of exact buckets, with N "
-        "buckets for a side, B in all, and D the largest distance; {4}",
+        "buckets for a side, B in all, and D the largest distance; {4}; {5}",
         _buckets,
-        (ARGUMENTS, RANGES, TIMES, ENDS, CAUSAL),
+        (ARGUMENTS, RANGES, TIMES, ENDS, CAUSAL, SECOND),
     ),
     "axial_table": ("pair i of n, with A axes, rotates with axis {0}{1}; {2}", _axes, (AXES, WHERE, ORDERS)),
     "alibi": ("the bias is {0}m {1}, for query q and key k at distance n", _distance, (SIGNS, DISTANCES)),
