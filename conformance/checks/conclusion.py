@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from posref.core.composition import stages
+from posref.spec import REGISTRY
 
-from ..calls import called_as
-from ..model import NO_DIAGNOSIS, Answer, Operation
+from ..calls import called_as, parameters_of
+from ..model import NO_DIAGNOSIS, NOTHING, Answer, Operation
 from ..summary.batches import Places
 from ..summary.operation_summary import summarise
 from ..targets.python import UNSTATED
@@ -34,7 +35,8 @@ def report_unanswered(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Say of operations that refuse every call or raise how they are called: names or the order of arguments may differ."""
     for operation, _ in operations:
         has_remedy = any(case.message.startswith(REMEDY) for case in operation.cases)
-        if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not has_remedy:
+        is_narrow = operation.scope is not None and operation.scope.wrong not in ("", NOTHING)  # some calls were answered
+        if operation.counts and operation.counts.keys() <= {"unsupported", "error"} and not (has_remedy or is_narrow):
             diagnosis = operation.diagnosis or NO_DIAGNOSIS
             lead = "No call gives values" if operation.counts.get("error") else "No call is answered"
             text = f"{lead}. posref calls {called_as(operation.op)}. {diagnosis['text']}".strip()
@@ -47,9 +49,11 @@ def _remedy(operation: Operation) -> str:
         return ""
     if any(operation.dtype in case.message for case in operation.cases):
         return OF_DTYPE.format(dtype=operation.dtype)
-    asked = [case for case in operation.cases if case.kind != "reject"]
-    named_otherwise = sum(case.message.startswith(NO_OPTION) for case in asked) > len(asked) / 2
-    return WRAP if named_otherwise else REFUSE
+    lacking = {
+        case.message.removeprefix(NO_OPTION).strip("'") for case in operation.cases if case.message.startswith(NO_OPTION)
+    }
+    required = {name for name, one in parameters_of(REGISTRY[operation.op].function).items() if one.default is one.empty}
+    return WRAP if lacking & required else REFUSE
 
 
 def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials | None) -> None:
