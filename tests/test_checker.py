@@ -543,6 +543,24 @@ def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
     assert len(groups) > 20
 
 
+def test_a_dtype_that_is_not_asked_is_noted() -> None:
+    """Of code that says nothing of dtypes, in a library with bfloat16: mistakes in half precision are frequent."""
+    pytest.importorskip("torch")
+
+    def learned(positions: Any, table: Any, /) -> Any:
+        return table[positions]
+
+    target = SimpleNamespace(__name__="t", backend="torch", learned=learned)
+    noted = [
+        any("asked in float32 alone" in note for note in conformance.check(one, op="learned", **options).target["notes"])
+        for one, options in (
+            (target, {}), (target, {"dtype": "float32"}), (SimpleNamespace(**vars(target) | {"backend": "numpy"}), {}),
+            (SimpleNamespace(**vars(target), dtypes=("float32",)), {}),
+        )
+    ]  # fmt: skip
+    assert noted == [True, False, False, False]
+
+
 @pytest.mark.thorough
 def test_a_limit_of_torch_compile_is_noted() -> None:
     torch = pytest.importorskip("torch")
@@ -555,6 +573,6 @@ def test_a_limit_of_torch_compile_is_noted() -> None:
                 return f(positions, table)
 
             target = SimpleNamespace(__name__="t", backend="torch", learned=learned)
-            notes.append(conformance.check(target, op="learned").target["notes"])
+            notes.append(conformance.check(target, op="learned", dtype="float32").target["notes"])
     assert [len(found) for found in notes] == [1, 0]
     assert notes[0][0].startswith("torch.compile reached its limit of 1 variants of one function: other calls ran uncompiled")

@@ -36,6 +36,7 @@ from .replies import CalledTarget, Reply
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
+HALF = 'asked in float32 alone; --dtype bfloat16, or dtypes = ("float32", "bfloat16") in the code, asks for bfloat16'
 UNSTATED = 'it is given NumPy arrays, since it states no backend: write backend = "{0}" in it, or pass --backend {0}'
 MOST = 1000  # entries of a list that a target states
 
@@ -228,7 +229,8 @@ def _loaded(
     return PythonTarget(
         name, library.name, dtypes, checked_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
-        listed(implementation, "NOTES"), _versions(library, implementation),
+        (*listed(implementation, "NOTES"), *([] if dtype else _of_dtypes(implementation, library))),
+        _versions(library, implementation),
         every_scaling if name == "posref" else checked_scalings(name, listed(implementation, "scalings", SCALINGS)),
         checked_supports(name, offered(implementation, "supports")),
         implementation, library, device, _in_place(name, implementation), unstated="" if backend else _unstated(implementation),
@@ -272,6 +274,13 @@ def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, .
     if name == "posref":
         return tuple(d for d in OF_DTYPE if d in library.dtypes)
     return listed(implementation, "dtypes", ("float32",))
+
+
+def _of_dtypes(implementation: Any, library: ModuleType) -> list[str]:
+    """Return that half precision is not asked, if the library has it and the implementation does not say whether it does."""
+    is_unsaid = offered(implementation, "dtypes", None) is None and "bfloat16" in library.dtypes
+    has_reals = any(record.returns == "real" and callable(offered(implementation, op)) for op, record in REGISTRY.items())
+    return [HALF] * (is_unsaid and has_reals and library.name != "posref")
 
 
 def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
