@@ -56,7 +56,7 @@ PLACES: dict[str, Callable[[Reals, float, float, float], Reals]] = {  # of 2i/d,
     "all frequencies are multiplied by {}": lambda e, b, x, s: b**-e * x,
     "the base is multiplied by {}, and all frequencies are divided by s": lambda e, b, x, s: (b * x) ** -e / s,
     "{} is added to the base": lambda e, b, x, s: (b + x) ** -e,
-    "the base is divided by {}": lambda e, b, x, s: (b / x) ** -e,
+    "the base is divided by {}": lambda e, b, x, s: np.divide(b, x) ** -e,
 }
 AS_IN = {"(2^ceil(log2(n/L) + 1) - 1)": ", as Qwen's own code has it", "(s^2 - s + 1)": ", as in vllm#41236"}
 LENGTHS: dict[str, Callable[[float], float | None]] = {  # of n/L: the ratio that counts, or None where nothing is scaled
