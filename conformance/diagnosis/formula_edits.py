@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import dis
+import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -29,7 +31,7 @@ from posref.core.composition import formula, is_known, reaches
 
 from ..evidence.tools.deviation import Deviation, Wrap
 from .expressions import FUNCTIONS, Edit, edits_of, shown
-from .hypotheses import Budget, Hypothesis, Question, plausible
+from .hypotheses import Budget, Hypothesis, Question, call_of_mistake, plausible
 
 try:
     import resource
@@ -43,6 +45,7 @@ AT_ALL, OF_OTHERS = 5, 2  # the highest rank of edits of an operation's own form
 ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
 MEMORY = 1 << 30  # bytes that edits may take
+SECONDS = 0.25  # of CPU: an edit that runs longer is none, since no call of a definition does
 STATM = Path("/proc/self/statm")
 KEPT = 2048  # edits that are kept compiled
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
@@ -100,7 +103,14 @@ def _changes_more(place: Place) -> bool:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Let edits that make a size too large end in a `MemoryError`, where the system can limit memory."""
+    """Let edits that make a size too large end in an error, where the system can limit memory and time."""
+    with _limited_memory(), _limited_time():
+        yield
+
+
+@contextmanager
+def _limited_memory() -> Iterator[None]:
+    """Raise `MemoryError` in calls that take more than `MEMORY`."""
     if resource is None or not STATM.exists():
         yield
         return
@@ -112,6 +122,32 @@ def bounded() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@contextmanager
+def _limited_time() -> Iterator[None]:
+    """Raise `TimeoutError` in calls that last longer than one to two times `SECONDS` of CPU."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    latest: list[FrameType | None] = [None]  # the call that ran at the last tick
+
+    def tick(_: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not call_of_mistake.__code__:
+            frame = frame.f_back
+        same = frame is not None and frame is latest[0]
+        latest[0] = frame
+        if same:
+            msg = f"an edit runs longer than {SECONDS} s"
+            raise TimeoutError(msg)
+
+    before = signal.signal(signal.SIGVTALRM, tick)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:

@@ -12,6 +12,7 @@ WHOLE = ("size ", "option ")  # how the names of features begin that may be whol
 NEAR = 400  # records in which another feature changes too
 STRIDE = 5  # one in so many values of that is tried
 BESIDE = ((3, 2), (2, 3), (9, 8), (8, 9))  # what two numbers may be that are beside each other
+MOST = 1 << 10  # a number beyond it grows at most twofold
 SQUARES = (4, 9)  # of which two sizes may be at once
 Domains = Mapping[str, list[Any]]
 Ends = tuple[Features, Features]  # a call with an outcome, and a good one
@@ -27,13 +28,20 @@ def tied(domains: Domains, ends: Ends, numbers: Sequence[str]) -> Iterator[Featu
     pairs = [(a, b) for a in numbers for b in domains if a != b and is_whole(a, ends) and is_whole(b, ends)]
     for end in ends:
         for a in dict.fromkeys(a for a, _ in pairs):  # all other numbers are multiples of it
-            yield {**end, **{b: 2 * end[a] for one, b in pairs if one == a and b.startswith("option ")}}
+            tied_to_a = [b for one, b in pairs if one == a and b.startswith("option ")]
+            yield {**end, **{b: 2 * end[a] for b in tied_to_a if _is_usual(2 * end[a], end[b])}}
         for a, b in pairs:
             x, y = end[a], end[b]
             both = [(n, n) for n in SQUARES] if x == y else []
             both += [(x + 1, y + 1), (2 * x, 2 * y), (x + 5, y + 5), (3 * x, 3 * y), (y, y), (y + 1, y), (y - 1, y)]
             both += [(2 * y, y), (y // 2, y), (3 * y, y), (x, x), (x, x + 1), (x, x - 1), (x, 2 * x), (x // 2, y // 2)]
-            yield from ({**end, a: n, b: m} for n, m in dict.fromkeys((*both, *BESIDE)))
+            usual = ((n, m) for n, m in dict.fromkeys((*both, *BESIDE)) if _is_usual(n, x) and _is_usual(m, y))
+            yield from ({**end, a: n, b: m} for n, m in usual)
+
+
+def _is_usual(number: int, before: int) -> bool:
+    """Return whether a number is not too large in place of another: a definition may list all numbers up to it."""
+    return number <= max(MOST, 2 * before)
 
 
 def near(
