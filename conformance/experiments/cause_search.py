@@ -427,8 +427,14 @@ class Experiment:
         return sizes <= set[str]().union(*map(letters_in, tokens_of(self.op, way)))
 
     def _is_visible(self, found: Cause, record: Features) -> bool:
-        """Return whether the features of a cause make a difference to a call: else it says nothing of them."""
+        """
+        Return whether the features of a cause make a difference to a call: else it says nothing of them.
+
+        It does of a rule that it has with the features of the good call.
+        """
         other = {**record, **{name: found.good[name] for name in found.features}}
+        if other == record:
+            return True
         calls = [self.asker.call(one) for one in (record, other)]
         keys = [None if call is None else call_key(self.op, call) for call in calls]
         return None in keys or keys[0] != keys[1] or self._memory(record) != self._memory(other)
