@@ -172,12 +172,14 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
         _decide(own, {WRONG: "fail", REFUSED: "selective"}.get(outcome, outcome), text)
         return answered + refused
     if whole and not answered and (refused or op not in stated) and not trials.right.get(op):
-        calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
-        text = (
-            f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"
-        )
-        _decide(own, NARROW, f"its scope is too narrow: {text}; state the scope in `supports`")
+        _decide(own, NARROW, f"its scope is too narrow: {_without_answer(refused)}; state the scope in `supports`")
     return answered + refused
+
+
+def _without_answer(refused: int) -> str:
+    """Return in words that no fresh call was answered, of which so many were refused."""
+    calls = "the fresh call" if refused == 1 else f"all {refused} fresh calls"
+    return f"it refuses {calls}, cases that passed with other numbers" if refused else "there is no call in it but the suite's"
 
 
 def _with_numbers(
