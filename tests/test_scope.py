@@ -793,6 +793,7 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
         ("window_bias", lambda c: (c.height, c.width, c.class_token) != (7, 7, False), "height 7"),
         ("logn_scale", lambda c: c.original_length != 2048 or c.offset, "original_length 2048"),
         ("positions_from_mask", lambda c: c.padding != 1, "padding 1"),
+        ("learned", lambda c: c.offset or c.positions.tolist() != [*range(c.positions.size)], "positions 0, 1, 2, ... alone"),
     ],
 )
 def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Condition, words: str) -> None:
