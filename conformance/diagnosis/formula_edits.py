@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import ast
 import dis
-import signal
 import sys
-import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from inspect import getsource, unwrap
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
@@ -31,7 +30,7 @@ from posref.core.composition import formula, is_known, reaches
 
 from ..evidence.tools.deviation import Deviation, Wrap
 from .expressions import FUNCTIONS, Edit, edits_of, shown
-from .hypotheses import Budget, Hypothesis, Question, call_of_mistake, plausible
+from .hypotheses import Budget, Hypothesis, Question, plausible
 
 try:
     import resource
@@ -45,7 +44,7 @@ AT_ALL, OF_OTHERS = 5, 2  # the highest rank of edits of an operation's own form
 ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
 MEMORY = 1 << 30  # bytes that edits may take
-SECONDS = 0.25  # of CPU: an edit that runs longer is none, since no call of a definition does
+SECONDS = 15.0  # of CPU for the edits of an operation, which take a few: one may compute far more than the definition does
 STATM = Path("/proc/self/statm")
 KEPT = 2048  # edits that are kept compiled
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
@@ -63,7 +62,9 @@ class Place(NamedTuple):
 def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     """Return the first edit that all cases show, as a mistake; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
-    some = budget.limited(min(WORK, budget.left)).within(edits(probes[0]) if probes else ())
+    begun = time.process_time()
+    every = takewhile(lambda _: time.process_time() - begun < SECONDS, edits(probes[0]) if probes else ())
+    some = budget.limited(min(WORK, budget.left)).within(every)
     fitting = (place for place in some if _shows(mistake(place), probes, COMPILED) and _shows(mistake(place), questions))
     with bounded():
         return list(islice((told(place) for place in fitting if _changes_more(place)), 1))
@@ -103,14 +104,7 @@ def _changes_more(place: Place) -> bool:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Let edits that make a size too large end in an error, where the system can limit memory and time."""
-    with _limited_memory(), _limited_time():
-        yield
-
-
-@contextmanager
-def _limited_memory() -> Iterator[None]:
-    """Raise `MemoryError` in calls that take more than `MEMORY`."""
+    """Let edits that make a size too large end in a `MemoryError`, where the system can limit memory."""
     if resource is None or not STATM.exists():
         yield
         return
@@ -122,32 +116,6 @@ def _limited_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-@contextmanager
-def _limited_time() -> Iterator[None]:
-    """Raise `TimeoutError` in calls that last longer than one to two times `SECONDS` of CPU."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    latest: list[FrameType | None] = [None]  # the call that ran at the last tick
-
-    def tick(_: int, frame: FrameType | None) -> None:
-        while frame is not None and frame.f_code is not call_of_mistake.__code__:
-            frame = frame.f_back
-        same = frame is not None and frame is latest[0]
-        latest[0] = frame
-        if same:
-            msg = f"an edit runs longer than {SECONDS} s"
-            raise TimeoutError(msg)
-
-    before = signal.signal(signal.SIGVTALRM, tick)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _shows(deviation: Deviation, questions: Sequence[Question], work: int = 0) -> bool:
