@@ -172,14 +172,14 @@ class Question:
     def outputs(self, function: Any) -> Outputs:
         """Return the outputs of every call, by name; it is work."""
         self.meter.done += self.work
-        return [call_of_mistake(self.op, function, *arguments) for arguments in self.arguments]
+        return [_call(self.op, function, *arguments) for arguments in self.arguments]
 
 
 def predict(deviation: Deviation, op: str, calls: Sequence[Call]) -> Outputs:
     """Return what an implementation with a mistake would give for the calls of one case, in float64."""
     function = deviation.operations()[op]
     with quiet():
-        return [call_of_mistake(op, function, *_arguments(op, call)) for call in calls]
+        return [_call(op, function, *_arguments(op, call)) for call in calls]
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
     return positional, keywords | ({"dtype": np.float64} if takes_dtype(op) else {})
 
 
-def call_of_mistake(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
+def _call(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
     """Return the outputs of one call by name; none where the mistake makes no sense for it."""
     names = REGISTRY[op].outputs
     try:
@@ -209,7 +209,7 @@ def call_of_mistake(op: str, function: Any, positional: list[Any], keywords: dic
 
 def predicted_by(op: str, call: Call) -> Arrays:
     """Return what the definition gives for a call, in float64."""
-    return call_of_mistake(op, REGISTRY[op].function, *_arguments(op, call))
+    return _call(op, REGISTRY[op].function, *_arguments(op, call))
 
 
 class Hypothesis:
