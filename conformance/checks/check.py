@@ -241,15 +241,17 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         for width in asked_dtypes(target, name)
         if any(asked_in(case, width) for case in cases)
     ]
-    if seed is not None and choice.is_whole and choice.tier != TIER:
-        target.repeated = partial(is_repeated, target, seed)
+    some = partial(is_repeated, target, seed) if seed is not None and choice.is_whole and choice.tier != TIER else None
+    target.repeated = some
     complete = _ask_cases(target, operations, by_op, progress)
+    target.repeated = None
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
     trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress)
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
     fresh = 0
     fresh_asked = seed is not None and complete and target.kind != "outputs" and asks_all
     if seed is not None and fresh_asked:
+        target.repeated = some
         fresh = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
     alone = asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations)
     summarise_and_diagnose(operations, trials)
@@ -261,6 +263,7 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
 
         fine = [fine_answers(o, answers, trials, seed or 0) if fresh_asked else [] for o, answers in operations]
         fits = [text for (o, answers), cases in zip(operations, fine, strict=True) if (text := better_fit(o, answers, cases))]
+    target.repeated = None
     if complete and not all(operation.conformant for operation, _ in operations):
         from .failure_causes import report_failure_causes  # takes long to load, and what conforms needs none
 
@@ -312,7 +315,7 @@ def _ask_cases(
         later.finish()
         return False
     finally:
-        target.meanwhile = target.repeated = None
+        target.meanwhile = None
     return True
 
 

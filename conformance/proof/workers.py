@@ -97,7 +97,7 @@ class Worker:
     def ask(self, name: str, function: Function, arguments: tuple[Any, ...]) -> Any:
         """Return what the function returns there, or raise what it raises."""
         try:
-            if not self._known and self._call(proof_cache.identity) != (True, proof_cache.identity()):
+            if not self._known and self._call(proof_cache.stamp) != (True, proof_cache.stamp()):
                 msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
                 raise PosrefError(msg)
             self._known = True
