@@ -60,14 +60,14 @@ def is_widest(target: Target, dtype: str) -> bool:
 
 def is_repeated(target: Target, seed: int, case: LoadedCase, dtype: str) -> bool:
     """
-    Return whether a case is asked twice in a check of all cases: the smallest always, of the others every second, in one dtype.
+    Return whether a case is asked twice in a check of all cases: the smallest always, of the others every third, in one dtype.
 
     What a call leaves behind seldom depends on the dtype, or on a single case. So the seed of the check draws both.
     """
     if case.tier == "smoke":
         return True
     dtypes = [one for one in asked_dtypes(target, case.op) if asked_in(case, one)]
-    drawn = crc32(f"{seed} {case.id}".encode()) % (2 * len(dtypes))
+    drawn = crc32(f"{seed} {case.id}".encode()) % (3 * len(dtypes))
     return dtypes[drawn : drawn + 1] == [dtype]
 
 

@@ -39,7 +39,7 @@ from ..experiments.asker import ANSWERED, ENDED, REFUSED, RIGHT, WRONG, Asker
 from ..experiments.cause_search import call_key, is_scaling
 from ..experiments.inside_scope import moved, numbers_in, odd_multiples
 from ..experiments.quantities import quantities
-from ..experiments.records import Features, is_number, make, read, word_of
+from ..experiments.records import Features, is_number, make, options_and_sizes, read, word_of
 from ..model import TABLE_FORMS, Answer, Arrays, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..proof.live_truth import Sample
@@ -338,10 +338,9 @@ def varied(
 def _records(
     op: str, cases: Sequence[LoadedCase], known: Sequence[Call]
 ) -> tuple[list[tuple[LoadedCase, Features]], list[Features]]:  # fmt: skip
-    """Return cases with the records of their calls, and the records of known calls."""
+    """Return cases with the records of their calls, and the options and sizes of known calls."""
     records = [(case, read(op, case.calls[0], case.form)) for case in cases if case.form not in TABLE_FORMS]
-    there = {id(case.calls[0]): record for case, record in records}
-    return records, [there.get(id(call)) or read(op, call) for call in known]
+    return records, [options_and_sizes(op, call) for call in known]
 
 
 def _made(case: LoadedCase, record: Features, asker: Asker, rng: np.random.Generator) -> Call | None:

@@ -178,12 +178,7 @@ def _with(usual: Any, values: Iterable[Any]) -> list[Any]:
 def read(op: str, call: Call, form: str = "") -> Features:
     """Return the features of a call, as near as a record comes to it."""
     record = REGISTRY[op]
-    options = {name: call.params.get(name, defaults(op).get(name)) for name in record.domains}
-    features: Features = {"way": which_alternative(op, call)}
-    features |= {f"option {name}": tuple(v) if isinstance(v, list) else v for name, v in options.items()}
-    sizes = _sizes(op, call, options)
-    features |= {f"size {name}": size for name, size in sizes.items() if not isinstance(size, tuple)}
-    features["leading axes"] = next((size for size in sizes.values() if not isinstance(size, int)), ())
+    features: Features = {"way": which_alternative(op, call)} | options_and_sizes(op, call)
     loose = [name for name in call.inputs if _may_lack_rows(op, name, features["way"])]
     tokens = {name: alternative(op, record.arrays[name].shape, features["way"]) for name in loose}
     full = [
@@ -208,6 +203,16 @@ def read(op: str, call: Call, form: str = "") -> Features:
     reals = [x for name, x in call.inputs.items() if record.arrays[name].kind == "real" and x.size]
     features["bits"] = 24 if any(np.any(x.astype(np.float32) * 2.0**12 % 1 != 0) for x in reals) else 8
     features |= {f"array {name}": name in call.inputs for name, axes in record.arrays.items() if axes.optional}
+    return features
+
+
+def options_and_sizes(op: str, call: Call) -> Features:
+    """Return those features of a call that are its options and the sizes of its axes."""
+    options = {name: call.params.get(name, defaults(op).get(name)) for name in REGISTRY[op].domains}
+    sizes = _sizes(op, call, options)
+    features: Features = {f"option {name}": tuple(v) if isinstance(v, list) else v for name, v in options.items()}
+    features |= {f"size {name}": size for name, size in sizes.items() if not isinstance(size, tuple)}
+    features["leading axes"] = next((size for size in sizes.values() if not isinstance(size, int)), ())
     return features
 
 
