@@ -313,11 +313,11 @@ class Operation:
     @property
     def reason(self) -> str:
         """Why the operation is not conformant in its scope; empty if it is."""
-        asked = [case for case in self.cases if case.kind != "reject"]
+        asked, counts = [case for case in self.cases if case.kind != "reject"], self.counts
         bad = [case for case in self.failing if case.verdict != "selective"]
         valid = [case for case in bad if case.kind != "reject"]
         ended = [case for case in valid if case.verdict in ENDED]
-        answered = len(asked) - self.counts["unsupported"]
+        answered = len(asked) - counts["unsupported"]
         cases = "cases" if answered == len(asked) else "answered cases"
         parts = [f"{len(valid)} of {answered} {cases} fail"] if valid and not ended else []
         if ended:
@@ -330,12 +330,12 @@ class Operation:
             words = ", ".join(dict.fromkeys(case.verdict for case in bad if case.kind == "reject"))
             count = len(bad) - len(valid)
             parts.append(f"{count} invalid {'call ends' if count == 1 else 'calls end'} in {words}")
-        wrong = (NOTHING if not self.counts["pass"] else "") if self.scope is None else self.scope.wrong
+        wrong = (NOTHING if not counts["pass"] else "") if self.scope is None else self.scope.wrong
         parts += [wrong] if wrong and not (wrong == NOTHING and parts) else []
-        if parts == [NOTHING] and self.counts["unsupported"] == len(asked) > 0:
+        if parts == [NOTHING] and counts["unsupported"] == len(asked) > 0:
             every = f"all {len(asked)} cases are" if len(asked) > 1 else "the only case is"
             parts = [f"{every} refused: {asked[0].message}"]
-        if self.counts["selective"] and not parts:
+        if counts["selective"] and not parts:
             parts.append(f"{self.counts['selective']} of {len(asked)} cases are selective")
         return "; ".join(parts)
 

@@ -120,7 +120,8 @@ def check(
         aside = any(path is not None and is_standard_output(path) for path in (json_file, *forms.values()))
         if json_file is not None:
             whole_file(json_file, report.json_text())
-        _render(report.to_json(), **forms)  # before the text, whose reader may close the pipe
+        if any(forms.values()):
+            _render(report.to_json(), **forms)  # before the text, whose reader may close the pipe
         terminal.show(report, console(err=aside))
         if print_scope:
             click.echo(terminal.supports(report), err=aside)
