@@ -160,7 +160,7 @@ def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_worker_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.proof_cache, "_files", lambda: [])
+    monkeypatch.setattr(workers.proof_cache, "_files", list)
     with pytest.raises(PosrefError, match="a worker runs other code than this process"):
         called(operator.neg, (1,))
 
