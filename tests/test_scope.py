@@ -949,7 +949,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
         ("rope", of_packed_tokens, "tokens before heads alone"),
         ("t5_bias", of_a_decode_step, "queries 1"),
         ("t5_bias", of_32_buckets, "32"),
-        ("apply_rope", of_batches_of_tokens, "x of shape (B, T, H, 2*n+tail) alone"),
+        ("apply_rope", of_batches_of_tokens, "tokens before heads alone"),
         ("deberta_scores", of_one_order, "no rel_q"),
         ("write_cache", of_real_slots, "no -1"),
         ("irpe_buckets", of_square_grids, "the cells of a grid, row by row, alone"),

@@ -37,7 +37,7 @@ from ..vocabulary.traits import (
     traits_of,
     vocabulary,
 )  # fmt: skip
-from .scope import Asked, Bound, Restriction, infer, on_axis, tokens_first
+from .scope import Asked, Bound, Restriction, infer, on_axis
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
@@ -59,6 +59,7 @@ EQUAL = {"queries minus keys": "unequal_lengths", "rows of the grid minus column
          "height over width": "not_square", "k_rows over k_columns": "not_square"}  # fmt: skip
 NOT_OFFERED = {
     ("memory", "non-contiguous"): "strided", ("rows", "of their own"): "per_row",
+    ("order", "tokens first"): "tokens_before_heads", ("order", "heads first"): "heads_before_tokens",
     ("coordinates", "unlike"): "unequal_coordinates", ("marks", "some"): "marked", ("circle", "off"): "free_tables",
 }  # fmt: skip
 
@@ -74,12 +75,10 @@ class Trials:
     of: dict[str, Experiment] = field(default_factory=dict)
     right: dict[str, list[Call]] = field(default_factory=dict)  # fresh calls inside of a scope, by operation
     learned: dict[str, Any] = field(default_factory=dict)  # what `supports` says of what was learned, by operation
-    begun: set[str] = field(default_factory=set)  # operations whose first call is no stored one
 
     def refusals(self, op: str, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
         """Return what an operation refuses, and the refused cases that nothing explains."""
-        made = self.can_ask() and (op in self.begun or not tokens_first(every))  # else no call has tokens before heads
-        if not made or all(one.answered or one.case.kind == "vjp" for one in every):
+        if not self.can_ask() or all(one.answered or one.case.kind == "vjp" for one in every):
             return infer(op, every, enough)
         trial = self.begin(op, every[0].dtype, every)
         learned, left = learn(trial, every)
@@ -110,7 +109,6 @@ class Trials:
                 if good is None:
                     continue
                 begin_at(trial, good, likely(op, good, numbers))
-                self.begun.add(op)
             asker.budget += CALLS
             if not stated:
                 trial.alone(REFUSED, ("",))

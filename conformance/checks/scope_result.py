@@ -32,7 +32,7 @@ from ..targets.base import Target
 from ..vocabulary.traits import Traits, are_lengths, in_dtype, main_array, traits_of
 from . import scope_statement
 from .learned_scope import LAST, Trials
-from .scope import BOUNDS, ENOUGH, TOKENS_FIRST, Asked, Bound, Restriction, apply, infer, is_inside
+from .scope import BOUNDS, ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 
 LIMITED = {"position": "start", "tokens": "size T", "queries": "size Q", "keys": "size K", "head_size": "size D"}
@@ -302,8 +302,6 @@ def _reason(
         call = trial.asker.call(record)
         if call is None:
             return False
-        if any(one.axis == (TOKENS_FIRST,) for one in restrictions):
-            return False  # no call is made that has them
         if any(one.text.endswith(LAST) for one in restrictions) and not are_lengths(call):
             return False
         if stated is not None:

@@ -23,6 +23,7 @@ LIES = {"last": "the last of the keys", "first": "from the first key on", "beyon
 TEXTS = {
     ("rows", "of their own"): "rows of their own positions", ("rows", "alike"): "positions without axes for rows",
     ("rows", "shared"): "the same positions in rows of their own",
+    ("order", "heads first"): "heads before tokens", ("order", "tokens first"): "tokens before heads",
     ("marks", "none"): "no -1", ("marks", "some"): "entries of -1",
     ("memory", ""): "contiguous inputs", ("memory", "non-contiguous"): "an input that is not contiguous",
     ("circle", "off"): "tables that are no cosines and sines", ("circle", "on"): "tables of cosines and sines",
@@ -45,6 +46,7 @@ def sentence(op: str, cause: Cause) -> str:
 
 NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all
     "form": tuple((name, 2.0) for name in ("tokens", "queries", "keys", "batch rows", "size of the first axis")),
+    "order": (("tokens", 2.0),),
     "rows": (("batch rows", 2.0), ("size of the first axis", 2.0), ("leading axes", 1.0)),
     "memory": (("batch rows", 2.0), ("size of the first axis", 2.0), ("leading axes", 1.0), ("tokens", 2.0)),
 }

@@ -29,7 +29,20 @@ from ..evidence.every.made_calls import SIZES, has_coordinates, is_bounded, usua
 from ..evidence.every.made_calls import call as made_call
 from ..model import VIEWS, Call
 from ..vocabulary.axes import alternative, alternatives, meets, names_in, result_axes, value_of
-from ..vocabulary.traits import LETTERS, are_unit, are_whole, defaults, is_grid, last_cells, letters, marked, which_alternative
+from ..vocabulary.traits import (
+    LETTERS,
+    are_unit,
+    are_whole,
+    defaults,
+    is_grid,
+    last_cells,
+    letters,
+    main_array,
+    marked,
+    tokens_first,
+    vocabulary,
+    which_alternative,
+)  # fmt: skip
 
 Features = dict[str, Any]
 FORMS = ("consecutive", "gaps", "unsorted", "fractional")
@@ -38,8 +51,9 @@ QUERIES = ("last", "first", "beyond")  # the last of the keys, from the first ke
 NUMBERS = (*range(1, 10), 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 129, 192, 256, 257, 512, 1030)
 STARTS = (0, 1, 29, 1000, 2**15, 40_000, 2**16 - 1, 2**16 + 1, 70_000, 2**17 - 1, 2**24 + 1, -11)
 FARTHER = (2**31 - 1, 2**31, 2**33 + 1)  # in float64 alone: else every value is allowed there
-LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2), (5, 3), (1, 6), (2, 8))
+LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2), (5, 3), (1, 6), (2, 8), (1, 33))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
+ORDERS = ("heads first", "tokens first")
 AFTER = 2  # how far the queries of a call that is made stand behind its keys
 LARGEST = 1 << 18  # numbers of a call's arguments
 WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
@@ -96,6 +110,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         values["form"] = [*(FORMS[:-1] if whole else FORMS), *([WHOLE] if last_cells(op) else [])]
         values["form"] += [GRID] if has_coordinates(op) and not is_bounded(op) else []
         values["start"] = [0] if is_bounded(op) else list(STARTS)
+    if has_order(op):
+        values["order"] = list(ORDERS)
     if has_coordinates(op):
         values["coordinates"] = ["unlike", "alike"]
     if {"q_positions", "k_positions"} <= {*places} and not is_bounded(op):
@@ -177,6 +193,8 @@ def _with(usual: Any, values: Iterable[Any]) -> list[Any]:
 @np.errstate(all="ignore")
 def read(op: str, call: Call, form: str = "") -> Features:
     """Return the features of a call, as near as a record comes to it."""
+    if tokens_first(op, call):
+        return read(op, exchanged(op, call), form) | {"order": ORDERS[1]}
     record = REGISTRY[op]
     features: Features = {"way": which_alternative(op, call)} | options_and_sizes(op, call)
     loose = [name for name in call.inputs if _may_lack_rows(op, name, features["way"])]
@@ -186,6 +204,7 @@ def read(op: str, call: Call, form: str = "") -> Features:
     ]
     features["rows"] = "of their own" if full and features["leading axes"] else "alike"
     features |= _positions(op, call, features["way"])
+    features |= {"order": ORDERS[0]} if has_order(op) else {}
     if "mask" in call.inputs:
         mask = call.inputs["mask"]
         causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
@@ -281,6 +300,11 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
 
     What is expected is left out.
     """
+    if record.get("order") == ORDERS[1]:
+        plain = make(op, {**record, "order": ORDERS[0]}, number)
+        has_heads = plain is not None and plain.inputs[main_array(op) or ""].ndim > 2 and not tokens_first(op, plain)
+        call = exchanged(op, plain) if plain is not None and has_heads else None
+        return call if call is not None and tokens_first(op, call) else None
     options, sizes = part(record, "option "), dict[str, Any](sizes_in(op, record))
     leading = record.get("leading axes", ()) or ()
     sizes["P"] = (*leading, sizes.get("T", 1)) if record.get("leading axes", ()) is not None else ()
@@ -327,7 +351,27 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
         params = {name: value for name, value in params.items() if name in REGISTRY[op].domains and _is_told(op, name, value)}
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError):  # no such call
         return None
-    return Call(params, inputs) if sum(x.size for x in inputs.values()) <= LARGEST else None
+    call = Call(params, inputs)
+    wraps = is_bounded(op) and _positions(op, call, record["way"]).get("form", FORMS[0]) != FORMS[0]  # at the end of a table
+    is_made = sum(x.size for x in inputs.values()) <= LARGEST and not (record.get("form") == FORMS[0] and wraps)
+    return call if is_made else None
+
+
+def has_order(op: str) -> bool:
+    """Return whether calls of an operation may have tokens before heads."""
+    return bool(vocabulary(op).get("tokens_before_heads"))
+
+
+def exchanged(op: str, call: Call) -> Call:
+    """Return a call with the axes of tokens and heads in the other order; all heads have the positions of the first."""
+    inputs, behind = dict(call.inputs), tokens_first(op, call)
+    for name in {main_array(op) or "", "positions", "cos", "sin"} & inputs.keys():
+        array = inputs[name][..., None] if name == "positions" else inputs[name]
+        array = np.swapaxes(array if array.ndim > 2 else array[None], -3, -2)
+        if name != main_array(op):
+            array = array[..., :1, :] if not behind else array[0] if array.ndim == 3 else array
+        inputs[name] = array[..., 0] if name == "positions" else array
+    return replace(call, inputs=inputs)
 
 
 def count_of_values(op: str, record: Features, axes: Sequence[Sequence[str]]) -> int:

@@ -44,7 +44,7 @@ HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and wha
     "not_square": ("a grid that is not square", "square grids"),
     "other_queries": ("queries that are not the last of the keys", "queries the last of the keys"),
     "unequal_lengths": ("not as many queries as keys", "as many queries as keys"),
-    "heads_before_tokens": ("heads before tokens", "tokens before heads"),
+    "heads_before_tokens": ("heads before tokens", "tokens before heads alone"),
     "off_grid": ("coordinates that are not the cells of a grid, row by row", "the cells of a grid, row by row, alone"),
     "marked": ("entries of -1", "no -1"),
 }
@@ -328,7 +328,7 @@ def _relations(op: str, call: Call) -> Iterator[tuple[str, Any]]:
     counts = _counts(op, call)
     if counts.get("Q") != counts.get("K") and counts.keys() >= {"Q", "K"}:
         yield "unequal_lengths", True
-    if _tokens_first(op, call):
+    if tokens_first(op, call):
         yield "tokens_before_heads", True
     if _heads_first(op, call):
         yield "heads_before_tokens", True
@@ -386,12 +386,12 @@ def _counts(op: str, call: Call) -> dict[str, int]:
     for sizes in letters(op, call).values():
         for letter in LETTERS.keys() & sizes.keys():
             result[letter] = max(result.get(letter, 0), *sizes[letter]) if sizes[letter] != (0,) else 0
-    if "T" in result and _tokens_first(op, call):
+    if "T" in result and tokens_first(op, call):
         result["T"] = call.inputs[main_array(op) or ""].shape[-3]
     return result
 
 
-def _tokens_first(op: str, call: Call) -> bool:
+def tokens_first(op: str, call: Call) -> bool:
     """Return whether tokens come before heads in the shape, so that each position holds for many rows."""
     main, place = main_array(op), next((n for n in ("positions", "cos") if n in call.inputs), None)
     if main is None or place is None or call.inputs[main].ndim < 3 or has_coordinates(op):
@@ -463,7 +463,7 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         yield "numbers", "fractional" if np.any(p != np.floor(p)) else "whole floats" if p.dtype.kind == "f" else "integers"
         if np.any(p < 0):
             yield "negative", True
-        rows = p[..., 0] if _tokens_first(op, call) else p
+        rows = p[..., 0] if tokens_first(op, call) else p
         if rows.ndim > 1 and not has_coordinates(op):
             yield "per_row" if np.any(rows != rows[:1]) else "shared_rows", True
         if has_coordinates(op) and np.any(p != p[:1]):
