@@ -810,6 +810,17 @@ def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Conditi
     assert never.standing == "no values", never.reason
 
 
+@pytest.mark.thorough(dear=True)
+def test_code_of_few_cases_is_asked_at_the_sizes_of_kernels() -> None:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        out = of_packed_tokens(x, positions, layout=layout, base=base)
+        out[:, 16:] = x[:, 16:]
+        return out
+
+    reason = check(SimpleNamespace(rope=rope), op="rope", tier="kernel", seed=7).operations[0].reason
+    assert "wrong at 33 batch rows or more [" in reason
+
+
 @few(1, "op", ["alibi_slopes", "t5_bias", "rms_norm", "decomposed_rows"])
 @few(1, "count", [10_000, 1, 3])
 def test_a_table_of_stored_answers_that_refuses_all_else_is_not_conformant(op: str, count: int) -> None:

@@ -29,12 +29,13 @@ from .choice import Choice
 from .conclusion import report_unanswered, summarise_and_diagnose
 from .fresh_calls import ask_fresh_calls
 from .halves import beside, halves
-from .learned_scope import CALLS, Progress, Trials
+from .learned_scope import CALLS, INSIDE, Progress, Trials
 from .scope_result import add_scopes, report_scope, stated_scope
 
 if TYPE_CHECKING:
     from ..evidence.every.for_model import Model
 
+LARGE = 4  # times as many calls inside of a narrow scope in the tier of large sizes
 SELDOM = 50_000  # new objects until a process that only checks looks for circles of garbage: a check leaves few, and holds many
 
 
@@ -246,7 +247,8 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
     complete = _ask_cases(target, operations, by_op, progress)
     target.repeated = None
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
-    trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress)
+    inside_calls = INSIDE * (LARGE if choice.tier == TIER else 1)
+    trials = Trials(target, asking.experiments if asks_all else 0, seed or 0, progress, inside_calls)
     add_scopes(operations, target, stated, trials, whole=complete and choice.is_whole)
     fresh = 0
     fresh_asked = seed is not None and complete and target.kind != "outputs" and asks_all

@@ -72,6 +72,7 @@ class Trials:
     calls: int = CALLS
     seed: int = 0
     progress: Progress | None = None
+    inside_calls: int = INSIDE  # that are judged where stored cases are too few
     of: dict[str, Experiment] = field(default_factory=dict)
     right: dict[str, list[Call]] = field(default_factory=dict)  # fresh calls inside of a scope, by operation
     learned: dict[str, Any] = field(default_factory=dict)  # what `supports` says of what was learned, by operation
@@ -117,7 +118,7 @@ class Trials:
             known = {call_key(op, call) for one in every for call in one.case.calls}
             return [
                 Asked(case, dtype, traits_of(case, dtype), VERDICTS.get(outcome, outcome), every[0].claim)
-                for case, outcome in calls_inside(trial, INSIDE, allowed, known)
+                for case, outcome in calls_inside(trial, self.inside_calls, allowed, known)
             ]
         return []
 

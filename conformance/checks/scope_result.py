@@ -118,14 +118,12 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
     passing = _passing(own)
-    few = (
-        whole
-        and len(passing) < (1 if op in stated else ENOUGH)
-        and trials.can_ask()
-        and not any(operation.failing for operation, _ in own)
-    )
+    may_draw = whole and trials.can_ask() and not any(operation.failing for operation, _ in own)
+    few = may_draw and len(passing) < (1 if op in stated else ENOUGH)
+    is_narrow = may_draw and op not in stated and len(passing) < LEAST_JUDGED and answered < len(asked)
     every = asked_cases(own) if few or 0 < answered < len(asked) else []
-    drawn = _drawn(op, every, trials, stated.get(op)) if few else []
+    drawn = _drawn(op, every, trials, stated.get(op)) if few or is_narrow else []
+    drawn = drawn if few else [one for one in drawn if one.answered]  # else the cases say what is refused
     fresh = [one for one in drawn if one.verdict == "pass"]
     scope = Scope(
         op,
@@ -142,7 +140,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     if answered in (0, len(asked)) and not drawn:
         return scope  # of what answers nothing, nothing can be said
     every += [one for one in drawn if one.answered]
-    wrong = _of_drawn(drawn, scope)
+    wrong = _of_drawn(drawn, scope, trials)
     if op not in stated and not wrong and not any(one.answered and _has_values(one.case) for one in every):
         return scope  # nor of what answers empty arrays alone
     restrictions, left = apply(op, stated[op], every) if op in stated else trials.refusals(op, every, ENOUGH)
@@ -227,7 +225,7 @@ def _lies_in(stated: Mapping[str, Any], trial: Experiment, record: Features, cal
     return is_inside(stated, traits_of(trial.asker.case(call, record.get("memory", "")), trial.asker.dtype))
 
 
-def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
+def _of_drawn(drawn: Sequence[Asked], scope: Scope, trials: Trials) -> Objection:
     """
     Return what is wrong in fresh calls inside of a scope: one has wrong values or raises, or some are refused without a cause.
 
@@ -235,8 +233,9 @@ def _of_drawn(drawn: Sequence[Asked], scope: Scope) -> Objection:
     """
     for one in drawn:
         if one.verdict not in ("pass", "unsupported", *UNJUDGED):
-            text = f"it is wrong inside its scope, at {call_in_words(one.case)}: {one.case.comment}"
-            return Objection(one.verdict, text)
+            trial = trials.begin(scope.op, one.dtype, drawn)
+            cause = _cause(trial, trial.drawn[one.id], one.case.comment)
+            return Objection(one.verdict, f"it is wrong inside its scope, at {call_in_words(one.case)}: {cause}")
     refused = [one for one in drawn if not one.answered]
     if refused and scope.stated:
         return Objection(
@@ -312,7 +311,7 @@ def _reason(
     for record, outcome in judged:
         if outcome not in (RIGHT, *UNJUDGED):
             asked = call_in_words(trial.asker.case(trial.asker.call(record) or every[0].case.calls[0]))
-            text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record)}"
+            text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record, trial.asker.messages[key_of(record)])}"
             return Objection("fail" if outcome == WRONG else outcome, text)
     right = [call for record, outcome in judged if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
     stored = {call_key(op, call) for one in every for call in one.case.calls}
@@ -327,9 +326,8 @@ def _reason(
     return _wrong_at_limit(trial, restrictions, stated=stated is not None)
 
 
-def _cause(trial: Experiment, record: Features) -> str:
-    """Return the judge's text of a wrong call, and which calls are wrong, as far as experiments find it."""
-    said = trial.asker.messages[key_of(record)]
+def _cause(trial: Experiment, record: Features, said: str) -> str:
+    """Return what the judge `said` of a wrong call, and which calls are wrong, as far as experiments find it."""
     trial.asker.budget += MORE
     trial.learn(WRONG, [(record, trial.numbers(record))])
     trial.predict((WRONG,))
@@ -352,7 +350,7 @@ def _wrong_at_limit(trial: Experiment, restrictions: Sequence[Restriction], *, s
             limit = f"at {restriction.axis[0].replace('_', ' ')} {value}"
             if outcome == WRONG or (outcome in ENDED and inside):
                 side = f"inside its limit, {limit}" if inside else f"beyond its limit, {limit}"
-                return Objection("fail", f"{side}, it is wrong: {_cause(trial, record)}")
+                return Objection("fail", f"{side}, it is wrong: {_cause(trial, record, trial.asker.messages[key_of(record)])}")
             if outcome == REFUSED and inside and stated:
                 return Objection("selective", f"it refuses a call inside its limit, {limit}")
     return NONE
