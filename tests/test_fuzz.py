@@ -217,6 +217,20 @@ def test_draws_are_inside_of_a_narrow_scope() -> None:
     assert find.call.params["heads"] == 5
 
 
+@pytest.mark.thorough(dear=True)
+def test_a_call_that_meets_many_conditions_is_found() -> None:
+    """All of them are refused in the same words."""
+
+    def attention(q: Any, k: Any, v: Any, /) -> Any:
+        if q.ndim != 4 or q.shape[:2] != k.shape[:2] or q.shape[-1] % 8 or 0 in (*q.shape, *k.shape, *v.shape):
+            raise NotImplementedError
+        kept = k.shape[-2] // 64 * 64 or k.shape[-2]
+        return posref.attention(q, k[..., :kept, :], v[..., :kept, :])
+
+    findings = fuzz(SimpleNamespace(attention=attention), examples=200)
+    assert findings.finds[0].call.inputs["k"].shape[-2] > 64
+
+
 def test_a_run_that_judges_next_to_nothing_fails() -> None:
     target = SimpleNamespace(alibi=posref.alibi)
     few_draws = fuzz(target, seconds=1e-3)

@@ -12,7 +12,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
@@ -33,11 +33,12 @@ TIES: tuple[Callable[[int], tuple[int, int]], ...] = (lambda n: (n, n), lambda n
 COSTS = {  # how unlikely a change of a feature is: the first value, and each that follows
     "size": (0.6, 0.12), "leading": (0.5, 0.15), "rows": (0.6, 0.0), "circle": (0.6, 0.0), "option": (0.6, 0.1),
     "array": (0.7, 0.0), "way": (0.9, 0.1), "mask": (0.7, 0.0), "queries": (0.9, 0.2), "coordinates": (0.9, 0.0),
-    "bands": (0.7, 0.0), "memory": (3.0, 0.5), "bits": (3.0, 0.0),
+    "bands": (0.7, 0.0), "memory": (3.0, 0.5), "bits": (3.0, 0.0), "order": (0.7, 0.0),
 }  # fmt: skip
 NEAR = 6  # likely values of a feature, beside those of its domain
 TIED = 8  # sizes that two numbers have together
 TOKENS = 8  # of the call to begin with
+DRAWN, LIKELIEST = 300, 3  # several changes at once, and values of a feature for them
 STORED = 24  # options of stored calls, with the optional arrays
 ASKED, TRIED = 400, 2000  # calls of one operation, and changes of which some give no call
 Move = tuple[float, Features]  # how unlikely a change is, and the features that it sets
@@ -86,7 +87,8 @@ def seek(
         if pattern not in heard:
             heard.add(pattern)
             stack.append((changed, iter([*_hinted(trial.op, base, said), *known])))
-    for move in _together(known):
+    drawn = (_drawn(trial, known, lacking) for _ in range(DRAWN))
+    for move in chain(drawn, _together(known)):
         if asked >= ASKED or tried >= TRIED:
             return None
         if is_answered({**base, **move}):
@@ -104,6 +106,16 @@ def _offered(trial: Experiment, base: Features, may: Callable[[Features], bool])
             break
         base = {**base, f"array {lacks[1]}": False}
     return base
+
+
+def _drawn(trial: Experiment, moves: Sequence[Move], lacking: Collection[str]) -> Features:
+    """Return changes of about half of all features, each to one of the likeliest values: a kernel may have many conditions."""
+    values: dict[str, list[Any]] = {}
+    for _, move in moves:
+        for name, value in move.items() if len(move) == 1 else ():
+            values.setdefault(name, []).append(value)
+    names = [name for name in values if name not in lacking and trial.rng.random() < 0.5]
+    return {name: trial.rng.choice(values[name][:LIKELIEST]) for name in names}
 
 
 def _together(moves: Sequence[Move]) -> Iterator[Features]:
@@ -186,7 +198,7 @@ def _likely(op: str, name: str, base: Features, numbers: Collection[float]) -> l
     if kind == "size" and rest in ("T", "Q", "K"):
         return [*stated, LENGTHS[0], 1, *LENGTHS[1:]]  # a prompt, a token after it
     if kind == "size":
-        return [*stated, *(_of_head(op, name, base) or COUNTS)]
+        return [*stated, *([1] if rest == "g" else ()), *(_of_head(op, name, base) or COUNTS)]  # a key head for each query head
     if isinstance(domain, Integer):
         widths = HEADS if "dim" in rest else (*LENGTHS, *COUNTS) if "length" in rest else (*COUNTS, *LENGTHS)
         few = (*stated, *widths[:2], domain.low, domain.low + domain.step, *widths[2:])

@@ -192,6 +192,7 @@ ANSWERED = 24  # calls of stored cases that are answered, into which refused dra
 HEADS = (64, 128)  # sizes that kernels are compiled for
 LEARNING = 600  # calls, to find those
 SOUGHT = 2000  # more, where none of the stored ones is
+LARGER = 0.25  # of the sizes of a draw that is put into a call are drawn from all that experiments know, up to 1030
 NEAR = 32  # changes of a feature that are tried, until one lies in the scope
 PROVED = 16  # so many draws are proved, which tries the witnesses too; later ones where they do not pass
 SMALL = 1 << 8  # numbers of a draw that is proved although it passes
@@ -340,9 +341,9 @@ class Hunt:
         names = differing(record, inside)
         numbers = numbers_in(rule for cause in trial.causes for rule in cause.rules)
         for name in rng.sample(names, len(names)):
-            changed = (
-                one for one in islice(moved(inside, name, record[name], numbers), NEAR) if not trial.explained(one, (REFUSED,))
-            )
+            is_larger = name.startswith("size ") and rng.random() < LARGER
+            value = rng.choice(trial.domains[name]) if is_larger else record[name]
+            changed = (one for one in islice(moved(inside, name, value, numbers), NEAR) if not trial.explained(one, (REFUSED,)))
             inside = next((one for one in changed if asker.answer(one) in ANY_ANSWER), inside)
         return make(self.op, inside, self._begin)
 
