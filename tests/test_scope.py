@@ -873,6 +873,12 @@ def of_a_decode_step(q: Any, k: Any, table: Any, /, *, bidirectional: bool, max_
     return posref.t5_bias(q, k, table, bidirectional=False, max_distance=max_distance)
 
 
+def of_queries_with_keys(q: Any, k: Any, v: Any, /, *, mask: Any = None, scale: float | None = None) -> Any:
+    if mask is not None and not mask.any(-1).all():
+        raise Unsupported("a softmax of nothing")
+    return posref.attention(q, k, v, mask=mask, scale=scale)
+
+
 def of_batches_of_tokens(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
     if x.ndim != 4 or cos.shape[:-1] != (x.shape[1], 1):
         raise Unsupported("x is (B, T, H, D), cos (T, 1, n)")
@@ -968,6 +974,7 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
         ("attention", of_one_query, "queries 1"),
         ("norm_rope", of_two_eps, "eps 1e-06, 1e-05, of the values that were asked"),
         ("kerple", of_squares, "as many queries as keys"),
+        ("attention", of_queries_with_keys, "a key for every query"),
     ],
 )
 def test_right_code_of_one_form_conforms(op: str, function: Callable[..., Any], words: str) -> None:

@@ -13,7 +13,7 @@ from posref.spec import REGISTRY
 from ..vocabulary.axes import alternatives
 from .cause_search import Cause, kind_of
 from .number_rules import Rule
-from .records import is_number, word_of
+from .records import BLIND, is_number, word_of
 
 VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
 FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",
@@ -31,7 +31,7 @@ TEXTS = {
     ("memory", "broadcast-view"): "an input that is a broadcast view", ("mask", "causal"): "a causal mask",
     ("coordinates", "alike"): "the same coordinate along every axis",
     ("coordinates", "unlike"): "coordinates that differ from axis to axis",
-    ("mask", "scattered"): "a mask that is not causal",
+    ("mask", "scattered"): "a mask that is not causal", ("mask", BLIND): BLIND,
 }  # fmt: skip
 SHOWN = 4  # values that are told
 NEGATIVE = re.compile(r"\b(no|not)\b")  # in words
@@ -80,7 +80,7 @@ def essential(cause: Cause) -> Cause:
     no_view = "rows" in cause.shows and cause.lacks.get("memory") == ["broadcast-view"]  # whose rows are alike
     of_view = cause.shows.get("memory") == ["broadcast-view"]  # which only several rows have
     rules = [rule for rule in rules if not (of_view and rule.kind == "least" and rule.quantity in ROWS)]
-    left_out = {"leading axes": has_tokens or of_view, "memory": no_view, "way": of_view}
+    left_out = {"leading axes": has_tokens or of_view, "memory": no_view, "way": of_view, "array mask": "mask" in cause.shows}
     shows = {name: values for name, values in cause.shows.items() if not left_out.get(name)}
     left = tuple(name for name in cause.features if name in shows or (rules and name not in cause.shows))
     return replace(cause, rules=rules, shows=shows, features=left) if left else cause
@@ -117,6 +117,8 @@ def what_is_left(op: str, cause: Cause) -> str:
         lacks = cause.lacks.get(name, [])
         if name in ("form", "rows", "marks") and len(lacks) == 1:
             return f"{FORMS[lacks[0]]} alone" if name == "form" else TEXTS[name, lacks[0]]
+        if shows == [BLIND]:
+            return "a key for every query"
         if cause.rough and is_number(shows[0]):
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))}, of the values that were asked"
         if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or (name == "way" and len(lacks) == 1):

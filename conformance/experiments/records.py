@@ -53,6 +53,7 @@ STARTS = (0, 1, 29, 1000, 2**15, 40_000, 2**16 - 1, 2**16 + 1, 70_000, 2**17 - 1
 FARTHER = (2**31 - 1, 2**31, 2**33 + 1)  # in float64 alone: else every value is allowed there
 LEADING = ((), (1,), (2,), (3, 2), (2, 1, 2), (5, 3), (1, 6), (2, 8), (1, 33))
 MOST = {"I": 33, "J": 33, "k": 9, "A": 3, "m": 9, "B": 9, "g": 9, "G": 9}  # of sizes by letter
+BLIND = "a query without keys"  # of a mask
 ORDERS = ("heads first", "tokens first")
 AFTER = 2  # how far the queries of a call that is made stand behind its keys
 LARGEST = 1 << 18  # numbers of a call's arguments
@@ -116,8 +117,8 @@ def domains(op: str, records: Sequence[Features] = ()) -> dict[str, list[Any]]:
         values["coordinates"] = ["unlike", "alike"]
     if {"q_positions", "k_positions"} <= {*places} and not is_bounded(op):
         values["queries"] = list(QUERIES)
-    if "mask" in record.arrays and record.arrays["mask"].shape.endswith("Q K"):
-        values["mask"] = ["scattered", "causal"]
+    if "mask" in record.arrays and record.arrays["mask"].shape.endswith("~Q ~K"):
+        values["mask"] = ["scattered", "causal", BLIND]
     if "bands" in record.arrays:
         values["bands"] = ["other", "powers of two"]
     if {"cos", "sin"} <= record.arrays.keys():
@@ -207,8 +208,8 @@ def read(op: str, call: Call, form: str = "") -> Features:
     features |= {"order": ORDERS[0]} if has_order(op) else {}
     if "mask" in call.inputs:
         mask = call.inputs["mask"]
-        causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
-        features["mask"] = "causal" if causal else "scattered"
+        causal = mask.ndim > 1 and np.all(mask == np.tril(np.ones_like(mask), mask.shape[-1] - mask.shape[-2]))
+        features["mask"] = "causal" if causal else BLIND if mask.size and not mask.any(-1).all() else "scattered"
     if "bands" in call.inputs:
         bands = call.inputs["bands"]
         powers = bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size))
@@ -342,6 +343,9 @@ def make(op: str, record: Features, number: int = 0) -> Call | None:
             arrays |= {n: np.broadcast_to(arrays[n][:1], arrays[n].shape).copy() for n in positions_of(op) if arrays[n].ndim}
         if record.get("mask") == "causal" and "mask" in arrays:
             arrays["mask"] = np.tril(np.ones_like(arrays["mask"]), arrays["mask"].shape[-1] - arrays["mask"].shape[-2])
+        if record.get("mask") in ("scattered", BLIND) and "mask" in arrays:
+            blind = np.arange(arrays["mask"].shape[-2])[:, None] == 0 if record["mask"] == BLIND else False
+            arrays["mask"] = (arrays["mask"] | ~arrays["mask"].any(-1, keepdims=True)) & ~np.asarray(blind)
         if record.get("bands") == "powers of two":
             arrays["bands"] = np.broadcast_to(2.0 ** np.arange(arrays["bands"].shape[-1]), arrays["bands"].shape).copy()
         if record.get("circle") == "on":
