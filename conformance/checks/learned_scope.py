@@ -42,7 +42,7 @@ from .scope import Asked, Bound, Restriction, infer, on_axis
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
 SOUGHT = 4 * CALLS  # until one is answered: these have the sizes of released models, and count as several
-DRAWN, INSIDE = 250, 12  # fresh calls that are asked, and judged, where stored cases are too few
+DRAWN, INSIDE = 500, 12  # fresh calls that are asked, and judged, where stored cases are too few
 VERDICTS = {RIGHT: "pass", WRONG: "fail", REFUSED: "unsupported"}
 ASKED = frozenset({  # axes of traits that calls are made of: of these experiments know more
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
