@@ -43,15 +43,10 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
     kind = None if scaling is None else scaling["type"]
     scaling = {**DEFAULTS.get(kind or "", {}), **(scaling or {})}
     base, s = mpf(base), mpf(scaling.get("factor") or 1)
-    if kind == "NTKAlpha":
-        base = base * mpf(scaling["alpha"]) ** (mpf(dim) / (dim - 2))
     if kind == "NTKFixed":
         return [(base * s) ** (mpf(-2 * i) / dim) / s ** (mpf(2) / dim) for i in range(dim // 2)], mpf(1)
-    if kind == "NTKAware":
-        base = base * s ** (mpf(dim) / (dim - 2))
-    if kind == "DynamicNTK":
-        old = scaling["original_length"]
-        base = base * (s * max(length, old) / old - (s - 1)) ** (mpf(dim) / (dim - 2))
+    if kind in ("NTKAware", "NTKAlpha", "DynamicNTK"):
+        base = base * _ntk_factor(s, scaling, length) ** (mpf(dim) / (dim - 2))
     theta = [base ** (mpf(-2 * (i - 1)) / dim) for i in range(1, dim // 2 + 1)]
     if kind in (None, "NTKAware", "NTKAlpha", "DynamicNTK"):
         return theta, mpf(1)
@@ -75,17 +70,28 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
         return theta[: dim // 2 - clip] + [f * m for f, m in zip(theta[dim // 2 - clip :], mask, strict=True)], mpf(1)
     if kind == "LongRoPE":
         return _longrope(theta, scaling, length)
-    if kind == "DynamicYaRN":
+    return _yarn(theta, dim, base, s, scaling, length)
+
+
+def _ntk_factor(s: Any, scaling: Any, length: Any) -> Any:
+    if scaling["type"] != "DynamicNTK":
+        return mpf(scaling["alpha"]) if scaling["type"] == "NTKAlpha" else s
+    old = scaling["original_length"]
+    return s * max(length, old) / old - (s - 1)
+
+
+def _yarn(theta: list[Any], dim: int, base: Any, s: Any, scaling: Any, length: Any) -> tuple[list[Any], Any]:
+    if scaling["type"] == "DynamicYaRN":
         s = mpf(max(length, scaling["original_length"])) / scaling["original_length"]
         scaling = {**DEFAULTS["YaRN"], **scaling}
-    if kind == "YaRNByTurns":
+    if scaling["type"] == "YaRNByTurns":
         return [_by_parts(f, s, scaling) for f in theta], _attention_factor(s, scaling)
-    if kind in ("YaRN", "DynamicYaRN"):
-        low, high = _correction_range(dim, base, scaling)
-        ramp = [min(max((i - low) / (high - low), mpf(0)), mpf(1)) for i in range(dim // 2)]
-        mask = [1 - r for r in ramp]
-        return [f / s * (1 - m) + f * m for f, m in zip(theta, mask, strict=True)], _attention_factor(s, scaling)
-    raise ValueError(kind)
+    if scaling["type"] not in ("YaRN", "DynamicYaRN"):
+        raise ValueError(scaling["type"])
+    low, high = _correction_range(dim, base, scaling)
+    ramp = [min(max((i - low) / (high - low), mpf(0)), mpf(1)) for i in range(dim // 2)]
+    mask = [1 - r for r in ramp]
+    return [f / s * (1 - m) + f * m for f, m in zip(theta, mask, strict=True)], _attention_factor(s, scaling)
 
 
 def _longrope(theta: list[Any], scaling: Any, length: Any) -> tuple[list[Any], Any]:

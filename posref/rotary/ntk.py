@@ -53,18 +53,17 @@ def raised(base: Array, factor: Array, dim: int, c: Namespace) -> Array:
     return base * c.pow(factor, c.asarray(float(dim), dtype=c.float64) / (dim - 2))
 
 
-def factor_of(scaling: NTKAware | NTKAlpha, c: Namespace) -> Array:
-    """Return s: the record's factor or alpha."""
-    return _constant(scaling.alpha if isinstance(scaling, NTKAlpha) else scaling.factor, c)
-
-
-def dynamic_factor(scaling: DynamicNTK, length: Any, c: Namespace) -> Array:
+def factor_of(scaling: NTKAware | NTKAlpha | DynamicNTK, length: Any, c: Namespace) -> Array:
     r"""
-    Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L).
+    Return s, the record's factor or alpha. For ``DynamicNTK`` it is :math:`s l/L - (s - 1)`, with l = max(length, L).
 
-    The result is 1 for lengths up to L. The length can be an array without axes, so that one graph serves every length.
+    There L is the original length, so the result is 1 for lengths up to L. The length can be an array without axes, so that one
+    graph serves every length.
     """
-    s, original = _constant(scaling.factor, c), scaling.original_length
+    s = _constant(scaling.alpha if isinstance(scaling, NTKAlpha) else scaling.factor, c)
+    if not isinstance(scaling, DynamicNTK):
+        return s
+    original = scaling.original_length
     if not hasattr(length, "ndim"):
         return s * longest(length, original) / original - (s - 1)
     longer = c.maximum(cast(length, c.float64), c.asarray(float(original), dtype=c.float64))

@@ -133,31 +133,28 @@ def rope_frequencies(
     base = check_scaling("rope_frequencies", dim, base=base, scaling=scaling, length=length)
     c = constants(xp, length if isinstance(scaling, DynamicNTK) else None)
     b = c.asarray(float(base), dtype=c.float64)
+    inv_freq: Any = powers(b, dim, c)
     factor: Any = 1.0
     match scaling:
-        case None:
-            inv_freq = powers(b, dim, c)
         case Linear():
-            inv_freq = powers(b, dim, c) / float(scaling.factor)
-        case NTKAware() | NTKAlpha():
-            inv_freq = powers(ntk.raised(b, ntk.factor_of(scaling, c), dim, c), dim, c)
-        case DynamicNTK():
-            inv_freq = powers(ntk.raised(b, ntk.dynamic_factor(scaling, length, c), dim, c), dim, c)
+            inv_freq = inv_freq / float(scaling.factor)
+        case NTKAware() | NTKAlpha() | DynamicNTK():
+            inv_freq = powers(ntk.raised(b, ntk.factor_of(scaling, length, c), dim, c), dim, c)
         case NTKFixed():
             inv_freq = ntk.fixed(b, dim, scaling, c)
         case NTKMixed():
-            inv_freq = ntk.mixed(powers(b, dim, c), scaling, c)
+            inv_freq = ntk.mixed(inv_freq, scaling, c)
         case Llama3():
-            inv_freq = llama3.scaled(powers(b, dim, c), scaling, c)
+            inv_freq = llama3.scaled(inv_freq, scaling, c)
         case YaRN() | YaRNByTurns() | DynamicYaRN():
-            inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, length, c), yarn.attention_factor(scaling, length, c)
+            inv_freq, factor = yarn.scaled(inv_freq, b, scaling, length, c), yarn.attention_factor(scaling, length, c)
         case LongRoPE():
-            inv_freq = longrope.scaled(powers(b, dim, c), scaling, length, c)
+            inv_freq = longrope.scaled(inv_freq, scaling, length, c)
             factor = longrope.attention_factor(scaling, length, c)
         case Proportional():
-            inv_freq = proportional(powers(b, dim, c), scaling, c)
+            inv_freq = proportional(inv_freq, scaling, c)
         case Clipped():
-            inv_freq = clipped(powers(b, dim, c), scaling, c)
+            inv_freq = clipped(inv_freq, scaling, c)
     return created("rope_frequencies", inv_freq, xp, device, dtype), factor
 
 
