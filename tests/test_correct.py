@@ -11,7 +11,7 @@ from posref.conformance.targets.python import load_python
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
 # thorough/test_bounds.py asks all
-FEW = ("numpy_alibi_bloom", "numpy_complex", "numpy_exp_log", "numpy_fused_tiles", "torch_t5")
+FEW = ("numpy_alibi_bloom", "numpy_complex", "numpy_exp_log", "numpy_fused_tiles", "torch_attention")
 
 
 @few(1, "file", [file for file in FILES if file.stem in FEW], ids=lambda file: file.stem)

@@ -15,10 +15,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence,
     z = (turning[..., first] + 1j * turning[..., second]) * (cos + 1j * sin)
     turning[..., first], turning[..., second] = z.real, z.imag
     return out.astype(np.float32)
-
-
-def write_cache(cache, rows, slots, /):
-    out = np.array(cache)
-    page, place = np.divmod(slots[slots >= 0], cache.shape[1])
-    out[page, place] = rows[slots >= 0]
-    return out

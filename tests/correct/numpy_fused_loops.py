@@ -1,4 +1,4 @@
-"""A fused kernel as one program for each row: a running sum of squares, pairs one after the other, addresses in flat memory."""
+"""A fused kernel as one program for each row: a running sum of squares, pairs one after the other."""
 
 import numpy as np
 
@@ -35,12 +35,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence)
             turn(y, row)
             normalize(y)
     return out
-
-
-def write_cache(cache, rows, slots, /):
-    width = cache.shape[2] * cache.shape[3]
-    memory, source = cache.reshape(-1).copy(), rows.reshape(-1)
-    for token in range(len(slots)):
-        if slots[token] != -1:
-            memory[slots[token] * width : (slots[token] + 1) * width] = source[token * width : (token + 1) * width]
-    return memory.reshape(cache.shape)

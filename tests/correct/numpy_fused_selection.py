@@ -1,4 +1,4 @@
-"""A fused kernel by norms and matrices: the root of D over a 2-norm, pairs as complex numbers, slots as a selection matrix."""
+"""A fused kernel by norms and matrices: the root of D over a 2-norm, pairs as complex numbers."""
 
 import numpy as np
 
@@ -15,10 +15,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence)
     both = (turned.real, turned.imag)
     out = np.concatenate(both, axis=-1) if layout == "half" else np.stack(both, axis=-1).reshape(turning.shape)
     return np.concatenate((out, y[..., 2 * pairs :]), axis=-1).astype(x.dtype)
-
-
-def write_cache(cache, rows, slots, /):
-    places, row = cache.shape[0] * cache.shape[1], cache.shape[2] * cache.shape[3]
-    chosen = slots[None, :] == np.arange(places)[:, None]
-    written = np.einsum("pt,tc->pc", chosen.astype(rows.dtype), rows.reshape(len(slots), row))
-    return np.where(chosen.any(axis=1)[:, None], written, cache.reshape(places, row)).reshape(cache.shape)

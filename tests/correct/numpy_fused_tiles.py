@@ -36,14 +36,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence)
     y = x.astype(np.float32)
     y = turn(normalize(y)) if precedence == "norm_first" else normalize(turn(y))
     return y.astype(x.dtype)
-
-
-def write_cache(cache, rows, slots, /):
-    pages, size = cache.shape[:2]
-    out = np.array(cache)
-    for page in range(pages):
-        for place in range(size):
-            token = np.flatnonzero(slots == page * size + place)
-            if len(token):
-                out[page, place] = rows[token[0]]
-    return out

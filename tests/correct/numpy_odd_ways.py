@@ -1,4 +1,4 @@
-"""Ten operations in other ways than their formulas: other orders of sums, whole numbers, scatters, one key at a time."""
+"""Seven operations in other ways than their formulas: other orders of sums, whole numbers, one key at a time."""
 
 import numpy as np
 
@@ -12,14 +12,6 @@ def rms_norm(x, weight, /, *, eps, weight_offset):
     squares = sum(np.einsum("...i,...i->...", part, part) for part in (u[..., :half], u[..., half:]))
     root = np.sqrt(squares[..., None] / np.float32(z.shape[-1]) + np.float32(eps) / scale / scale)
     return ((u / root) * (weight.astype(np.float32) + np.float32(weight_offset))).astype(x.dtype)
-
-
-def write_cache(cache, rows, slots, /):
-    """Padding is written to one slot more, which is cut off."""
-    flat = cache.reshape(cache.shape[0] * cache.shape[1], *cache.shape[2:])
-    flat = np.concatenate([flat, np.zeros((1, *flat.shape[1:]), flat.dtype)])
-    flat[np.where(slots < 0, len(flat) - 1, slots)] = rows
-    return flat[:-1].reshape(cache.shape)
 
 
 def cope(q, logits, table, mask, /):
@@ -77,14 +69,6 @@ def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, scale
     return out.astype(dtype)
 
 
-def relative_shift(x, /):
-    """Numbers gathered from the padded matrix, without a reshape back."""
-    queries, keys = x.shape[-2:]
-    flat = np.concatenate([np.zeros((*x.shape[:-1], 1), x.dtype), x], -1)
-    flat = flat.reshape(*x.shape[:-2], queries * (keys + 1))
-    return flat[..., queries + np.arange(queries)[:, None] * keys + np.arange(keys)]
-
-
 def stick_breaking(logits, mask, /):
     """One key after another, from the last one."""
     z = logits.astype(np.float64)
@@ -94,15 +78,3 @@ def stick_breaking(logits, mask, /):
         out[..., j] = np.where(there[..., j], np.exp(rest - np.logaddexp(0, -z[..., j])), 0)
         rest = rest - np.where(there[..., j], np.logaddexp(0, z[..., j]), 0)
     return out.astype(logits.dtype), np.exp(rest).astype(logits.dtype)
-
-
-def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_distance=128):
-    """Where the buckets begin, in whole numbers, and a search."""
-    n = num_buckets // 2 if bidirectional else num_buckets
-    exact, starts = n // 2, list(range(1, n // 2 + 1))
-    for k in range(1, n - exact):
-        first = (d for d in range(exact, max_distance + 1) if d ** (n - exact) >= max_distance**k * exact ** (n - exact - k))
-        starts.append(next(first))
-    r = relative_positions
-    found = np.searchsorted(starts, np.abs(r) if bidirectional else np.maximum(-r, 0), side="right")
-    return found + np.where(r > 0, n, 0) if bidirectional else found

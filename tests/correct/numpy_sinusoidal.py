@@ -22,7 +22,3 @@ def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype
     signal[..., where[layout][0]] = np.sin(scaled_time)
     signal[..., where[layout][1]] = np.cos(scaled_time)
     return signal.astype(dtype or np.float32)
-
-
-def learned(positions, table, /, *, offset=0):
-    return np.take(table, positions + offset, axis=0)

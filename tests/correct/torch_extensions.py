@@ -33,11 +33,6 @@ def apart(m, n):
     return m[..., :, None] - n[..., None, :]
 
 
-def rerope_distances(m, n, /, *, window):
-    r = apart(m, n)
-    return torch.where(r.abs() < window, r, window)
-
-
 def rerope(q, k, m, n, /, *, window, **rotation):
     near, far = scores(q, k, m, n, **rotation), scores(q, k, m * 0 + window, n * 0, **rotation)
     return torch.where(apart(m, n).abs() < window, near, far)
@@ -59,11 +54,6 @@ def neighbours(m, n, window):
     return (r >= 0) & (r < window)
 
 
-def self_extend_distances(m, n, /, *, group, window, rounding, dtype):
-    taken = window / group if rounding == "exact" else window // group
-    return torch.where(neighbours(m, n, window), apart(m, n), apart(m // group, n // group) + (window - taken)).to(dtype)
-
-
 def self_extend(q, k, m, n, /, *, group, window, rounding, **rotation):
     taken = window / group if rounding == "exact" else window // group
     near, far = scores(q, k, m, n, **rotation), scores(q, k, m // group + window - taken, n // group, **rotation)
@@ -81,19 +71,9 @@ def chosen(m, n, size, intra, successive, inter):
     return torch.where(behind < 1, intra, torch.where(behind == 1, successive, inter))
 
 
-def dual_chunk_distances(m, n, /, *, chunk_size, window):
-    c = chunk_size - window
-    return chosen(m, n, c, *(apart(p, n % c) for p in queries(m, chunk_size, window)))
-
-
 def dual_chunk(q, k, m, n, /, *, chunk_size, window, **rotation):
     c = chunk_size - window
     return chosen(m, n, c, *(scores(q, k, p, n % c, **rotation) for p in queries(m, chunk_size, window)))
-
-
-def streaming_llm_distances(m, n, /, *, num_sinks, window, counting):
-    cache = num_sinks + window - (counting == "with_query")
-    return torch.where(n[..., None, :] < num_sinks, apart(m.clamp(max=cache), n), apart(m, n))
 
 
 def streaming_llm(q, k, m, n, /, *, num_sinks, window, counting, **rotation):

@@ -28,10 +28,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence)
     if precedence == "norm_first":
         return turn(normalize(x).to(x.dtype)).to(x.dtype)
     return normalize(turn(x).to(x.dtype)).to(x.dtype)
-
-
-def write_cache(cache, rows, slots, /):
-    size = cache.shape[1]
-    kept = torch.nonzero(slots >= 0)[:, 0]
-    where = slots[kept].long()
-    return cache.index_put((torch.div(where, size, rounding_mode="floor"), where % size), rows[kept])

@@ -1,4 +1,4 @@
-"""As a model of transformers does it, in the model's dtype: q_norm, then apply_rotary_pos_emb, then the cache's index_put."""
+"""As a model of transformers does it, in the model's dtype: q_norm, then apply_rotary_pos_emb."""
 
 import torch
 
@@ -32,9 +32,3 @@ def norm_rope(x, weight, cos, sin, /, *, layout, eps, weight_offset, precedence)
         return torch.cat((q[..., :width] * cos + rotate_half(q[..., :width]) * sin, q[..., width:]), dim=-1)
 
     return rotated(q_norm(x)) if precedence == "norm_first" else q_norm(rotated(x))
-
-
-def write_cache(cache, rows, slots, /):
-    size = cache.shape[1]
-    kept = slots >= 0
-    return cache.clone().index_put_((slots[kept] // max(size, 1), slots[kept] % max(size, 1)), rows[kept])
