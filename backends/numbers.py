@@ -190,11 +190,9 @@ class NumberSystem(ABC):
         if len(kinds) != 1:
             msg = f"arrays of different kinds do not mix: {sorted(kinds)}"
             raise TypeError(msg)
-        dtype = arrays[0].dtype if len(arrays) == 1 else self._common([x.dtype for x in arrays])
+        dtypes = [x.dtype for x in arrays]
+        dtype = self.result_type(*dtypes) if len(dtypes) > 1 and kinds == {"real floating"} else dtypes[0]
         return Array(tuple(join(list(parts)) for parts in zip(*(x.parts for x in arrays), strict=True)), dtype, self)
-
-    def _common(self, dtypes: list[Label]) -> Label:
-        return self.result_type(*dtypes) if dtypes[0].kind == "real floating" else dtypes[0]
 
     def reshape(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Return `x` in another shape."""

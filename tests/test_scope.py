@@ -813,7 +813,9 @@ def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Conditi
 @pytest.mark.thorough(dear=True)
 def test_code_of_few_cases_is_asked_at_the_sizes_of_kernels() -> None:
     def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
-        out = of_packed_tokens(x, positions, layout=layout, base=base)
+        if x.ndim != 3 or positions.shape != (x.shape[0], 1) or not x.size:
+            raise Unsupported("x is (T, H, D)")
+        out = posref.rope(x, positions, layout=layout, base=base)
         out[:, 16:] = x[:, 16:]
         return out
 
@@ -852,91 +854,19 @@ def test_tables_of_another_dtype_may_all_be_refused() -> None:
 
 
 # ---- right code in odd ways ------------------------------------------------------------------------------------------------
-def of_one_length(q: Any, k: Any, /, *, heads: int, form: str) -> Any:
-    """A bias of a number of tokens."""
-    count = k.shape[-1]
-    if q.shape != k.shape or q.ndim != 1 or not count or not np.array_equal(q, k) or not np.array_equal(k, np.arange(count)):
-        raise Unsupported("a number of tokens")
-    return posref.alibi(np.arange(count), np.arange(count), heads=heads, form=form, dtype=np.float32)
+def same(a: Any, b: Any) -> bool:
+    return np.array_equal(a, b)
 
 
-def of_packed_tokens(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
-    if x.ndim != 3 or positions.shape != (x.shape[0], 1) or not x.size:
-        raise Unsupported("x is (T, H, D)")
-    return posref.rope(x, positions, layout=layout, base=base)
+def counts(positions: Any) -> bool:
+    """Return whether positions are 0, 1, 2, ... in a row of their own."""
+    return np.array_equal(positions, np.arange(positions.shape[-1]))
 
 
-def of_a_decode_step(q: Any, k: Any, table: Any, /, *, bidirectional: bool, max_distance: int = 128) -> Any:
-    count = k.shape[-1]
-    if bidirectional or q.shape != (1,) or k.shape != (count,) or not np.array_equal(k, np.arange(count)) or q[0] != count - 1:
-        raise Unsupported("one query, after all keys")
-    return posref.t5_bias(q, k, table, bidirectional=False, max_distance=max_distance)
-
-
-def of_queries_with_keys(q: Any, k: Any, v: Any, /, *, mask: Any = None, scale: float | None = None) -> Any:
-    if mask is not None and not mask.any(-1).all():
-        raise Unsupported("a softmax of nothing")
-    return posref.attention(q, k, v, mask=mask, scale=scale)
-
-
-def of_batches_of_tokens(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
-    if x.ndim != 4 or cos.shape[:-1] != (x.shape[1], 1):
-        raise Unsupported("x is (B, T, H, D), cos (T, 1, n)")
-    return posref.apply_rope(x, cos, sin, layout=layout)
-
-
-def of_32_buckets(q: Any, k: Any, table: Any, /, *, bidirectional: bool) -> Any:
-    if table.shape[0] != 32 or q.ndim != 1 or k.ndim != 1:
-        raise Unsupported("one row of positions, and 32 buckets")
-    return posref.t5_bias(q, k, table, bidirectional=bidirectional)
-
-
-def of_one_order(
-    q: Any, k: Any, qp: Any, kp: Any, /, *, num_buckets: Any, max_distance: int, p2c: str, rel_k: Any = None
-) -> Any:
-    if num_buckets is not None or p2c != "code" or rel_k is None or not np.array_equal(qp, kp):
-        raise Unsupported("as many queries as keys, no buckets, one term")
-    return posref.deberta_scores(q, k, qp, kp, num_buckets=None, max_distance=max_distance, p2c=p2c, rel_k=rel_k)
-
-
-def of_real_slots(cache: Any, rows: Any, slots: Any, /) -> Any:
-    if np.any(slots < 0):
-        raise Unsupported("no padding")
-    return posref.write_cache(cache, rows, slots)
-
-
-def of_square_grids(q: Any, k: Any, /, *, method: str, alpha: float, beta: float, gamma: float) -> Any:
-    side = math.isqrt(q.shape[-1])
-    grid = np.indices((side, side)).reshape(2, -1)
-    if method != "product" or not np.array_equal(q, grid) or not np.array_equal(k, grid):
-        raise Unsupported("a square grid, row by row")
-    return posref.irpe_buckets(q, k, method=method, alpha=alpha, beta=beta, gamma=gamma)
-
-
-def of_prompts(q: Any, /, *, rate: int) -> Any:
-    if not np.array_equal(q, np.arange(q.shape[-1])):
-        raise Unsupported("a prompt of so many tokens")
-    return posref.visible_windows(q, rate=rate)
-
-
-def of_one_query(q: Any, k: Any, v: Any, /, *, mask: Any = None, scale: Any = None) -> Any:
-    if q.ndim != 4 or q.shape[-2] != 1 or q.shape[-1] % 16:
-        raise Unsupported("one query, a head size that is a multiple of 16")
-    return posref.attention(q, k, v, mask=mask, scale=scale)
-
-
-def of_two_eps(
-    x: Any, weight: Any, cos: Any, sin: Any, /, *, layout: str, eps: float, weight_offset: int, precedence: str
-) -> Any:
-    if layout != "half" or eps not in (1e-6, 1e-5):
-        raise Unsupported("eps is compiled in")
-    return posref.norm_rope(x, weight, cos, sin, layout=layout, eps=eps, weight_offset=weight_offset, precedence=precedence)
-
-
-def of_squares(q: Any, k: Any, r1: Any, r2: Any, /, *, form: str) -> Any:
-    if not np.array_equal(q, k) or not np.array_equal(k, np.arange(k.shape[-1])):
-        raise Unsupported("of one length")
-    return posref.kerple(q, k, r1, r2, form=form)
+def is_grid(cells: Any) -> bool:
+    """Return whether cells are those of a square grid, row by row."""
+    side = math.isqrt(cells.shape[-1])
+    return np.array_equal(cells, np.indices((side, side)).reshape(2, -1))
 
 
 def of_whole_grids(q: Any, k: Any, /, *, q_size: int, k_size: int) -> Any:
@@ -960,27 +890,47 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
 @pytest.mark.thorough(dear=True)
 @few(
     3,
-    ("op", "function", "words"),
+    ("op", "refuses", "options", "words"),
     [
-        ("alibi", of_one_length, "queries the last of the keys"),
-        ("rope", of_packed_tokens, "tokens before heads alone"),
-        ("t5_bias", of_a_decode_step, "queries 1"),
-        ("t5_bias", of_32_buckets, "32"),
-        ("apply_rope", of_batches_of_tokens, "tokens before heads alone"),
-        ("deberta_scores", of_one_order, "no rel_q"),
-        ("write_cache", of_real_slots, "no -1"),
-        ("irpe_buckets", of_square_grids, "the cells of a grid, row by row, alone"),
-        ("visible_windows", of_prompts, "positions 0, 1, 2, ... alone"),
-        ("attention", of_one_query, "queries 1"),
-        ("norm_rope", of_two_eps, "eps 1e-06, 1e-05, of the values that were asked"),
-        ("kerple", of_squares, "as many queries as keys"),
-        ("attention", of_queries_with_keys, "a key for every query"),
+        ("alibi", lambda c: not (same(c.q_positions, c.k_positions) and counts(c.k_positions) and c.k_positions.size),
+         "heads form", "queries the last of the keys"),
+        ("rope", lambda c: c.x.ndim != 3 or c.positions.shape != (c.x.shape[0], 1) or not c.x.size,
+         "layout base", "tokens before heads alone"),
+        ("t5_bias", lambda c: c.bidirectional or not counts(c.k_positions) or not same(c.q_positions, c.k_positions[-1:])
+         or not c.k_positions.size, "bidirectional max_distance", "queries 1"),
+        ("t5_bias", lambda c: c.table.shape[0] != 32 or c.q_positions.ndim != 1 or c.k_positions.ndim != 1,
+         "bidirectional", "32"),
+        ("apply_rope", lambda c: c.x.ndim != 4 or c.cos.shape[:-1] != (c.x.shape[1], 1),
+         "layout", "tokens before heads alone"),
+        ("deberta_scores", lambda c: c.num_buckets is not None or c.p2c != "code" or c.rel_k is None
+         or not same(c.q_positions, c.k_positions), "num_buckets max_distance p2c rel_k", "no rel_q"),
+        ("write_cache", lambda c: np.any(c.slots < 0), "", "no -1"),
+        ("irpe_buckets", lambda c: c.method != "product" or not is_grid(c.q_positions)
+         or not same(c.q_positions, c.k_positions), "method alpha beta gamma", "the cells of a grid, row by row, alone"),
+        ("visible_windows", lambda c: not counts(c.q_positions), "rate", "positions 0, 1, 2, ... alone"),
+        ("attention", lambda c: c.q.ndim != 4 or c.q.shape[-2] != 1 or c.q.shape[-1] % 16,
+         "mask scale", "queries 1"),
+        ("norm_rope", lambda c: c.layout != "half" or c.eps not in (1e-6, 1e-5), "layout eps weight_offset precedence",
+         "eps 1e-06, 1e-05, of the values that were asked"),
+        ("kerple", lambda c: not same(c.q_positions, c.k_positions) or not counts(c.k_positions),
+         "form", "as many queries as keys"),
+        ("attention", lambda c: c.mask is not None and not c.mask.any(-1).all(), "mask scale", "a key for every query"),
     ],
-)
-def test_right_code_of_one_form_conforms(op: str, function: Callable[..., Any], words: str) -> None:
-    report = check(SimpleNamespace(**{op: function}, __name__="odd"), op=op, seed=1)
+)  # fmt: skip
+def test_right_code_of_one_form_conforms(op: str, refuses: Condition, options: str, words: str) -> None:
+    """It takes only some of the options."""
+
+    def code(**stated: Any) -> SimpleNamespace:
+        target = refusing(refuses, op=op, **stated)
+        function = getattr(target, op)
+        whole = inspect.signature(REGISTRY[op].function)
+        names = [n for n, p in whole.parameters.items() if p.kind is p.POSITIONAL_ONLY or n in options.split()]
+        function.__signature__ = whole.replace(parameters=[whole.parameters[n] for n in names])
+        return target
+
+    report = check(code(), op=op, seed=1)
     assert report.conformant, report.operations[0].reason
     assert words in report.scopes[0].line
     pasted = {} if report.scopes[0].unsaid else {"supports": {op: report.scopes[0].supports}}
-    again = check(SimpleNamespace(**{op: function}, **pasted, __name__="odd"), op=op, seed=2)
+    again = check(code(**pasted), op=op, seed=2)
     assert again.conformant, (pasted, again.operations[0].reason)

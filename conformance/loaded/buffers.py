@@ -145,7 +145,9 @@ def _of_others(values: Values, others: list[Expected]) -> str:
     """Return whose frequencies the values are, if they are those of another entry."""
     for other in others:
         if other.values.shape == values.shape and _conforms(values, other):
-            return f"these are the frequencies of {other.words}, with {_brief(other.entry)}"
+            base, scaling = ((other.entry.options or {})[name] for name in ("base", "scaling"))
+            extended = "" if scaling is None else f" and {type(scaling).__name__}"
+            return f"these are the frequencies of {other.words}, with base {base:g}{extended}"
     return ""
 
 
@@ -183,11 +185,6 @@ def _errors(values: Values, expected: list[Expected]) -> str:
     same = [entry for entry in expected if entry.values.shape == values.shape]
     off = min((float(np.abs(entry.values - values).max()) for entry in same), default=0.0)
     return f" (at position 30011 an angle is off by {30_011 * off:.2g} radians)" if off else ""
-
-
-def _brief(entry: Entry) -> str:
-    options = entry.options or {}
-    return f"base {options['base']:g}" + ("" if options["scaling"] is None else f" and {type(options['scaling']).__name__}")
 
 
 def _conforms(values: Values, expected: Expected) -> bool:

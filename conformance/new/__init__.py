@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import click
@@ -129,7 +130,7 @@ def definition(name: str, like: Encoding) -> str:
 
     TO DO: what every symbol is.
 
-{_indented(docstring(name, like))}
+{indent(docstring(name, like), "    ")}
     """
     name = "{name}"
     msg = f"{{name}}: TO DO: write the formula, in posref/{like.family}/{name}.py"
@@ -375,7 +376,3 @@ class Source:
                 names |= {x.id for x in ast.walk(constant) if isinstance(x, ast.Name)}
                 sources.insert(0, self.of(constant))
         return "\n".join(sources)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())

@@ -29,14 +29,10 @@ def cover(operation: Operation, answers: Sequence[Answer]) -> None:
             row["answered"] += verdict not in ("unsupported", "selective")
             row["passed"] += verdict == "pass"
     axes = [*REGISTRY[operation.op].domains, POSITIONS]
-    far = [band_name(*band) for band in BANDS]
+    rank = {value: k for k, value in enumerate(band_name(*band) for band in BANDS)}
     operation.coverage = sorted(
-        rows.values(), key=lambda row: (axes.index(row["axis"]), _rank(far, row["value"]), row["value"])
+        rows.values(), key=lambda row: (axes.index(row["axis"]), rank.get(row["value"], 0), row["value"])
     )
-
-
-def _rank(known: Sequence[str], value: str) -> int:
-    return known.index(value) if value in known else 0
 
 
 def band_name(low: float, high: float | None) -> str:

@@ -323,7 +323,8 @@ def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
     ways = alternatives(REGISTRY[op].arrays[name].shape)
     which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
-    tokens, axes = list(ways[which]), _axes(op, call, output, which)
+    tokens, of_input = list(ways[which]), bool(call.cotangents)  # a gradient has the axes of its input
+    axes = alternative(op, REGISTRY[op].arrays[output].shape, which) if of_input else result_axes(op, output, which)
     positions = np.asarray(call.inputs[name], dtype=np.float64)
     if tokens and not is_star(tokens[0]) and tokens[0] not in axes:
         positions, tokens = _farthest(positions, 0), tokens[1:]
@@ -353,13 +354,6 @@ def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     while index and index[-1] is not None:  # axes that are lined up already
         index.pop()
     return positions[(..., *reversed(index))]
-
-
-def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
-    """Return the axes of an output, or of the input that a gradient is of."""
-    if not call.cotangents:
-        return result_axes(op, output, which)
-    return alternative(op, REGISTRY[op].arrays[output].shape, which)
 
 
 def _same(token: str, axis: str) -> bool:

@@ -294,7 +294,7 @@ def _given(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         if axes.kind == "wide" and value.ndim > len(alternatives(axes.shape)[0]):
             yield "per_head", name
         if name == "bands":
-            yield "bands", _kind_of_bands(value)
+            yield "bands", BANDS[0 if value.ndim == 1 and np.array_equal(value, 2.0 ** np.arange(value.size)) else 1]
 
 
 def _parts(op: str, call: Call) -> Iterator[tuple[str, Any]]:
@@ -373,11 +373,6 @@ def _kind_of_mask(mask: npt.NDArray[Any] | None) -> str:
         return "none"
     causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
     return "causal" if causal else "other"
-
-
-def _kind_of_bands(bands: npt.NDArray[Any]) -> str:
-    """Return a word of `BANDS`."""
-    return BANDS[0 if bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size)) else 1]
 
 
 def _counts(op: str, call: Call) -> dict[str, int]:

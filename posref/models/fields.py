@@ -89,13 +89,10 @@ def _expect_shallow(config: Any) -> None:
     """Refuse a configuration that is nested too deeply, as one that contains itself is."""
     level = {id(config): config}
     for _ in range(DEPTH):
-        level = {id(v): v for c in level.values() for v in (c.values() if isinstance(c, dict | Mapping) else c) if _holds(v)}
+        values = (v for c in level.values() for v in (c.values() if isinstance(c, dict | Mapping) else c))
+        level = {id(v): v for v in values if isinstance(v, dict | list | tuple | Mapping)}
     if level:
         refuse(f"config must be nested at most {DEPTH} deep.")
-
-
-def _holds(value: Any) -> bool:
-    return isinstance(value, dict | list | tuple | Mapping)
 
 
 def _plain(value: Any) -> Any:

@@ -90,12 +90,10 @@ def groups(config: Config, linear_type: str = WITHOUT) -> Config:
 
 def bailing_v3(config: Config) -> Config:
     """Leave out partial_rotary_factor, which the code does not read: the slice for rotation is qk_rope_head_dim wide."""
-    dicts = {key: _without(config[key]) for key in DICTS if isinstance(config.get(key), dict)}
+    dicts = {key: dict(config[key]) for key in DICTS if isinstance(config.get(key), dict)}
+    for rope in dicts.values():
+        rope.pop("partial_rotary_factor", None)
     return {**groups(config), **dicts, "partial_rotary_factor": None}
-
-
-def _without(rope: Config) -> Config:
-    return {name: value for name, value in rope.items() if name != "partial_rotary_factor"}
 
 
 def iquest(config: Config) -> Config:
