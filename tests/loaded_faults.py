@@ -149,25 +149,17 @@ def scaling_lost(make: Make) -> Planted | None:
     return Planted(model, make.file, "rotation", rotating(make), "unscaled")
 
 
-def base_lost(make: Make) -> Planted | None:
-    rope = FILES[make.model_type].get("rope_parameters")
-    if not rope or rope.get("rope_theta", 1e4) == 1e4:
-        return None
-    return Planted(make.model(rope_parameters={**rope, "rope_theta": 1e4}), make.file, "rotation", rotating(make), "base 10000")
+def rope_changed(name: str, change: Callable[[Any], Any], words: str) -> Callable[[Make], Planted | None]:
+    """Change a key of the rotation's parameters, where that makes a difference."""
 
+    def plant(make: Make) -> Planted | None:
+        rope = FILES[make.model_type].get("rope_parameters", {})
+        if name not in rope or change(rope[name]) == rope[name]:
+            return None
+        model = make.model(rope_parameters={**rope, name: change(rope[name])})
+        return Planted(model, make.file, "rotation", rotating(make), words)
 
-def partial_lost(make: Make) -> Planted | None:
-    rope = FILES[make.model_type].get("rope_parameters", {})
-    if "partial_rotary_factor" not in rope:
-        return None
-    return Planted(
-        make.model(rope_parameters={**rope, "partial_rotary_factor": 1.0}), make.file, "rotation", rotating(make), "16 channels"
-    )
-
-
-def still_layer(make: Make) -> Planted | None:
-    """One layer does not rotate: its cosines are 1 and its sines 0."""
-    return in_a_layer(make, lambda cos, sin: (torch.ones_like(cos), torch.zeros_like(sin)), "does not rotate")
+    return plant
 
 
 def shifted_layer(make: Make) -> Planted | None:
@@ -335,14 +327,6 @@ def axes_lost(make: Make) -> Planted | None:
     return Planted(model, make.file, "rotation", rotating(make), "all axes have the positions of axis 0")
 
 
-def sections_exchanged(make: Make) -> Planted | None:
-    rope = FILES[make.model_type].get("rope_parameters", {})
-    if "mrope_section" not in rope:
-        return None
-    other = {**rope, "mrope_section": rope["mrope_section"][::-1]}
-    return Planted(make.model(rope_parameters=other), make.file, "rotation", rotating(make), "")
-
-
 def tables(change: Callable[..., Any], words: str = "") -> Callable[[Make], Planted | None]:
     """Change the cosines and sines of one layer."""
     return lambda make: in_a_layer(make, change, words)
@@ -449,13 +433,13 @@ def distance_changed(make: Make) -> Planted | None:
 
 KINDS: dict[str, Callable[[Make], Planted | None]] = {
     "scaling lost": scaling_lost,
-    "base lost": base_lost,
-    "partial rotation lost": partial_lost,
+    "base lost": rope_changed("rope_theta", lambda base: 1e4, "base 10000"),
+    "partial rotation lost": rope_changed("partial_rotary_factor", lambda share: 1.0, "16 channels"),
     "frequencies empty": on_frequencies(lambda x: torch.full_like(x, 1e-30), "does not rotate"),
     "frequencies zero": on_frequencies(torch.zeros_like, "does not rotate"),
     "frequencies rounded": on_frequencies(lambda x: x.bfloat16().float(), "bfloat16"),
     "frequencies in bfloat16": on_frequencies(lambda x: x.bfloat16(), "bfloat16"),
-    "one layer is still": still_layer,
+    "one layer is still": tables(lambda cos, sin: (torch.ones_like(cos), torch.zeros_like(sin)), "does not rotate"),
     "one layer is a token ahead": shifted_layer,
     "frequencies of other layers": other_layers_frequencies,
     "rotation where the file has none": rotation_added,
@@ -469,7 +453,7 @@ KINDS: dict[str, Callable[[Make], Planted | None]] = {
     "one layer sees later keys": causality_lost,
     "layer types a layer later": layer_types_shifted,
     "one axis for all": axes_lost,
-    "sections in another order": sections_exchanged,
+    "sections in another order": rope_changed("mrope_section", lambda sections: sections[::-1], ""),
     "largest distance of buckets": distance_changed,
     "frequencies rounded to float16": on_frequencies(lambda x: x.half().float(), "float16"),
     "frequencies doubled": on_frequencies(lambda x: 2 * x, ""),
