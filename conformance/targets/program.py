@@ -230,7 +230,7 @@ class Session:
         self.child = self.child or self._launched()
         try:
             self._send(protocol.start(self.suite), START_GRACE * self.timeout, START_REPLY)
-            stated = protocol.read(self.last, "start_reply")
+            stated = self._read_start()
             self._keep_file(stated)
         except BaseException as error:
             self._drop()
@@ -288,6 +288,10 @@ class Session:
         except Stopped as stopped:
             said = self.said if stopped.verdict == "crash" else ""
             raise Stopped(verdict=stopped.verdict, message=f"{said}{stopped}") from stopped
+
+    def _read_start(self) -> dict[str, Any]:
+        """Return what the last line states."""
+        return protocol.read(self.last, "start_reply")
 
     def _drop(self) -> None:
         """Kill the program."""
