@@ -62,7 +62,7 @@ def test_four_files_a_picture_and_two_lines_are_written(begun: Path) -> None:
         assert [other for other in after if other != line] == [counted(line) for line in before]
     before, after = ((root / PICTURES).read_text(encoding="utf-8") for root in (ROOT, begun))
     assert after.startswith(before)
-    assert "\n@picture(lambda chart: all(" in after.removeprefix(before)
+    assert '\n@of_kind("bias")\n' in after.removeprefix(before)
     names = sorted(
         path.relative_to(begun).as_posix() for path in begun.rglob(f"*{NAME}*") if not path.is_relative_to(begun / "cache")
     )

@@ -300,22 +300,22 @@ def picture(name: str, file: Path, like: Encoding) -> str:
     source, kinds = Source(file), {}
     for function in (node for node in source.tree.body if isinstance(node, ast.FunctionDef) and node.name in REGISTRY):
         decorator = function.decorator_list[0]
-        if isinstance(decorator, ast.Call) and len(decorator.args) == 2:
-            kinds[function.name] = ", " + source.of(decorator.args[1]), source.of(function.body[-1])
+        if isinstance(decorator, ast.Call) and source.of(decorator.func) == "of_kind":
+            kinds[function.name] = source.of(decorator), source.of(function.args)
     of_pairs = (
         op for op in kinds if {*REGISTRY[op].arrays} == PAIRS <= {*like.arrays} and REGISTRY[op].returns == like.returns
     )
     drawn_as = like.name if like.name in kinds else next(of_pairs, "")
     to_draw = f'msg = "TO DO: draw the picture, in posref/plots/pictures/{file.name}"\n    raise NotImplementedError(msg)'
-    kind, drawn = kinds.get(drawn_as, ("", to_draw))
-    holds = "all((np.diff(y) < 0).all() for _, y in chart.series.values())" if kind == ', "bias"' else "False"
+    decorator_of, takes = kinds.get(drawn_as, ("picture(lambda chart: False)", "asked: Asked"))
+    holds = "all((np.diff(y) < 0).all() for _, y in chart.series.values())" if '"bias"' in decorator_of else "False"
     return f'''
 
 # TO DO: write a test of the sentence, which reads the drawn numbers.
-@picture(lambda chart: {holds}{kind})
-def {name}(asked: Asked) -> Chart:
+@{decorator_of}
+def {name}({takes}) -> {"bool" if drawn_as else "Chart"}:
     """TO DO: what it shows, in a sentence."""
-    {drawn}
+    {f"return {holds}" if drawn_as else to_draw}
 '''
 
 

@@ -14,7 +14,7 @@ from .calls import Asked
 from .charts import Chart
 from .ids import ids
 from .maps import distances, example, grid, logits, mask, matrix, table
-from .pictures import OWN, PICTURES
+from .pictures import MAKERS, OWN, PICTURES
 from .study import correlation, distance, from_some, product, scatter
 from .turning import axes, bound, decay, error, scaling, wavelengths
 from .values import bias, buckets, values
@@ -100,7 +100,7 @@ def _is_own(record: Encoding) -> bool:
 
 
 def _own(asked: Asked) -> Chart:
-    return PICTURES[asked.op].draw(asked)
+    return MAKERS[asked.op](asked)
 
 
 KINDS = {

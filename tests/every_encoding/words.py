@@ -81,7 +81,7 @@ def row_of_the_page_of_vectors(encoding: Encoding) -> None:
 @part()
 def has_a_picture_that_shows_its_property(encoding: Encoding) -> None:
     places = f"posref/plots/pictures/{encoding.record.family}.py"
-    assert encoding.op in PICTURES, f"write a function of this name in {places}, which draws the picture of the operation"
+    assert encoding.op in PICTURES, f"write a function of this name in {places} that draws or tests the picture"
     assert plots.kinds_of(encoding.op)
     chart, picture = plots.chart(encoding.op), PICTURES[encoding.op]
     assert picture.holds(chart), f"the picture does not show that {picture.says}"

@@ -11,9 +11,8 @@ import numpy as np
 from posref.analysis import inner_products
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
-from posref.plots.maps import grid, table
 
-from .made import beside, call, heat, lines, picture, same, sines
+from .made import beside, call, heat, lines, of_kind, picture, same, sines
 
 SIDE = 24
 
@@ -22,11 +21,6 @@ def _turns(column: Numbers) -> int:
     """Return how often a wave changes its sign."""
     signs = np.sign(column[np.abs(column) > 1e-12])
     return int(np.sum(signs[1:] != signs[:-1]))
-
-
-def _slows(chart: Map) -> bool:
-    turns = [_turns(chart.values[:, k]) for k in range(0, chart.values.shape[1], 2)]
-    return turns[0] > turns[-1] and all(a >= b for a, b in pairwise(turns))
 
 
 @picture(lambda chart: [_turns(y) for _, y in chart.series.values()] == [1, 6, 15])
@@ -215,10 +209,11 @@ def resample(asked: Asked) -> Chart:
     return heat(asked, label, "row (1/24 of the height)", both, "one channel", square=True, columns=(24, 24))
 
 
-@picture(_slows, "table")
-def sinusoidal(asked: Asked) -> Chart:
+@of_kind("table")
+def sinusoidal(chart: Map) -> bool:
     """Each pair of channels is a sine and a cosine that is slower than the pair before."""
-    return table(asked)
+    turns = [_turns(chart.values[:, k]) for k in range(0, chart.values.shape[1], 2)]
+    return turns[0] > turns[-1] and all(a >= b for a, b in pairwise(turns))
 
 
 def _padded(chart: Map) -> Any:
@@ -236,10 +231,10 @@ def sine_2d(asked: Asked) -> Chart:
     return heat(asked, "column (18 valid, then padding)", "row", products, "inner product", square=True)
 
 
-@picture(lambda chart: same(chart.values - chart.values[:1], (chart.values - chart.values[:1])[:, :1], 64), "grid")
-def sinusoidal_nd(asked: Asked) -> Chart:
+@of_kind("grid")
+def sinusoidal_nd(chart: Map) -> bool:
     """The product of two cells is a term of their rows plus a term of their columns: a cross, not a disc."""
-    return grid(asked)
+    return same(chart.values - chart.values[:1], (chart.values - chart.values[:1])[:, :1], 64)
 
 
 def _shifts(chart: Map) -> bool:

@@ -10,34 +10,24 @@ import numpy as np
 
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map
-from posref.plots.values import bias as by_head
-from posref.plots.values import buckets, values
 
-from .made import call, heat, lines, picture, same, toeplitz
+from .made import call, heat, lines, of_kind, picture, same, toeplitz
 
 TOKENS = 48
 
 
-def _ratios(chart: Lines) -> bool:
+@of_kind("values")
+def alibi_slopes(chart: Lines) -> bool:
+    """Slopes fall by the same factor from head to head: near-sighted heads first, far-sighted heads last."""
     ((_, y),) = chart.series.values()
     return len(y) == 8 and same(y[1:] / y[:-1], 0.5)
 
 
-@picture(_ratios, "values")
-def alibi_slopes(asked: Asked) -> Chart:
-    """Slopes fall by the same factor from head to head: near-sighted heads first, far-sighted heads last."""
-    return values(asked)
-
-
-def _straight(chart: Lines) -> bool:
+@of_kind("bias")
+def alibi(chart: Lines) -> bool:
+    """Each head's bias falls in a straight line with the distance, at a slope of its own."""
     slopes = [np.diff(y) for _, y in chart.series.values()]
     return all(same(s, s[0], 128) for s in slopes) and len({s[0] for s in slopes}) == len(slopes)
-
-
-@picture(_straight, "bias")
-def alibi(asked: Asked) -> Chart:
-    """Each head's bias falls in a straight line with the distance, at a slope of its own."""
-    return by_head(asked)
 
 
 def _from_one_to_two(chart: Lines) -> bool:
@@ -218,17 +208,13 @@ def sandwich(asked: Asked) -> Chart:
     return lines(asked, "query - key (tokens)", "bias (logits)", series, log_x=True)
 
 
-def _widen(chart: Lines) -> bool:
+@of_kind("buckets")
+def t5_buckets(chart: Lines) -> bool:
+    """Near offsets have buckets of their own, far offsets share ever wider ones, and from 91 on all share the last."""
     ((x, y),) = chart.series.values()
     before = y[x <= 0][::-1]
     runs = np.diff(np.flatnonzero(np.diff(before)))
     return bool((np.diff(runs) >= 0).all() and runs[0] == 1 and runs[-1] > 8)
-
-
-@picture(_widen, "buckets")
-def t5_buckets(asked: Asked) -> Chart:
-    """Near offsets have buckets of their own, far offsets share ever wider ones, and from 91 on all share the last."""
-    return buckets(asked)
 
 
 def _stairs(chart: Lines) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,23 +9,18 @@ import numpy as np
 
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
-from posref.plots.maps import distances, logits, mask
 
-from .made import call, heat, lines, picture, same
+from .made import call, heat, lines, of_kind, picture, same
 
 ROWS, KEYS = np.indices((64, 64))
 APART = ROWS - KEYS
 BEHIND = APART >= 0
 
 
-def _is(rule: Callable[[], Any], *, behind: bool = False) -> Callable[[Map], bool]:
-    """Return a test that the drawn cells follow a rule, all of them or those up to the query."""
-
-    def holds(chart: Map) -> bool:
-        cells = BEHIND if behind else np.ones_like(BEHIND)
-        return chart.values.shape == BEHIND.shape and same(chart.values[cells], rule()[cells])
-
-    return holds
+def _follows(chart: Map, rule: Any, *, behind: bool = False) -> bool:
+    """Return whether the drawn cells follow a rule, all of them or those up to the query."""
+    cells = BEHIND if behind else np.ones_like(BEHIND)
+    return chart.values.shape == BEHIND.shape and same(chart.values[cells], rule[cells])
 
 
 @picture(lambda chart: all(y[0] == 1 and (np.diff(y) >= 0).all() and y[-1] > 1.2 for _, y in chart.series.values()))
@@ -40,22 +34,22 @@ def attention_temperature(asked: Asked) -> Chart:
     return lines(asked, "position (tokens)", "factor of the query", series)
 
 
-@picture(_is(lambda: 1.0 * ((APART >= 0) & (APART < 16))), "mask")
-def sliding_window(asked: Asked) -> Chart:
+@of_kind("mask")
+def sliding_window(chart: Map) -> bool:
     """A query sees itself and the 15 keys before it: a band along the diagonal."""
-    return mask(asked)
+    return _follows(chart, 1.0 * ((APART >= 0) & (APART < 16)))
 
 
-@picture(_is(lambda: 1.0 * ((APART >= 0) & (ROWS // 24 == KEYS // 24))), "mask")
-def chunked_window(asked: Asked) -> Chart:
+@of_kind("mask")
+def chunked_window(chart: Map) -> bool:
     """A query sees the keys of its own chunk only: the first token of a chunk sees nothing before it."""
-    return mask(asked)
+    return _follows(chart, 1.0 * ((APART >= 0) & (ROWS // 24 == KEYS // 24)))
 
 
-@picture(_is(lambda: 1.0 * ((APART >= 0) & ((APART < 16) | (KEYS < 4)))), "mask")
-def lambda_window(asked: Asked) -> Chart:
+@of_kind("mask")
+def lambda_window(chart: Map) -> bool:
     """A query sees the window before it and the first 4 tokens, the sinks: a band and a column."""
-    return mask(asked)
+    return _follows(chart, 1.0 * ((APART >= 0) & ((APART < 16) | (KEYS < 4))))
 
 
 def _regions() -> Numbers:
@@ -73,44 +67,36 @@ def shifted_window_mask(asked: Asked) -> Chart:
     return heat(asked, "key (after the shift)", "query (after the shift)", result, "1 where it may attend", square=True)
 
 
-def _dual(chart: Map) -> bool:
+@of_kind("distances")
+def dual_chunk_distances(chart: Map) -> bool:
+    """Distances within a chunk and to near keys are true, and no distance is larger than the chunk size, 24."""
     far = chart.values[BEHIND]
     return bool((chart.values[BEHIND & (APART < 8)] == APART[BEHIND & (APART < 8)]).all() and far.max() <= 24)
 
 
-@picture(_dual, "distances")
-def dual_chunk_distances(asked: Asked) -> Chart:
-    """Distances within a chunk and to near keys are true, and no distance is larger than the chunk size, 24."""
-    return distances(asked)
-
-
-@picture(_is(lambda: np.minimum(APART, 16.0), behind=True), "distances")
-def rerope_distances(asked: Asked) -> Chart:
+@of_kind("distances")
+def rerope_distances(chart: Map) -> bool:
     """Distances are true up to the window, and constant beyond it."""
-    return distances(asked)
+    return _follows(chart, np.minimum(APART, 16.0), behind=True)
 
 
-@picture(_is(lambda: np.where(APART < 16, APART, 16 + (APART - 16) / 3), behind=True), "distances")
-def leaky_rerope_distances(asked: Asked) -> Chart:
+@of_kind("distances")
+def leaky_rerope_distances(chart: Map) -> bool:
     """Distances are true up to the window, and grow three times more slowly beyond it."""
-    return distances(asked)
+    return _follows(chart, np.where(APART < 16, APART, 16 + (APART - 16) / 3), behind=True)
 
 
-@picture(_is(lambda: np.where(APART < 16, APART, ROWS // 3 - KEYS // 3 + 16 - 16 // 3), behind=True), "distances")
-def self_extend_distances(asked: Asked) -> Chart:
+@of_kind("distances")
+def self_extend_distances(chart: Map) -> bool:
     """Distances are true up to the window; beyond it groups of three tokens share one, so they rise in steps."""
-    return distances(asked)
+    return _follows(chart, np.where(APART < 16, APART, ROWS // 3 - KEYS // 3 + 16 - 16 // 3), behind=True)
 
 
-def _cached(chart: Map) -> bool:
+@of_kind("distances")
+def streaming_llm_distances(chart: Map) -> bool:
+    """The sinks lie just before the window, as in the cache, however far away they are in the text."""
     seen = BEHIND & ((APART < 16) | (KEYS < 4))
     return bool((chart.values[BEHIND & (APART < 16)] == APART[BEHIND & (APART < 16)]).all() and chart.values[seen].max() <= 19)
-
-
-@picture(_cached, "distances")
-def streaming_llm_distances(asked: Asked) -> Chart:
-    """The sinks lie just before the window, as in the cache, however far away they are in the text."""
-    return distances(asked)
 
 
 def _steady(chart: Map, beyond: Any) -> bool:
@@ -119,34 +105,26 @@ def _steady(chart: Map, beyond: Any) -> bool:
     return all(a > b for a, b in pairwise(near)) and bool(np.ptp(chart.values[beyond]) < np.ptp(near))
 
 
-@picture(lambda chart: _steady(chart, APART >= 16) and same(chart.values[APART >= 16], chart.values[63, 0], 256), "logits")
-def rerope(asked: Asked) -> Chart:
+@of_kind("logits")
+def rerope(chart: Map) -> bool:
     """Beyond the window every key has the same logit, since all have the same distance."""
-    return logits(asked)
+    return _steady(chart, APART >= 16) and same(chart.values[APART >= 16], chart.values[63, 0], 256)
 
 
-def _blockwise(chart: Map) -> bool:
+@of_kind("logits")
+def self_extend(chart: Map) -> bool:
+    """Beyond the window three neighbouring keys share one logit: stairs, beside a smooth band."""
     far = chart.values[63, :40]
     return len(np.unique(far.round(9))) <= 15 and same(chart.values[40, 36], chart.values[63, 59], 256)
 
 
-@picture(_blockwise, "logits")
-def self_extend(asked: Asked) -> Chart:
-    """Beyond the window three neighbouring keys share one logit: stairs, beside a smooth band."""
-    return logits(asked)
-
-
-def _flatter(chart: Map) -> bool:
-    """Return whether logits follow the offset alone, and neighbours differ less beyond the window than inside."""
+@of_kind("logits")
+def leaky_rerope(chart: Map) -> bool:
+    """Beyond the window the logit keeps changing with the distance, three times more slowly."""
+    # logits follow the offset alone, and neighbours differ less beyond the window than inside
     row = chart.values[63, ::-1]
     steps = np.abs(np.diff(row))
     return same(row[:41], chart.values[40, 40::-1], 256) and bool(0 < steps[17:].max() < steps[:4].max())
-
-
-@picture(_flatter, "logits")
-def leaky_rerope(asked: Asked) -> Chart:
-    """Beyond the window the logit keeps changing with the distance, three times more slowly."""
-    return logits(asked)
 
 
 def _products(asked: Asked, options: dict[str, Any], queries: Any, keys: Any) -> Numbers:

@@ -1,4 +1,4 @@
-"""What a picture is: the property that it must show, the function that draws it, and whether a drawing shows the property."""
+"""What a picture is: the property that it must show, the test of the property, and the function that draws it."""
 
 from __future__ import annotations
 
@@ -13,32 +13,46 @@ from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
 
 OWN = "picture"  # the kind of a picture whose inputs were chosen for it
+Maker = Callable[[Asked], Chart]
+Test = Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The picture of an operation: its kind, its property in one line, the test of the property, and its maker."""
+    """The picture of an operation: its kind, its property in one line, and the test of the property."""
 
     kind: str
     says: str
     holds: Callable[[Any], bool]
-    draw: Callable[[Asked], Chart]
 
 
 PICTURES: dict[str, Picture] = {}
+MAKERS: dict[str, Maker] = {}  # of those whose inputs were chosen for them
 
-Maker = Callable[[Asked], Chart]
 
-
-def picture(holds: Callable[[Any], Any], kind: str = OWN) -> Callable[[Maker], Maker]:
+def picture(holds: Callable[[Any], Any]) -> Callable[[Maker], Maker]:
     """Register a function as the maker of the picture of the operation of its name. Its docstring is the property."""
 
     def register(make: Maker) -> Maker:
-        says = " ".join((make.__doc__ or "").split())
-        PICTURES[make.__name__] = Picture(kind, says, lambda chart: bool(holds(chart)), make)
+        MAKERS[make.__name__] = make
+        PICTURES[make.__name__] = Picture(OWN, _property(make), lambda chart: bool(holds(chart)))
         return make
 
     return register
+
+
+def of_kind(kind: str) -> Callable[[Test], Test]:
+    """Register a function as the test of a picture that is a chart of a kind. Its docstring is the property."""
+
+    def register(holds: Test) -> Test:
+        PICTURES[holds.__name__] = Picture(kind, _property(holds), holds)
+        return holds
+
+    return register
+
+
+def _property(function: Callable[..., Any]) -> str:
+    return " ".join((function.__doc__ or "").split())
 
 
 def call(asked: Asked, options: Mapping[str, Any], /, **arrays: Any) -> list[Numbers]:

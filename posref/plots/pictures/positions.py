@@ -6,26 +6,15 @@ import numpy as np
 
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map
-from posref.plots.ids import ids
 from posref.positions import multimodal
 
-from .made import call, lines, picture
-
-
-def _steps(chart: Lines) -> bool:
-    (_, y), *_ = chart.series.values()
-    return set(np.diff(y)) == {0.0, 1.0}
+from .made import call, lines, of_kind, picture
 
 
 def _counts(chart: Map) -> bool:
     """Return whether every row counts up by one from somewhere, and some row does not begin at its first place."""
     steps = np.diff(chart.values, axis=1)
     return bool((steps == 1).any(axis=1).all() and (steps != 1).any())
-
-
-def _numbered(chart: Map) -> bool:
-    steps = np.diff(chart.values, axis=1)
-    return bool((chart.values[:, 0] == 0).all() and np.isin(steps, (0, 1)).all() and steps.sum(axis=1).tolist() == [0, 1, 2, 3])
 
 
 def _cover(chart: Map) -> bool:
@@ -63,37 +52,39 @@ def draft_tree(asked: Asked) -> Chart:
     return lines(asked, "node", "position (tokens)", {"tree": (nodes, result), "a chain": (nodes, 12 + nodes)}, points=True)
 
 
-@picture(_steps, "ids")
-def visible_windows(asked: Asked) -> Chart:
+@of_kind("ids")
+def visible_windows(chart: Lines) -> bool:
     """The number of windows that a query sees grows by one at the last token of each window."""
-    return ids(asked)
+    (_, y), *_ = chart.series.values()
+    return set(np.diff(y)) == {0.0, 1.0}
 
 
-@picture(_counts, "ids")
-def positions_from_mask(asked: Asked) -> Chart:
+@of_kind("ids")
+def positions_from_mask(chart: Map) -> bool:
     """Each row counts its own tokens from 0, wherever its padding is."""
-    return ids(asked)
+    return _counts(chart)
 
 
-@picture(lambda chart: _counts(chart) and chart.values.max() == 25, "ids")
-def positions_from_tokens(asked: Asked) -> Chart:
+@of_kind("ids")
+def positions_from_tokens(chart: Map) -> bool:
     """Tokens count from the padding's id plus 1, and padding keeps the padding's id."""
-    return ids(asked)
+    return bool(_counts(chart) and chart.values.max() == 25)
 
 
-@picture(_numbered, "ids")
-def packed_documents(asked: Asked) -> Chart:
+@of_kind("ids")
+def packed_documents(chart: Map) -> bool:
     """Tokens of one document share a number, which grows by one where the next document begins."""
-    return ids(asked)
+    steps = np.diff(chart.values, axis=1)
+    return bool((chart.values[:, 0] == 0).all() and np.isin(steps, (0, 1)).all() and steps.sum(axis=1).tolist() == [0, 1, 2, 3])
 
 
-@picture(lambda chart: _cover(chart) and (np.isfinite(chart.values[0, [0, -1]])).all(), "ids")
-def zigzag_shard(asked: Asked) -> Chart:
+@of_kind("ids")
+def zigzag_shard(chart: Map) -> bool:
     """Each rank has a piece from the front and its mirror image from the back, so all ranks do equal causal work."""
-    return ids(asked)
+    return bool(_cover(chart) and (np.isfinite(chart.values[0, [0, -1]])).all())
 
 
-@picture(lambda chart: _cover(chart) and np.isfinite(chart.values[0, :: len(chart.values)]).all(), "ids")
-def striped_shard(asked: Asked) -> Chart:
+@of_kind("ids")
+def striped_shard(chart: Map) -> bool:
     """Neighbouring tokens lie on different ranks: each rank has every fourth token."""
-    return ids(asked)
+    return bool(_cover(chart) and np.isfinite(chart.values[0, :: len(chart.values)]).all())

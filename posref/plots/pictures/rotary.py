@@ -11,10 +11,8 @@ import numpy as np
 from posref.analysis import inner_products
 from posref.plots.calls import Asked
 from posref.plots.charts import Chart, Lines, Map, Numbers
-from posref.plots.turning import axes, error
-from posref.plots.values import values
 
-from .made import beside, call, heat, lines, picture, same, sines, toeplitz
+from .made import beside, call, heat, lines, of_kind, picture, same, sines, toeplitz
 
 SIDE = 24
 ROW, COLUMN = np.divmod(np.arange(SIDE * SIDE), SIDE)
@@ -95,7 +93,9 @@ def rope_table(asked: Asked) -> Chart:
     return heat(asked, label, "position (tokens)", beside(cos, sin), "value", columns=(32, 32))
 
 
-def _precise(chart: Lines) -> bool:
+@of_kind("error")
+def rope_cos_sin(chart: Lines) -> bool:
+    """Angles in bfloat16 or float16 are wrong within a few thousand tokens; float32 angles last for a million."""
     single, half, brain = (y for _, y in chart.series.values())
     x = next(iter(chart.series.values()))[0]
     at = np.searchsorted(x, 4096.0)
@@ -103,26 +103,20 @@ def _precise(chart: Lines) -> bool:
     return growing and bool(single[at] < 1e-2 < half[at] and brain[at] > 1)
 
 
-@picture(_precise, "error")
-def rope_cos_sin(asked: Asked) -> Chart:
-    """Angles in bfloat16 or float16 are wrong within a few thousand tokens; float32 angles last for a million."""
-    return error(asked)
-
-
 def _sections(chart: Lines) -> bool:
     return all((np.diff(y) > 0).all() for _, y in chart.series.values()) and len(chart.series) in (2, 3)
 
 
-@picture(_sections, "axes")
-def mrope(asked: Asked) -> Chart:
+@of_kind("axes")
+def mrope(chart: Lines) -> bool:
     """Three axes share one ladder of wavelengths. In chunks, as here, time has the fast pairs, height and width slower ones."""
-    return axes(asked)
+    return _sections(chart)
 
 
-@picture(lambda chart: _sections(chart) and len({y[0] for _, y in chart.series.values()}) == 1, "axes")
-def axial_rope(asked: Asked) -> Chart:
+@of_kind("axes")
+def axial_rope(chart: Lines) -> bool:
     """Each axis has a ladder of wavelengths of its own, from the shortest to the longest."""
-    return axes(asked)
+    return bool(_sections(chart) and len({y[0] for _, y in chart.series.values()}) == 1)
 
 
 def _by_axis(chart: Map) -> bool:
@@ -140,15 +134,11 @@ def axial_table(asked: Asked) -> Chart:
     return heat(asked, "channel pair", "cell of a 6 x 6 grid, row by row", cos, "cosine")
 
 
-def _repeated(chart: Lines) -> bool:
+@of_kind("values")
+def axial_frequencies(chart: Lines) -> bool:
+    """Each axis begins again at the highest frequency."""
     ((_, y),) = chart.series.values()
     return same(y[: len(y) // 2], y[len(y) // 2 :])
-
-
-@picture(_repeated, "values")
-def axial_frequencies(asked: Asked) -> Chart:
-    """Each axis begins again at the highest frequency."""
-    return values(asked)
 
 
 def _below_half_a_turn(chart: Lines) -> bool:
