@@ -295,9 +295,8 @@ def test_interpolation_is_dividing_positions() -> None:
     assert np.array_equal(scaled, posref.rope(Q, PLACES / 8, **HALF))  # 8 is a power of two: no rounding differs
 
 
-@pytest.mark.parametrize(
-    ("scaling", "angle", "unseen"),
-    [
+LONGER = {  # channels, tokens in training and now; then scaling, least angle between neighbours, pairs beyond training
+    "eight times": (128, 4096, 32768, [
         (None, 0.245, 18),
         (posref.scaling.Linear(8.0), 0.031, 0),
         (posref.scaling.NTKAware(8.0), 0.224, 17),
@@ -305,14 +304,30 @@ def test_interpolation_is_dividing_positions() -> None:
         (posref.scaling.DynamicNTK(2.0, 4096), 0.219, 3),
         (posref.scaling.YaRN(8.0, 4096), 0.245, 0),
         (posref.scaling.Llama3(8.0, 4096), 0.245, 0),
-    ],
-    ids=["none", "Linear", "NTKAware", "DynamicNTK-1", "DynamicNTK-2", "YaRN", "Llama3"],
-)
-def test_neighbours_and_unseen_angles(scaling: Any, angle: float, unseen: int) -> None:
-    plain, _ = posref.rope_frequencies(128, base=10000.0, xp=np)
-    found, _ = posref.rope_frequencies(128, base=10000.0, scaling=scaling, length=32768, xp=np)
-    assert round(float(analysis.resolution(found)), 3) == angle
-    assert int(analysis.beyond_training(found, plain, trained=4096, length=32768).sum()) == unseen
+    ]),
+    "Phi-3.5": (96, 4096, 131072, [  # the lists of LongRoPE keep most of the angle, and no pair is beyond training
+        (None, 0.25, 14),
+        (posref.presets["phi-3.5-mini"].rope["scaling"], 0.207, 0),
+        (posref.scaling.Linear(32.0), 0.008, 0),
+        (posref.scaling.YaRN(32.0, 4096), 0.25, 0),
+    ]),
+    "FLUX.1": (56, 64, 128, [  # 56 channels for rows and 56 for columns: 64 of them at 1024 px, 128 at 2048 px
+        (None, None, 20),
+        (posref.scaling.NTKAware(2.0), None, 19),
+        (posref.scaling.YaRN(2.0, 64), None, 0),
+        (posref.scaling.Linear(2.0), None, 0),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_neighbours_and_unseen_angles(name: str) -> None:
+    channels, trained, length, rows = LONGER[name]
+    plain, _ = posref.rope_frequencies(channels, base=10000.0, xp=np)
+    for scaling, angle, unseen in rows:
+        found, _ = posref.rope_frequencies(channels, base=10000.0, scaling=scaling, length=length, xp=np)
+        assert angle in (None, round(float(analysis.resolution(found)), 3)), scaling
+        assert int(analysis.beyond_training(found, plain, trained=trained, length=length).sum()) == unseen, scaling
 
 
 def test_dynamic_ntk_changes_nothing_up_to_the_training_length() -> None:
@@ -324,36 +339,6 @@ def test_dynamic_ntk_changes_nothing_up_to_the_training_length() -> None:
     long, _ = posref.rope_frequencies(128, base=10000.0, scaling=posref.scaling.DynamicNTK(1.0, 4096), length=32768, xp=np)
     aware, _ = posref.rope_frequencies(128, base=10000.0, scaling=posref.scaling.NTKAware(8.0), xp=np)
     assert np.array_equal(long, aware)
-
-
-@pytest.mark.parametrize(
-    ("scaling", "angle", "unseen"),
-    [
-        (None, 0.25, 14),
-        (posref.presets["phi-3.5-mini"].rope["scaling"], 0.207, 0),
-        (posref.scaling.Linear(32.0), 0.008, 0),
-        (posref.scaling.YaRN(32.0, 4096), 0.25, 0),
-    ],
-    ids=["none", "LongRoPE", "Linear", "YaRN"],
-)
-def test_the_lists_of_longrope_leave_no_unseen_angle(scaling: Any, angle: float, unseen: int) -> None:
-    """Phi-3.5's 96 channels at 32 times 4096 tokens: neighbours keep most of their angle, and no pair is beyond training."""
-    plain, _ = posref.rope_frequencies(96, base=10000.0, xp=np)
-    found, _ = posref.rope_frequencies(96, base=10000.0, scaling=scaling, length=131072, xp=np)
-    assert round(float(analysis.resolution(found)), 3) == angle
-    assert int(analysis.beyond_training(found, plain, trained=4096, length=131072).sum()) == unseen
-
-
-@pytest.mark.parametrize(
-    ("scaling", "unseen"),
-    [(None, 20), (posref.scaling.NTKAware(2.0), 19), (posref.scaling.YaRN(2.0, 64), 0), (posref.scaling.Linear(2.0), 0)],
-    ids=["none", "NTKAware", "YaRN", "Linear"],
-)
-def test_a_grid_of_twice_the_size_has_unseen_angles(scaling: Any, unseen: int) -> None:
-    """FLUX.1 has 56 channels for rows and 56 for columns: 64 of them at 1024 px, 128 at 2048 px."""
-    plain, _ = posref.rope_frequencies(56, base=10000.0, xp=np)
-    found, _ = posref.rope_frequencies(56, base=10000.0, scaling=scaling, xp=np)
-    assert int(analysis.beyond_training(found, plain, trained=64, length=128).sum()) == unseen
 
 
 def test_entropy_grows_with_the_length_and_log_n_holds_it() -> None:

@@ -156,25 +156,11 @@ def test_scales_of_gpt2_are_those_of_its_layers(name: str, scaled: bool, by_laye
 
 
 LATENT = (
-    "deepseek_v2",
-    "deepseek_v3",
-    "deepseek_v32",
-    "axk1",
-    "glm4_moe_lite",
-    "glm_moe_dsa",
-    "longcat_flash",
-    "minicpm3",
+    *("deepseek_v2", "deepseek_v3", "deepseek_v32", "axk1", "glm4_moe_lite", "glm_moe_dsa", "longcat_flash", "minicpm3"),
     "mistral4",
 )
 SCALED = (
-    "granite",
-    "granitemoe",
-    "gemma2",
-    "gemma3_text",
-    "vaultgemma",
-    "gemma3n_text",
-    "gemma4_text",
-    "inkling_text",
+    *("granite", "granitemoe", "gemma2", "gemma3_text", "vaultgemma", "gemma3n_text", "gemma4_text", "inkling_text"),
     *LATENT,
 )
 YARN = {

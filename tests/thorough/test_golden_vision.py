@@ -23,18 +23,14 @@ def of_ids(code: Any, kind: str, config: Any) -> tuple[torch.Tensor, torch.Tenso
     return cos, sin
 
 
-def qwen2_vl(code: Any, config: Any, x: torch.Tensor) -> torch.Tensor:
-    rows = x.transpose(0, 1)
-    return code.apply_rotary_pos_emb_vision(rows, rows, *of_ids(code, "Qwen2VLVisionRotaryEmbedding", config))[0].transpose(
-        0, 1
-    )
+def qwen(module: str) -> Any:
+    """Return the rotation of one of Qwen's vision towers, given the name of its rotary module."""
 
+    def turned(code: Any, config: Any, x: torch.Tensor) -> torch.Tensor:
+        rows = x.transpose(0, 1)
+        return code.apply_rotary_pos_emb_vision(rows, rows, *of_ids(code, module, config))[0].transpose(0, 1)
 
-def qwen3_vl(code: Any, config: Any, x: torch.Tensor) -> torch.Tensor:
-    rows = x.transpose(0, 1)
-    return code.apply_rotary_pos_emb_vision(rows, rows, *of_ids(code, "Qwen3VLVisionRotaryEmbedding", config))[0].transpose(
-        0, 1
-    )
+    return turned
 
 
 def pixtral(code: Any, config: Any, x: torch.Tensor) -> torch.Tensor:
@@ -54,8 +50,8 @@ SOME = [0, 1, CELLS, CELLS**2 - 1, CELLS**2]
 LLAMA4 = {"image_size": 14 * CELLS, "patch_size": 14}
 # The model's code, its vision configuration, and the command's options for positions.
 MODELS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
-    "qwen2_vl": (qwen2_vl, {}, ("--grid", f"{ROWS}x{COLUMNS}")),
-    "qwen3_vl": (qwen3_vl, {}, ("--grid", f"{ROWS}x{COLUMNS}")),
+    "qwen2_vl": (qwen("Qwen2VLVisionRotaryEmbedding"), {}, ("--grid", f"{ROWS}x{COLUMNS}")),
+    "qwen3_vl": (qwen("Qwen3VLVisionRotaryEmbedding"), {}, ("--grid", f"{ROWS}x{COLUMNS}")),
     "pixtral": (pixtral, {}, ("--grid", f"{ROWS}x{COLUMNS}")),
     "llama4": (llama4, LLAMA4, ("--input", "positions.npz")),
 }

@@ -98,17 +98,10 @@ def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     assert text.count("expects it to fail: remove it from that file") >= 6
 
 
-@pytest.mark.thorough(dear=True)
-def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("tier", [("--posref-tier", "smoke"), pytest.param((), marks=pytest.mark.thorough(dear=True))])
+def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester, tier: tuple[str, ...]) -> None:
     pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
-    done = pytester.runpytest_subprocess("--posref-target", "mine.py")
-    assert done.parseoutcomes()["failed"] == 1
-    assert "no case that has values passed" in done.stdout.str()
-
-
-def test_unsupported_operations_do_not_pass_in_the_smoke_tier(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
-    done = pytester.runpytest_subprocess("--posref-target", "mine.py", "--posref-tier", "smoke")
+    done = pytester.runpytest_subprocess("--posref-target", "mine.py", *tier)
     assert done.parseoutcomes()["failed"] == 1
     assert "no case that has values passed" in done.stdout.str()
 
