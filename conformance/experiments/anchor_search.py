@@ -20,12 +20,13 @@ from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
 from ..vocabulary.axes import alternative, alternatives, names_in, value_of
 from ..vocabulary.traits import defaults, main_array
 from .asker import ANY_ANSWER, NO_CALL, REFUSED, key_of
-from .cause_search import Experiment
+from .cause_search import Experiment, is_scaling
 from .records import GRID, Features, is_number, part
 
 HEADS = (64, 128, 32, 80, 96, 256, 16, 48, 72, 40, 112, 160, 192, 8)  # head sizes and widths
 COUNTS = (8, 7, 12, 16, 14, 32, 4, 1, 2, 3, 6, 24, 10, 20, 40)  # heads, windows, grids, groups
 LENGTHS = (8, 2048, 512, 4096, 1024, 8192, 32768, 131072, 128, 256, 77, 197)
+FOUR = 4  # axes of a batch, heads, tokens and channels
 BASES = (10_000.0, 500_000.0, 1_000_000.0, 100.0, 1000.0, 5_000_000.0)
 SIDES = (4, 3, 7)  # of square grids
 LEADING = ((2, 3), (2,), (), (1, 8), (2, 1, 3), (1,), (1, 1))  # batch and heads
@@ -139,9 +140,20 @@ def _released(trial: Experiment) -> Features:
     for name in record:
         if name in ("size T", "size Q", "size K"):
             record[name] = TOKENS
+        elif name == "size g":
+            record[name] = 1
+        elif name == "size E":
+            record[name] = HEADS[0] if any("K E" in axes.shape for axes in REGISTRY[trial.op].arrays.values()) else 0
         elif name.startswith("size ") and (sizes := _of_head(trial.op, name, record)):
             record[name] = sizes[0]
-    return record | ({"leading axes": LEADING[0]} if "leading axes" in record else {})
+    return record | ({"leading axes": _batch(trial.op, record["way"])} if "leading axes" in record else {})
+
+
+def _batch(op: str, way: int) -> tuple[int, ...]:
+    """Return leading axes with which the main array has four, those of a batch, heads, tokens and channels."""
+    name = main_array(op)
+    axes = [] if name is None else alternative(op, REGISTRY[op].arrays[name].shape, way)
+    return LEADING[1] if len(axes) > FOUR - 1 and axes[0] == "*R" else LEADING[0]
 
 
 def _of_head(op: str, name: str, record: Features) -> list[int]:
@@ -160,7 +172,7 @@ def _of_head(op: str, name: str, record: Features) -> list[int]:
 
 def _moves(trial: Experiment, base: Features, stored: Sequence[Features], numbers: Collection[float]) -> list[Move]:
     """Return the changes of a record, the likeliest first."""
-    moves = list[Move]()
+    moves, listed = list[Move](), trial.asker.target.scalings
     for name, values in {**trial.domains, "way": [*range(_ways(trial.op))]}.items():
         likely = _likely(trial.op, name, base, numbers)
         first, step = COSTS.get(name.partition(" ")[0], (1.0, 0.3))
@@ -180,7 +192,11 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
     alike = Counter(map(key_of, of_stored))
     of_key = {key_of(one): one for one in of_stored}
     moves += [(0.8 + 0.05 * k, of_key[key]) for k, (key, _) in enumerate(alike.most_common(STORED))]
-    return sorted((one for one in moves if one[1]), key=lambda one: one[0])
+
+    def may_take(value: Any) -> bool:
+        return not is_scaling(value) or type(value).__name__ in listed
+
+    return sorted((one for one in moves if one[1] and all(map(may_take, one[1].values()))), key=lambda one: one[0])
 
 
 def _ways(op: str) -> int:
