@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import combinations, islice, product
 from typing import Any
 
@@ -254,6 +254,7 @@ def different(fitting: Sequence[Formula]) -> list[Formula]:
     return sorted(rows.values(), key=fitting.index)[:SHOWN]
 
 
+@lru_cache(maxsize=32)
 def evaluated(denominator: str, dim: int, base: float, right: float) -> Reals:
     """Return the frequencies of all formulas, a row each."""
     with np.errstate(all="ignore"):

@@ -165,6 +165,8 @@ def _waves(cases: Sequence[Columns], which: int, *, second: bool) -> list[Wave]:
                 off = np.abs(WAVES[name](angles) - case.both[which])
                 allowed = CLOSE * (case.widths[which] + UNITS[case.dtype] + JITTER[case.dtype] * np.abs(angles))
                 left &= (off <= allowed).all(axis=(1, 2))
+            if not left.any():
+                break
         if left.any():
             return [Wave(name, every[k]) for k in np.flatnonzero(left)]
     return []
