@@ -109,6 +109,11 @@ def test_an_operation_for_which_no_time_is_left_is_said_to_be_untried(monkeypatc
     first, second = (o.diagnosis or {} for o in check(SimpleNamespace(**wrong), op=list(wrong)).operations)
     untried = "not tried, for want of time: other operations fail too. Check this one alone: --op "
     assert sum(str(d["text"]).startswith(untried) for d in (first, second)) == 1
+    alone = SimpleNamespace(dtypes=("float32", "float64"), logn_scale=wrong["logn_scale"])
+    _, other = (o.diagnosis or {} for o in check(alone, op="logn_scale").operations)
+    assert other["text"].startswith(
+        "not tried, for want of time: other dtypes fail too. Check this one alone: --op logn_scale --dt"
+    )
 
 
 # ---- rotations: a black box that is wrong in one number, or in one beside a known mistake ------------------------------------

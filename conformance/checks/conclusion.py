@@ -72,7 +72,7 @@ def _diagnose(operations: list[tuple[Operation, list[Answer]]], trials: Trials |
     ordered = sorted(failing, key=lambda pair: len(stages(pair[0].op)))
     for count, (operation, answers) in enumerate(ordered, 1):
         if count > 1 and budget.spent():
-            operation.diagnosis = untried(operation.op)
+            operation.diagnosis = untried(operation.op, operation.dtype if len({o.op for o, _ in failing}) == 1 else "")
             continue
         below = [s for s in stages(operation.op) if s in wrong]
         operation.diagnosis = diagnose(

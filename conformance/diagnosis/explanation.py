@@ -154,9 +154,10 @@ def diagnose(
     return record
 
 
-def untried(op: str) -> dict[str, Any]:
-    """Return the text on an operation's failures once the time of the whole report is over."""
-    return _record(f"not tried, for want of time: other operations fail too. Check this one alone: --op {op}.", [])
+def untried(op: str, dtype: str = "") -> dict[str, Any]:
+    """Return the text on an operation's failures once the time of the whole report is over; a dtype if it is all that fails."""
+    others, choice = ("dtypes", f"--op {op} --dtype {dtype}") if dtype else ("operations", f"--op {op}")
+    return _record(f"not tried, for want of time: other {others} fail too. Check this one alone: {choice}.", [])
 
 
 def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Sequence[str]]]) -> str:
