@@ -788,3 +788,13 @@ def test_a_wrong_operation_is_told(
     assert [words for words in says if words not in found["text"]] == [], found["text"]
     assert [words for words in never if words in found["text"]] == [], found["text"]
     assert names is None or found["names"] == names
+
+
+def test_a_cause_that_says_again_where_a_named_mistake_shows_is_left_out() -> None:
+    def attention(*args: Any, sinks: Any = None, bias: Any = None, **options: Any) -> Any:
+        return posref.attention(*args, sinks=sinks if bias is None else None, bias=bias, **options)
+
+    [operation] = check(SimpleNamespace(attention=attention), op="attention", seed=1).operations
+    text = str((operation.diagnosis or {})["text"])
+    assert "(sinks-dropped)" in text
+    assert "Wrong at" not in text

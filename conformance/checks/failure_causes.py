@@ -65,9 +65,14 @@ def report_failure_causes(operations: Pairs, trials: Trials) -> None:
 
 def _is_partial(operation: Operation, diagnosis: Mapping[str, Any]) -> bool:
     """Return whether a diagnosis names mistakes for some failing cases alone, or for what would show in right ones too."""
-    explained = {case for group in diagnosis.get("groups", ()) if group["names"] for case in group["cases"]}
+    explained = _explained(diagnosis)
     failing = {case.id for case in operation.cases if case.verdict == "fail" and case.kind in ("value", "sequence")}
     return NOT_ALWAYS in str(diagnosis["text"]) or bool(explained and failing - explained)
+
+
+def _explained(diagnosis: Mapping[str, Any]) -> set[str]:
+    """Return the cases that a diagnosis explains by named mistakes."""
+    return {case for group in diagnosis.get("groups", ()) if group["names"] for case in group["cases"]}
 
 
 def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
-    causes = _unrefuted(trial, every, _widest(causes))
+    causes = _of_others(trial, every, _unrefuted(trial, every, _widest(causes)), _explained(operation.diagnosis or {}))
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
         options = [*REGISTRY[operation.op].domains]
         of_shape = [one for one in causes if one.kind == WRONG and _is_of_shape(one, options)]
@@ -128,6 +133,17 @@ def _holds(trial: Experiment, every: Sequence[Asked], trait: str) -> bool:
     stored = [one for one in every if one.verdict in ("pass", "fail") and one.case.kind == "value"]
     having = features([*asked, *(one.case for one in stored)]).get(words[1])
     return having == frozenset(wrong | {one.case.id for one in stored if one.verdict == "fail"})
+
+
+def _of_others(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause], explained: Collection[str]) -> list[Cause]:
+    """Return causes without those whose wrong cases mostly have a named mistake: they only say again where that shows."""
+    cases = described(trial, [one for one in every if one.verdict == "fail"]) if explained else {}
+
+    def adds(cause: Cause) -> bool:
+        having = [case in explained for case, calls in cases.items() if any(cause.holds(*call) for call in calls)]
+        return cause.kind != WRONG or 2 * sum(having) <= len(having)
+
+    return [cause for cause in causes if adds(cause)]
 
 
 def _is_of_shape(cause: Cause, options: Collection[str]) -> bool:
