@@ -30,7 +30,8 @@ PLACES = ("last axis", "last axis but one", "last axis but two")
 Array = Any
 Change = Callable[[Array], Array]
 OF_ARRAYS: Mapping[str, Change] = {
-    "negated": np.negative, "taken for 0": np.zeros_like, "squared": np.square,
+    "negated": np.negative, "taken for 0": np.zeros_like, "squared": np.square, "taken without signs": np.abs,
+    "limited to at least 0": lambda a: np.maximum(a, 0), "limited to at most 1": lambda a: np.minimum(a, 1),
 }  # fmt: skip
 OF_WEIGHTS: Mapping[str, Change] = {"doubled": lambda a: 2 * a, "halved": lambda a: a / 2}
 OF_TABLES: Mapping[str, Change] = {
