@@ -16,11 +16,14 @@ from sampling import few
 import posref
 from posref.backends.rounding import round_to
 from posref.conformance import Unsupported, check, check_call
+from posref.conformance.checks import failure_causes
 from posref.conformance.diagnosis import hypotheses
 from posref.conformance.diagnosis.explanation import _blame, diagnose
 from posref.conformance.diagnosis.hypotheses import JITTER, Observation, score
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import contradict
+from posref.conformance.experiments.cause_search import Cause
+from posref.conformance.experiments.number_rules import Rule
 from posref.conformance.model import Answer
 
 Function = Callable[..., Any]
@@ -498,6 +501,11 @@ def an_argument_that_is_negated_is_named(x: Any, increments: Any, start: Any, /,
     return posref.cumulative_rope(x, increments, -start, **options)
 
 
+@wrong("kerple", "if r2 is limited to at most 1.")
+def an_argument_that_is_limited_is_named(q: Any, k: Any, r1: Any, r2: Any, /, **options: Any) -> Any:
+    return posref.kerple(q, k, r1, np.minimum(r2, 1), **options)
+
+
 @wrong("shaw_values", "if value_table is doubled.", thorough=True)
 def an_argument_that_counts_twice_is_named(weights: Any, v: Any, table: Any, /, *places: Any, **options: Any) -> Any:
     return posref.shaw_values(weights, v, 2 * table, *places, **options)
@@ -798,3 +806,25 @@ def test_a_cause_that_says_again_where_a_named_mistake_shows_is_left_out() -> No
     text = str((operation.diagnosis or {})["text"])
     assert "(sinks-dropped)" in text
     assert "Wrong at" not in text
+
+
+def test_limits_of_two_numbers_are_held_to_calls_where_these_are_equal() -> None:
+    """A table that is read with the height in place of the width is right for squares, of any size."""
+
+    def levit_bias(table: Any, /, *, height: int, width: int, stride: int) -> Any:
+        y, x = np.divmod(np.arange(height * width), width)
+        queries = np.flatnonzero((y % stride == 0) & (x % stride == 0))
+        row, column = abs(y[queries][:, None] - y), abs(x[queries][:, None] - x)
+        return table[:, np.minimum(row * height + column, table.shape[1] - 1)]
+
+    [operation] = check(SimpleNamespace(levit_bias=levit_bias), op="levit_bias", seed=11).operations
+    text = str((operation.diagnosis or {})["text"])
+    assert "height and width together" in text, text
+    assert "with width other than 3" not in text
+
+
+def test_several_remainders_of_a_number_are_a_cause_only_where_many_calls_agree() -> None:
+    remainders, one = Rule("coordinates", "remainders", (4, 1, 2)), Rule("coordinates", "remainders", (4, 1))
+    several, single = (Cause("wrong", {}, {}, rules=[rule]) for rule in (remainders, one))
+    assert failure_causes._has_remainders(several)
+    assert not failure_causes._has_remainders(single)

@@ -101,7 +101,7 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     for verdict in sorted(verdicts, key=lambda word: word not in ENDED):
         _learn(trial, every, verdict)
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
-    causes = [one for one in causes if one.kind in ENDED or one.true >= FEWEST]
+    causes = [one for one in causes if one.kind in ENDED or one.true >= (AGREEING if _has_remainders(one) else FEWEST)]
     causes = _of_others(trial, every, _unrefuted(trial, every, _widest(causes)), _explained(operation.diagnosis or {}))
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
         options = [*REGISTRY[operation.op].domains]
@@ -133,6 +133,11 @@ def _holds(trial: Experiment, every: Sequence[Asked], trait: str) -> bool:
     stored = [one for one in every if one.verdict in ("pass", "fail") and one.case.kind == "value"]
     having = features([*asked, *(one.case for one in stored)]).get(words[1])
     return having == frozenset(wrong | {one.case.id for one in stored if one.verdict == "fail"})
+
+
+def _has_remainders(cause: Cause) -> bool:
+    """Return whether a cause has several remainders of one number: few calls have them by chance."""
+    return any(rule.kind == "remainders" and len(rule.numbers) > 2 for rule in cause.rules)
 
 
 def _of_others(trial: Experiment, every: Sequence[Asked], causes: Sequence[Cause], explained: Collection[str]) -> list[Cause]:

@@ -630,7 +630,8 @@ class Experiment:
         """Ask fresh calls of one cause; return one that has it and came out otherwise, if there is one."""
         inside, outside, missed = 0, 0, None
         decks: dict[bool, list[str]] = {True: [], False: []}
-        times = ORDERED if any(is_relation(rule.quantity) for rule in cause.rules) else 1
+        quantities = {rule.quantity for rule in cause.rules}  # limits of two may stand for how they lie to each other
+        times = ORDERED if len(quantities) > 1 or any(map(is_relation, quantities)) else 1
         ends = cause.bad, cause.good
         trials = tied(self.domains, ends, [name for name in cause.features if is_whole(name, ends)])
         for draw in range(times * DRAWS):
