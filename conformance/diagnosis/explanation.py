@@ -400,7 +400,7 @@ def _several(questions: Sequence[Question], known: _Known) -> Explanation | None
     pairs = extent.holding(search.combined(near_ones, known.stages, budget, near=near) or numbered, near_ones)
     pairs = _all_needed(pairs, near_ones, known)
     if all(any(numbers.FACTOR in d.text for d in pair) for pair in pairs):  # a formula says more than a bare factor
-        pairs = extent.holding(edit_pairs.candidates(near_ones, known.budget), near_ones) or pairs
+        pairs = extent.holding(edit_pairs.candidates(near_ones, budget), near_ones) or pairs
     whole = [pair for pair in pairs if any(Hypothesis(one, far).fits() for one in search.orders(pair))]
     if whole or not pairs:
         return Explanation(_matches(whole, first=_first(known.first, questions)), whole, whole=True) if whole else None
