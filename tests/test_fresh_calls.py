@@ -198,8 +198,8 @@ def test_a_target_that_counts_its_calls_fails(tmp_path: Path) -> None:
     calls = sum(len(c.calls) for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases)
     (tmp_path / "counting.py").write_text(COUNTING.format(most=2 * calls))
     assert check(str(tmp_path / "counting.py")).conformant
-    (tmp_path / "counting.py").write_text(COUNTING.format(most=calls * 3 // 2))  # with a seed, few calls are made twice
-    assert run(tmp_path, "counting.py", "--seed", "1").returncode == 1
+    (tmp_path / "drawn.py").write_text(COUNTING.format(most=calls * 3 // 2))  # with a seed, few calls are made twice
+    assert run(tmp_path, "drawn.py", "--seed", "1").returncode == 1
 
 
 WRONG = {
