@@ -15,6 +15,7 @@ from ..proof.workers import Worker, cores
 from ..targets.program_process import SPARED, adopt
 
 LEAST = 1000  # cases of a half: fewer are asked here before another process has started
+REPORT = 1.1  # of the work of this half: it begins with what takes longest, and makes the report besides
 PATIENCE = 5.0  # seconds for the other process to end after an interruption
 Wait = Callable[..., Any]
 
@@ -35,7 +36,8 @@ def halves(cases: Mapping[str, int], jobs: int | None) -> tuple[list[str], list[
     here: set[str] = set()
     there: set[str] = set()
     for group in sorted(groups, key=lambda group: -sum(cases[name] for name in group)):
-        least = min(here, there, key=lambda half: sum(cases[name] for name in half))
+        sizes = [sum(cases[name] for name in half) for half in (here, there)]
+        least = here if sizes[0] * REPORT <= sizes[1] else there
         least |= group
     if sum(cases[name] for name in there) < LEAST:
         return [*cases], []
