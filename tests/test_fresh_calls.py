@@ -241,7 +241,7 @@ def small(op: str) -> list[LoadedCase]:
         for case in every
         if case.kind == "value"
         and "float32" in case.dtypes
-        and fresh_calls._is_near(case)
+        and fresh_calls.is_near(case)
         and fresh_calls.is_small(case.calls[0])
     ]
 
@@ -296,7 +296,7 @@ def test_a_fresh_call_is_given_as_it_is_judged(op: str) -> None:
     """Else the target gets reals that were rounded, such as those of tables in half precision, and the judge others."""
     rng = np.random.default_rng(1)
     for case in (case for group in load_groups(INSTALLED, ops=[op]) for case in group.cases if case.kind == "value"):
-        if fresh_calls._is_near(case) and fresh_calls.is_small(case.calls[0]):
+        if fresh_calls.is_near(case) and fresh_calls.is_small(case.calls[0]):
             for dtype in {"float32", "bfloat16"} & {*case.dtypes}:
                 call = fresh_calls.fresh(case, dtype, rng)
                 assert call is None or dtype in askable(op, call.inputs, {}, case.form), (case.id, dtype)

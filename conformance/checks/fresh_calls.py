@@ -123,7 +123,7 @@ def _ask(op: str, own: Pairs, stated: Stated, rng: np.random.Generator, trials: 
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
     every = [answer.case for answer in answers if answer.case.id in passed and len(answer.case.calls) == 1]
     every = [case for case in every if is_small(case.calls[0]) and asked_in(case, operation.dtype)]
-    cases = [case for case in every if _is_near(case)]
+    cases = [case for case in every if is_near(case)]
     asker = Asker(trials.target, op, operation.dtype, TRIED, trials.progress)
     known = list({id(call): call for _, given in own for answer in given for call in answer.case.calls}.values())
     cases = [cases[at] for at in rng.permutation(len(cases))]
@@ -469,7 +469,7 @@ def _decide(own: Pairs, decided: str, text: str) -> None:
         operation.scope = scope
 
 
-def _is_near(case: LoadedCase) -> bool:
+def is_near(case: LoadedCase) -> bool:
     """Return whether a case is one call at positions that are not too far away."""
     if len(case.calls) != 1:
         return False

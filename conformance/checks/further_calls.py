@@ -19,7 +19,7 @@ from ..diagnosis.tied_mistakes import Ties, parted
 from ..experiments.asker import RIGHT, WRONG
 from ..experiments.cause_search import Experiment
 from ..model import Answer, LoadedCase, Operation
-from .fresh_calls import fresh, is_small, varied
+from .fresh_calls import fresh, is_near, is_small, varied
 from .learned_scope import Trials, records_of
 from .scope import Asked
 from .scope_result import asked_cases
@@ -55,9 +55,9 @@ def further_calls(operation: Operation, answers: list[Answer], trials: Trials) -
 
 
 def _with_other_numbers(trial: Experiment, every: Sequence[Asked]) -> Iterator[LoadedCase]:
-    """Yield the small calls of cases, also of refused ones, with other numbers."""
+    """Yield the small calls of cases, also of refused ones, with other numbers, first those of near positions."""
     rng = np.random.default_rng(len(every))
-    for one in trial.rng.sample(every, len(every)):
+    for one in sorted(trial.rng.sample(every, len(every)), key=lambda one: not is_near(one.case)):
         if len(one.case.calls) == 1 and is_small(one.case.calls[0]):
             call = fresh(one.case, trial.asker.dtype, rng)
             if call is not None and trial.asker.filled(call) is not None:

@@ -45,7 +45,7 @@ def attention_divided_and_finite(q, k, v, /, *, bias=None, mask=None, scale=None
     return torch.softmax(logits, dim=-1) @ v
 
 
-@planted("the boolean mask is added as 0 and 1", op="attention", names=(), said="Wrong at mask")
+@planted("the boolean mask is added as 0 and 1", op="attention", names=(), said="mask [")
 def attention_mask_added(q, k, v, /, *, bias=None, mask=None, scale=None):
     """A boolean mask is added to the logits, so that True means one more. Seen wherever an additive mask was expected."""
     if q.ndim > 2 and k.ndim > 2 and k.shape[-3] != q.shape[-3]:
