@@ -242,8 +242,8 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
         for width in asked_dtypes(target, name)
         if any(asked_in(case, width) for case in cases)
     ]
-    some = partial(is_repeated, target, seed) if seed is not None and choice.is_whole and choice.tier != TIER else None
-    target.repeated = some
+    repeated = partial(is_repeated, target, seed) if seed is not None and choice.is_whole and choice.tier != TIER else None
+    target.repeated = repeated
     complete = _ask_cases(target, operations, by_op, progress)
     target.repeated = None
     asks_all = choice.model is None  # else no call is asked that no layer of the model makes
@@ -253,7 +253,7 @@ def _ask_operations(target: Target, asking: Asking, ops: Sequence[str], progress
     fresh = 0
     fresh_asked = seed is not None and complete and target.kind != "outputs" and asks_all
     if seed is not None and fresh_asked:
-        target.repeated = some
+        target.repeated = repeated
         fresh = ask_fresh_calls(operations, stated, seed, trials, whole=choice.case is None)
     alone = asks_all and not trials.can_ask() and any(o.counts["unsupported"] and o.op not in stated for o, _ in operations)
     summarise_and_diagnose(operations, trials)

@@ -6,10 +6,9 @@ own factor; positions are moved, those of queries farther than those of keys; in
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
 
 One that is right is asked again with two neighbours of an array exchanged. A cache by the sum, the ends or the shape of the
-array does not see that. Nor
-does a cache by weighted sums see four positions changed so that these stay, nor a cache by bytes or by halves that far
-positions of the suite are others. Reals are also moved far from 0, where a difference of sums is lost. Such a copy is right
-if its errors are about as small as those of the call; else it is judged live.
+array does not see that. Nor does a cache by weighted sums see four positions changed so that these stay, nor a cache by bytes
+or by halves that far positions of the suite are others. Reals are also moved far from 0, where a difference of sums is lost.
+Such a copy is right if its errors are about as small as those of the call; else it is judged live.
 
 Then numbers that are options, and sizes of axes, are changed one by one to numbers that the suite has not. A number that the
 scope excludes is moved into it: code for multiples of 8 meets odd multiples of 8, 16 and 32.

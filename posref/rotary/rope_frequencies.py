@@ -133,13 +133,13 @@ def rope_frequencies(
     base = check_scaling("rope_frequencies", dim, base=base, scaling=scaling, length=length)
     c = constants(xp, length if isinstance(scaling, DynamicNTK) else None)
     b = c.asarray(float(base), dtype=c.float64)
+    if isinstance(scaling, NTKAware | NTKAlpha | DynamicNTK):
+        b = ntk.raised(b, ntk.factor_of(scaling, length, c), dim, c)
     inv_freq: Any = powers(b, dim, c)
     factor: Any = 1.0
     match scaling:
         case Linear():
             inv_freq = inv_freq / float(scaling.factor)
-        case NTKAware() | NTKAlpha() | DynamicNTK():
-            inv_freq = powers(ntk.raised(b, ntk.factor_of(scaling, length, c), dim, c), dim, c)
         case NTKFixed():
             inv_freq = ntk.fixed(b, dim, scaling, c)
         case NTKMixed():
