@@ -29,7 +29,7 @@ from ..experiments.records import Features, is_number, read
 from ..model import Answer, Call, Limit, LoadedCase, Operation, Scope
 from ..summary.call_words import call_in_words
 from ..targets.base import Target
-from ..vocabulary.traits import Traits, are_lengths, in_dtype, main_array, traits_of
+from ..vocabulary.traits import Traits, are_lengths, in_dtype, main_array, option_traits, traits_of
 from . import scope_statement
 from .learned_scope import LAST, Trials
 from .scope import BOUNDS, ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside
@@ -116,12 +116,15 @@ def report_scope(operations: Pairs, stated: Stated) -> None:
 def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool) -> Scope:
     """Return the scope of one operation; where too few of the `whole` suite lie in it, fresh calls are asked inside of it."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
-    answered = sum(case.verdict != "unsupported" for case in asked)
+    refused = [case for case in asked if case.verdict == "unsupported"]
+    answered = len(asked) - len(refused)
     passing = _passing(own)
     may_draw = whole and trials.can_ask() and not any(operation.failing for operation, _ in own)
     few = may_draw and len(passing) < (1 if op in stated else ENOUGH)
     is_narrow = may_draw and op not in stated and len(passing) < LEAST_JUDGED and answered < len(asked)
-    every = asked_cases(own) if few or 0 < answered < len(asked) else []
+    gradients = {id(case) for case in asked if case.kind == "vjp"}
+    no_gradients = op not in stated and not (few or is_narrow) and gradients == {*map(id, refused)}  # this alone explains all
+    every = asked_cases(own, option_traits if no_gradients else traits_of) if few or 0 < answered < len(asked) else []
     drawn = _drawn(op, every, trials, stated.get(op)) if few or is_narrow else []
     drawn = drawn if few else [one for one in drawn if one.answered]  # else the cases say what is refused
     fresh = [one for one in drawn if one.verdict == "pass"]
@@ -252,8 +255,8 @@ def _has_values(case: LoadedCase) -> bool:
     return any(value.size for call in case.calls for value in call.expected.values())
 
 
-def asked_cases(own: Pairs) -> list[Asked]:
-    """Return the cases of an operation that are no invalid calls, with their traits."""
+def asked_cases(own: Pairs, traits_in: Callable[[LoadedCase, str], Traits] = traits_of) -> list[Asked]:
+    """Return the cases of an operation that are no invalid calls, with their traits in the dtypes in which they were asked."""
     asked: list[Asked] = []
     known: dict[int, Traits] = {}  # by the identity of the case: most are asked in several dtypes
     for operation, answers in own:
@@ -262,7 +265,7 @@ def asked_cases(own: Pairs) -> list[Asked]:
             if one.kind == "reject":
                 continue
             case = cases[one.id]
-            traits = in_dtype(known[id(case)], one.dtype) if id(case) in known else traits_of(case, one.dtype)
+            traits = in_dtype(known[id(case)], one.dtype) if id(case) in known else traits_in(case, one.dtype)
             known[id(case)] = traits
             asked.append(Asked(case, one.dtype, traits, one.verdict, operation.claim))
     return asked

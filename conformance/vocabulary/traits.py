@@ -92,12 +92,26 @@ def in_dtype(traits: Traits, dtype: str) -> Traits:
     return Traits({**traits.words, "dtype": frozenset({dtype})}, traits.sizes)
 
 
-def _traits(case: LoadedCase) -> Traits:
-    """Return the traits that a case has in every dtype."""
-    words: dict[str, set[Any]] = {"dtype": set()}  # the first of the axes
-    sizes: dict[str, set[float]] = {}
+def option_traits(case: LoadedCase, dtype: str) -> Traits:
+    """Return of the traits of a case those of its options and its gradients, which are found without looking at arrays."""
+    words = {axis: frozenset(values) for axis, values in _begun(case).items()}
+    for call in case.calls:
+        for axis, value in _options(case.op, call):
+            words[axis] = words.get(axis, frozenset()) | {value}
+    return Traits({**words, "dtype": frozenset({dtype})})
+
+
+def _begun(case: LoadedCase) -> dict[str, set[Any]]:
+    """Return the words on the first of the axes: the dtype, and the gradients."""
+    words: dict[str, set[Any]] = {"dtype": set()}
     if case.kind == "vjp":
         words["gradient"] = {name for call in case.calls for name in call.expected}
+    return words
+
+
+def _traits(case: LoadedCase) -> Traits:
+    """Return the traits that a case has in every dtype."""
+    words, sizes = _begun(case), dict[str, set[float]]()
     for axis, there in (("sequence", case.kind == "sequence"), ("strided", case.form == "non-contiguous")):
         if there:
             words[axis] = {True}
