@@ -193,6 +193,8 @@ class Session:
         """Return a reply with what this process sees of the inputs that it lent."""
         if self.shared is None or reply.status != "ok":
             return reply
+        if self.shared.is_unchanged():
+            return replace(reply, changed=tuple(dict.fromkeys(reply.changed)))
         tensors = {**request["inputs"], **{f"the cotangent of {n}": t for n, t in request.get("cotangents", {}).items()}}
         overwritten = None if "cotangents" in request else overwritten_of(request["op"], self.stated.get("in_place", ()))
         changed = dict.fromkeys(reply.changed)

@@ -24,6 +24,7 @@ ALIGNED = 64
 SHARED, ANONYMOUS, WRITABLE, MOVED = 0x01, 0x22, 0x03, 0x03  # flags of mmap and mremap on Linux
 FAILED = (None, ctypes.c_void_p(-1).value)  # what both return then
 PIECE = 1 << 16  # bytes that are compared at once
+KEPT = 1 << 23  # bytes of inputs that are kept once more, to be compared together
 LARGE = 1 << 24  # bytes after which memory is given back
 POSITIONED = hasattr(os, "pread")  # not on Windows
 
@@ -41,6 +42,7 @@ class SharedFile:
         self._end = 0  # of what was put last
         self._most = 0  # bytes that were put or got since the file was given back
         self._lent: dict[int, npt.NDArray[Any]] = {}  # the values of inputs, in a copy of their block, by where that begins
+        self._whole: bytearray | None = bytearray()  # all that was lent, as it lies in the file, unless it is large
         self._mapped = (0, 0)  # the address and the length of its memory, in the process that computes
         self._block: ctypes.Array[ctypes.c_char] | None = None  # the memory of the inputs there, while a call has it
 
@@ -70,51 +72,63 @@ class SharedFile:
         """Let the next bytes be put at a place: what lies from there on is needed no more."""
         self._end = at
         self._lent.clear()
+        self._whole = bytearray()
         if not at and self._most > LARGE:
             self._file.truncate(0)
             self._most = 0
 
     def put(self, array: npt.NDArray[Any]) -> dict[str, Any]:
         """Write an array behind the last one, and return its place as a tensor says it; its bytes where they find none."""
-        data, at = _bytes_of(array).data, self._end
+        data = _bytes_of(array).data
+        at = self._put(data)
+        return {"data": base64.b64encode(data).decode("ascii")} if at is None else {"at": at}
+
+    def _put(self, data: bytearray | memoryview) -> int | None:
+        """Write bytes behind the last ones, and return their place; None where files may not be that large."""
+        at = self._end
         try:
             self._write(data, at)
-        except OSError:  # a limit on the size of files holds for this one too
-            return {"data": base64.b64encode(data).decode("ascii")}
+        except OSError:
+            return None
         self._end += -(-len(data) // ALIGNED) * ALIGNED
         self._most = max(self._most, self._end)
-        return {"at": at}
+        return at
 
     # ---- the judge ----------------------------------------------------------------------------------------------------------
     def lend(self, array: npt.NDArray[Any], form: str) -> dict[str, Any]:
         """Put an input inside a larger block of memory, and return its place and this block."""
         values = layouts.strided(array) if form == "non-contiguous" and array.ndim else layouts.guarded(array)
         owner = _owner(values)
-        place = self.put(owner)
-        if "at" not in place:
+        at = self._put(self._padded(_bytes_of(owner).data))
+        if at is None:
             return self.put(array)
-        self._lent[place["at"]] = values
+        self._lent[at] = values
         inside = _offset(values)
         strides = {} if values.flags.c_contiguous else {"strides": values.strides}
-        return {"at": place["at"] + inside, "block": [place["at"], owner.nbytes], **strides}
+        return {"at": at + inside, "block": [at, owner.nbytes], **strides}
+
+    def _padded(self, block: memoryview) -> bytearray | memoryview:
+        """Return the bytes of a block with zeros up to the next one, and keep them; without zeros where all are large."""
+        if self._whole is None or self._end + len(block) > KEPT:
+            self._whole = None
+            return block
+        padded = bytearray(-(-len(block) // ALIGNED) * ALIGNED)
+        padded[: len(block)] = block
+        self._whole += padded
+        return padded
 
     def lend_again(self) -> int | None:
         """Put all inputs that were lent once more behind them, and return how far; None where they are large."""
-        size, lent = self._end, {**self._lent}
-        if 2 * size > LARGE:
+        size = self._end
+        if self._whole is None or self._put(self._whole) is None:
             return None
-        data = bytearray(size)
-        for at, values in lent.items():
-            block = _bytes_of(_owner(values))
-            data[at : at + block.size] = block.data
-        try:
-            self._write(data, size)
-        except OSError:  # a limit on the size of files
-            return None
-        self._lent |= {at + size: values for at, values in lent.items()}
-        self._end += size
-        self._most = max(self._most, self._end)
+        self._lent |= {at + size: values for at, values in self._lent.items()}
+        self._whole = 2 * self._whole
         return size
+
+    def is_unchanged(self) -> bool:
+        """Return whether all that was lent is as it was, and what lies between; False where it is large."""
+        return self._whole is not None and self.get(0, len(self._whole)) == self._whole
 
     def is_changed(self, tensor: Mapping[str, Any]) -> tuple[bool, bool]:
         """Return whether an input that was lent has other bits now, and whether the memory around it has."""
