@@ -113,6 +113,7 @@ def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
     return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
 
 
+@cache
 def class_of_claim(op: str, claim: str) -> str:
     """Return the class to which an operation is held: angle32 or low in place of a claim of a class that it does not have."""
     base = without_trig(claim)

@@ -317,7 +317,7 @@ def _reason(
             text = f"it is wrong inside its scope, at {asked}: {_cause(trial, record, trial.asker.messages[key_of(record)])}"
             return Objection("fail" if outcome == WRONG else outcome, text)
     right = [call for record, outcome in judged if outcome == RIGHT and (call := trial.asker.call(record)) is not None]
-    stored = {call_key(op, call) for one in every for call in one.case.calls}
+    stored = {call_key(op, call) for one in every for call in one.case.calls} if right else set()
     trials.right[op] = [call for key, call in {call_key(op, call): call for call in right}.items() if key not in stored]
     for returned in passing:
         if not any(_fails(trial, call, pretended[returned]) for call in right):

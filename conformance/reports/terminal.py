@@ -89,13 +89,13 @@ def _table(report: Report, width: int) -> Table:
     table = Table(*(Column(name, no_wrap=name == "operation", overflow="fold") for name in columns), box=None, pad_edge=False,
                   header_style="bold")  # fmt: skip
     for op in report.operations:
-        word, colour = op.standing, COLOURS.get(op.standing, "red")
-        named = {"unsupported": "outside"}
-        cases = ", ".join(f"{op.counts[v]} {named.get(v, v)}" for v in ("pass", *BAD, "unsupported") if op.counts[v])
+        word, counts = op.standing, op.counts
+        colour, named = COLOURS.get(word, "red"), {"unsupported": "outside"}
+        cases = ", ".join(f"{counts[v]} {named.get(v, v)}" for v in ("pass", *BAD, "unsupported") if counts[v])
         cells = {
             "operation": op.op, "dtype": op.dtype, "verdict": f"[{colour}]{word}[/{colour}]",
             **dict(zip(("achieved", "claimed"), class_names(op.op, op.achieved, op.claim), strict=True)),
-            "error/bound": ratio({"counts": op.counts, "worst_ratio": op.worst_ratio}), "cases": cases,
+            "error/bound": ratio({"counts": counts, "worst_ratio": op.worst_ratio}), "cases": cases,
         }  # fmt: skip
         table.add_row(*(cells[name] for name in columns))
     return table
