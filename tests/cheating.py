@@ -159,7 +159,7 @@ WRONG: dict[str, Target] = {
         def alibi_slopes(heads, **options):
             global asked
             asked += 1
-            return posref.alibi_slopes(heads, **options) * (asked <= 2 * len(CALLS))
+            return posref.alibi_slopes(heads, **options) * (asked <= 4 * len(CALLS) // 3)
         """, stored=True),
     "the buffer of the last reply": Target("learned", """
         before = []
