@@ -80,7 +80,7 @@ class Bounds(NumberSystem):
     def _fits(self, value: Part, dtype: Label) -> Part:
         """Return where `value` is representable in `dtype`, with this class's number of bits."""
         fits = np.isfinite(value)
-        return np.asarray(fits if self.bits[dtype] >= 53 else fits & (odd(value) < 2.0 ** self.bits[dtype]))
+        return np.asarray(fits if self.bits[dtype] >= 53 else fits & _has_bits(value, self.bits[dtype]))
 
     def _rounded(
         self, value: Part, error: Part, waived: Part | float, exact: Exactness, dtype: Label, units: float = 1
@@ -126,6 +126,8 @@ class Bounds(NumberSystem):
 
     def real(self, values: Part, dtype: Label) -> Array:
         value = np.asarray(values, dtype=np.float64)
+        if (self._fits(value, dtype) & (value == values)).all():
+            return self.array(value, np.zeros(value.shape), dtype)
         infinite = np.isinf(value)
         exact = infinite | (value == np.asarray(values))
         fits = self._fits(value, dtype) | infinite
@@ -591,6 +593,14 @@ def _exact_product(a: Part, b: Part) -> Part:
     That product is itself computed in float64. Below 2**53 it is exact, and a larger one is never rounded to below 2**53.
     """
     return np.asarray(odd(a) * odd(b) < 2.0**53)
+
+
+def _has_bits(x: Part, bits: int) -> Part:
+    """Return where the odd significand of each float64 is below 2**bits: no lower bit of it is set."""
+    whole = np.asarray(x, dtype=np.float64, order="C").view(np.int64)
+    has = np.asarray(whole & ((1 << (53 - bits)) - 1) == 0)
+    tiny = ~has & (whole & (0x7FF << 52) == 0)  # a subnormal number has fewer bits above
+    return np.where(tiny, odd(x) < 2.0**bits, has) if tiny.any() else has
 
 
 def odd(x: Part) -> Part:
