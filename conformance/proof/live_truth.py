@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -89,6 +89,7 @@ class Truth:
     rows: Rows
     balls: int
     _latest: tuple[Selection, Call] | None = None  # what was cut last
+    _near: Mapping[str, Enclosure] = field(default_factory=dict)  # what class float64 gave last
 
     def __post_init__(self) -> None:
         self.base = base_of(self.accuracy, self.dtype)
@@ -110,7 +111,8 @@ class Truth:
         if any(np.any(mask) for mask in open_.values()):
             self._enclose(selection, open_, expected, widths)
             judged = {n: int(mask.size - np.count_nonzero(mask)) for n, mask in open_.items()}
-        call = replace(self._cut(selection), expected=expected, widths=widths)
+        near = {"float64": widths_of({n: error for n, (_, error) in self._near.items()}, expected)} if self._near else {}
+        call = replace(self._cut(selection), expected=expected, widths=widths, computed=near)
         self._require_telling(call)
         return self._result(call, outputs, selection, judged)
 
@@ -223,7 +225,7 @@ class Truth:
     ) -> dict[str, Mask]:  # fmt: skip
         """Return where the values of float64 do not decide; with `proved`, where they are inexact."""
         try:
-            near = found if proved else self._run(live_bounds("float64"), selection)
+            near = self._near = found if proved else self._run(live_bounds("float64"), selection)
         except Undecided:
             return {n: np.ones(y.shape, dtype=bool) for n, y in outputs.items()}
         open_ = {}
