@@ -58,7 +58,7 @@ class Figures:
         left = iter(groups)
         self.groups = [None if output.where is None else next(left) for output in outputs]
         self.seen = 0  # outputs
-        self.points: list[tuple[tuple[float, ...], Point]] = []  # by group, the worst first
+        self.points: dict[float, tuple[tuple[float, ...], Point]] = {}  # the worst of every group, with how bad it is
         self.worst: tuple[tuple[float, float], Output] | None = None
 
     def add(self, batch: Batch) -> None:
@@ -76,24 +76,23 @@ class Figures:
         )
         keys = (_known(batch.ratio) > 1).astype(np.float64), error, np.where(np.isnan(batch.allowed), -np.inf, batch.allowed)
         worst = _worst(np.flatnonzero(~np.isnan(batch.where)), group, keys)
-        owners = [batch.owner(k) for k in worst]
+        ranks = {k: (tuple(-float(key[k]) for key in keys), float(group[k])) for k in worst}
+        worse = [k for k, (rank, of) in ranks.items() if of not in self.points or rank < self.points[of][0]]
+        owners = [batch.owner(k) for k in worse]
         drawn = np.isin(np.arange(len(batch.outputs)), owners)
         bounds = {c: batch.width(c, drawn) for c in self.classes if c not in COMPUTED}
         ratio = _known(batch.ratio)
-        for k, i in zip(worst, owners, strict=True):
-            rank = (float(group[k]), *(-float(key[k]) for key in keys))
+        for k, i in zip(worse, owners, strict=True):
+            rank, of = ranks[k]
             widths = {c: float(width[k]) for c, width in bounds.items()}
-            point = Point(batch.outputs[i], k - int(batch.starts[i]), float(error[k]), float(ratio[k]), widths)
-            self.points.append((rank, point))
+            self.points[of] = rank, Point(batch.outputs[i], k - int(batch.starts[i]), float(error[k]), float(ratio[k]), widths)
 
     def draw(self) -> None:
         """Add the curve and the map to the operation."""
         operation = self.operation
         named = (operation.claim, operation.achieved)
         classes = tuple(c for c in self.classes if c not in COMPUTED or c in named)
-        points = sorted(self.points, key=lambda point: point[0])
-        first = [point for k, (rank, point) in enumerate(points) if not k or rank[0] != points[k - 1][0][0]]
-        operation.curve = [_drawn(operation, point, classes) for point in first]
+        operation.curve = [_drawn(operation, self.points[of][1], classes) for of in sorted(self.points)]
         operation.heat = None if self.worst is None else _map(operation, self.worst[1])
 
 
