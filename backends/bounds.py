@@ -95,8 +95,9 @@ class Bounds(NumberSystem):
         added = unit * (np.abs(value) + error) + self.accuracy.floor
         total = np.asarray(error + added)
         none = np.asarray(error == 0)
-        if none.any() and (unit or self.accuracy.floor):
-            at: Any = ... if none.all() else _broadcast(none, total.shape)
+        count = np.count_nonzero(none)  # faster than `any` and `all`, and asked for every operation
+        if count and (unit or self.accuracy.floor):
+            at: Any = ... if count == none.size else _broadcast(none, total.shape)
             there = value[at]
             free = exact(at) & self._fits(there, dtype) & ((there == 0) | (np.abs(there) >= self.accuracy.normal))
             total[at] = np.where(free, 0.0, total[at])
@@ -114,9 +115,10 @@ class Bounds(NumberSystem):
         free = total == 0
         if waives(before):
             total = np.where(free, 0.0, total + before)
-        if not free.any():
+        count = np.count_nonzero(free)
+        if not count:
             return self.array(value, total, dtype)
-        at: Any = ... if free.all() else free
+        at: Any = ... if count == free.size else free
         rounded = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
         if not (rounded.any() or waives(before)):
             return self.array(value, total, dtype)
@@ -208,7 +210,7 @@ class Bounds(NumberSystem):
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
         e, f = np.broadcast_arrays(a.parts[1], b.parts[1])
         zero = (x == 0) & (e == 0) & (y - f > 0)  # and an exponent that is surely positive
-        if np.any((x - e <= 0) & ~zero):
+        if np.count_nonzero((x - e <= 0) & ~zero):
             msg = "power of a number that may not be positive"
             raise Undecided(msg)
         x = np.where(zero, 1.0, x)
@@ -237,7 +239,7 @@ class Bounds(NumberSystem):
     def real_compare(self, name: str, a: Array, b: Array) -> Part:
         (p, e, _), (q, f, _) = a.parts, b.parts
         known = (np.abs(p - q) > e + f) | ((e == 0) & (f == 0))
-        if not np.all(known):
+        if not known.all():
             msg = f"{name} within the error bounds"
             raise Undecided(msg)
         return np.asarray(getattr(np, name)(p, q))
@@ -266,7 +268,7 @@ class Bounds(NumberSystem):
     def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
         value, error, _ = x.parts
         low, high = step(value - error), step(value + error)
-        if np.any(low != high):
+        if np.count_nonzero(low != high):
             msg = "rounding to an integer within the error bounds"
             raise Undecided(msg)
         return self.array(low, np.zeros_like(error), x.dtype)
@@ -292,7 +294,7 @@ class Bounds(NumberSystem):
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""
         value, error, _ = x.parts
-        if np.any(value - error < 0):
+        if np.count_nonzero(value - error < 0):
             msg = "square root of a number that may be negative"
             raise Undecided(msg)
         root = np.sqrt(value)
@@ -326,7 +328,7 @@ class Bounds(NumberSystem):
         """Return the natural logarithm, exact only at 1."""
         value, error, _ = x.parts
         least = value - error  # of an infinite number nothing is told
-        if np.any(least <= 0):
+        if np.count_nonzero(least <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = np.where(np.isinf(value), value, self.elementary("log", np.where(np.isinf(value), 1.0, value)))
@@ -337,7 +339,7 @@ class Bounds(NumberSystem):
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x, exact only at 0. Within the error its slope is at most 1/(1 + x - error)."""
         value, error, _ = x.parts
-        if np.any(1 + value - error <= 0):
+        if np.count_nonzero(1 + value - error <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = self.elementary("log1p", value)
@@ -600,7 +602,7 @@ def _has_bits(x: Part, bits: int) -> Part:
     whole = np.asarray(x, dtype=np.float64, order="C").view(np.int64)
     has = np.asarray(whole & ((1 << (53 - bits)) - 1) == 0)
     tiny = ~has & (whole & (0x7FF << 52) == 0)  # a subnormal number has fewer bits above
-    return np.where(tiny, odd(x) < 2.0**bits, has) if tiny.any() else has
+    return np.where(tiny, odd(x) < 2.0**bits, has) if np.count_nonzero(tiny) else has
 
 
 def odd(x: Part) -> Part:
