@@ -37,9 +37,11 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
     key = tuple(map(type, arrays))
     xp = _NAMESPACES.get(key)
     if xp is None:
+        xp = _system_of(arrays)  # all number systems share one type: the array is asked each time
+    if xp is None:
         _check_kinds(function, names, arrays)
         try:
-            xp = numpy_namespace() if are_numpy(*key) else _system_of(arrays) or array_namespace(*arrays)
+            xp = numpy_namespace() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
             types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             *others, last = names
@@ -48,8 +50,7 @@ def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] =
             need = "an array (convert numbers and lists" if alone else "arrays of one library (convert numbers and lists"
             msg = f"{function}: {named} must be {need} with its asarray); got {types}."
             raise TypeError(msg) from error
-        if number_system(xp) is None:  # all number systems share one type: ask the array each time
-            _NAMESPACES[key] = xp
+        _NAMESPACES[key] = xp
     return xp
 
 
