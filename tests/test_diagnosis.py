@@ -28,7 +28,7 @@ from posref.conformance.model import Answer
 
 Function = Callable[..., Any]
 SAID = {  # by the defect's file
-    "apply_strides_ignored": "Wrong at an input that is not contiguous",
+    "apply_strides_ignored": "Wrong with an input that is not contiguous",
     "learned_last_row": "Only the last row of the table is wrong.",
     "logits_scale_103": "the scale is 1.03 times what it should be",
     "shaw_last_row_for_first": "Only the first row of the table is wrong.",

@@ -157,7 +157,7 @@ def test_positions_are_compared_with_options() -> None:
 
     implementation = SimpleNamespace(deberta_rows=deberta_rows, __name__="rows")
     diagnosis = check(implementation, op="deberta_rows", dtype="float32", seed=0).operations[0].diagnosis
-    assert "Wrong at largest position not below max_distance [" in diagnosis["text"]
+    assert "Wrong with largest position at least max_distance [" in diagnosis["text"]
 
 
 @pytest.mark.thorough
@@ -188,7 +188,7 @@ def test_a_place_so_far_that_mistakes_pass_is_no_cause() -> None:
 
 
 def test_records_that_no_field_tells_apart_are_no_cause() -> None:
-    """Wrong at some records of YaRN, right at others with the same fields at their defaults: no words say which."""
+    """Wrong with some records of YaRN, right at others with the same fields at their defaults: no words say which."""
     some, others = ([YaRN(factor=4.0, original_length=length)] for length in (6, 4096))
     cause = Cause("wrong", {}, {}, ("option scaling",), {"option scaling": some}, {"option scaling": others})
     assert _sentences("rope_frequencies", [cause]) == []
@@ -205,7 +205,7 @@ def test_what_is_wrong_beside_channels_that_do_not_rotate_is_found_from_calls_wi
         return found * 1.25 if 0 < 2 * cos.shape[-1] < x.shape[-1] else found
 
     [operation] = check(SimpleNamespace(norm_rope=norm_rope, __name__="partial"), dtype="float32", seed=1).operations
-    assert "Wrong at any channels that do not rotate [8 of 8 fresh calls agree]." in str(operation.diagnosis)
+    assert "Wrong with channels that do not rotate [8 of 8 fresh calls agree]." in str(operation.diagnosis)
 
 
 def test_a_type_of_scaling_that_is_offered_in_part_has_a_scope() -> None:
@@ -291,10 +291,10 @@ def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) ->
     ("op", "holds", "words"),
     [
         ("levit_bias", lambda c: c.height != c.width, "square grids"),
-        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "channels of a group of 1 alone"),
-        ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "axis E of v equal to head size alone"),
+        ("conv_positions", lambda c: c.groups != c.x.shape[-1], "only channels of a group of 1"),
+        ("rotary_linear_attention", lambda c: c.v.shape[-1] != c.q.shape[-1], "only axis E of v equal to head size"),
         ("self_extend_distances", lambda c: c.group > c.window, "no group above window"),
-        ("dual_chunk_distances", lambda c: c.window < 1 or c.chunk_size % c.window, "chunk_size a multiple of window alone"),
+        ("dual_chunk_distances", lambda c: c.window < 1 or c.chunk_size % c.window, "only chunk_size a multiple of window"),
         ("axial_table", lambda c: c.sections[0] < c.sections[-1], "no sections[0] below sections[-1]"),
         ("axial_frequencies", lambda c: c.dims[0] % 4, "dims[0] a multiple of 4"),
         ("sinusoidal_nd", lambda c: len({*c.dims}) > 1, "equal dims"),
@@ -304,7 +304,7 @@ def as_posref(op: str, holds: Callable[[SimpleNamespace], Any], *, kind: str) ->
         ("sinusoidal", lambda c: c.dim % 6, "dim a multiple of 6"),
         ("alibi", lambda c: c.form == "causal" and c.q_positions.shape[-1] != c.k_positions.shape[-1],
          "form causal only with as many queries as keys"),
-        ("attention_logits", lambda c: c.q.ndim > 2 and c.q.shape[-3] != c.k.shape[-3], "query heads of a key head of 1 alone"),
+        ("attention_logits", lambda c: c.q.ndim > 2 and c.q.shape[-3] != c.k.shape[-3], "only GQA group size of 1"),
         ("xpos", lambda c: np.min(c.positions, initial=0) < 0, "no negative positions"),
     ],
     ids=["equal", "sizes", "twice", "order", "multiple", "entries", "first", "list", "both", "memory", "rows", "two steps",
@@ -323,22 +323,22 @@ def test_conditions_of_several_numbers_are_a_scope(op: str, holds: Callable[[Sim
         ("decomposed_bias", lambda c: c.q.shape[-3] != c.k_rows, "rows of the grid not equal to k_rows"),
         ("self_extend_distances", lambda c: c.window % c.group != 0, "window not a multiple of group"),
         ("shaw_values", lambda c: c.v.shape[-1] > c.weights.shape[-1], "head size above keys"),
-        ("striped_shard", lambda c: c.rank == c.ranks - 1 > 0, "rank one less than ranks, with rank of 1 or more"),
-        ("alibi", lambda c: c.heads & (c.heads - 1) and c.heads > 8, "9 heads or more, with heads not a power of two"),
+        ("striped_shard", lambda c: c.rank == c.ranks - 1 > 0, "rank one less than ranks, and rank of 1 or more"),
+        ("alibi", lambda c: c.heads & (c.heads - 1) and c.heads > 8, "9 heads or more, and heads not a power of two"),
         (
             "conv_positions",
             lambda c: c.weight.shape[-1] % 2 == 0 and c.groups > 1,
-            "taps a multiple of 2, with groups of 2 or more",
+            "taps a multiple of 2, and groups of 2 or more",
         ),
         ("mla_logits", lambda c: c.q_nope.shape[-1] < c.q_rope.shape[-1], "axis N of q_nope below last axis of q_rope"),
         (
             "cope",
             lambda c: c.q.shape[-1] % 4 == 2 and c.q.shape[-1] > 4,
-            "head size of 6 or more and with a remainder by 4 of 2",
+            "head size of 6 or more and with remainder 2 modulo 4",
         ),
-        ("window_bias", lambda c: c.height == c.width > 1, "height equal to width, with "),
+        ("window_bias", lambda c: c.height == c.width > 1, "height equal to width, and "),
         ("axial_frequencies", lambda c: c.dims[-2:-1] == c.dims[-1:], "dims[-1] equal to dims[-2]"),
-        ("xpos", lambda c: c.role == "key" and np.min(c.positions, initial=0) < 0, "negative positions, with role key"),
+        ("xpos", lambda c: c.role == "key" and np.min(c.positions, initial=0) < 0, "negative positions, and role key"),
         ("conv_positions", lambda c: c.weight.shape[1] % 2, "channels of a group not a multiple of 2"),
     ],
     ids=["equal", "multiple", "order", "last", "power", "words", "sizes", "remainder", "squares", "ends", "negative", "shared"],
@@ -347,7 +347,7 @@ def test_conditions_of_several_numbers_are_a_cause(op: str, holds: Callable[[Sim
     diagnosis = (
         check(as_posref(op, lambda c: bool(holds(c)), kind="wrong"), op=op, dtype="float32", seed=1).operations[0].diagnosis
     )
-    assert f"Wrong at {words}" in str(diagnosis)
+    assert f"Wrong with {words}" in str(diagnosis)
 
 
 def test_a_field_of_a_scaling_has_a_rule() -> None:
@@ -357,7 +357,7 @@ def test_a_field_of_a_scaling_has_a_rule() -> None:
         return (found[0] * (2 if type(scaling) is Linear and scaling.factor % 1 else 1), found[1])
 
     diagnosis = check(SimpleNamespace(rope_frequencies=rope_frequencies), op="rope_frequencies", dtype="float32", seed=1)
-    assert "Wrong at factor of scaling not whole, with scaling Linear [" in str(diagnosis.operations[0].diagnosis)
+    assert "Wrong with factor of scaling not whole, and scaling Linear [" in str(diagnosis.operations[0].diagnosis)
 
 
 def test_of_two_rules_either_may_give_the_outcome() -> None:

@@ -255,15 +255,15 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
     ("op", "refuses", "words"),
     [
         ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 3 and more)"),
-        ("random_fourier", lambda c: c.x.shape[-1] != 1, "axis c of x of 1 alone"),
+        ("random_fourier", lambda c: c.x.shape[-1] != 1, "only axis c of x of 1"),
         ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
         ("conv_positions", lambda c: c.weight.shape[-1] % 2, "taps a multiple of 2"),
         ("timestep", lambda c: c.dim % 2, "dim a multiple of 2"),
-        ("learned", lambda c: c.positions.ndim != 2, "1 leading axis alone ["),
+        ("learned", lambda c: c.positions.ndim != 2, "only 1 leading axis ["),
         ("resample", lambda c: len(set(c.old_size)) > 1 or c.prefix != 1, "a square table"),
         ("fourier", lambda c: c.bands.ndim > 1 or any(c.bands != 2.0 ** np.arange(len(c.bands))), "bands powers of two"),
         ("xpos", lambda c: c.rotary_dim not in (None, c.x.shape[-1] // 2), "all of the head rotated, or half"),
-        ("peg", lambda c: c.x.ndim != 4 or not c.x.size, "1 leading axis alone ["),
+        ("peg", lambda c: c.x.ndim != 4 or not c.x.size, "only 1 leading axis ["),
         ("sinusoidal", lambda c: not c.positions.ndim, "an axis of tokens ["),
         ("timestep", lambda c: c.timesteps.ndim != 1, "no leading axes ["),
         ("permute_qk_weights", lambda c: c.weight.shape != (8 * c.heads, c.weight.shape[-1]), "head size 8 (refused: 7"),
@@ -793,7 +793,7 @@ def test_a_function_of_two_answers_is_too_narrow_however_true_its_scope_is() -> 
         ("window_bias", lambda c: (c.height, c.width, c.class_token) != (7, 7, False), "height 7"),
         ("logn_scale", lambda c: c.original_length != 2048 or c.offset, "original_length 2048"),
         ("positions_from_mask", lambda c: c.padding != 1, "padding 1"),
-        ("learned", lambda c: c.offset or c.positions.tolist() != [*range(c.positions.size)], "positions 0, 1, 2, ... alone"),
+        ("learned", lambda c: c.offset or c.positions.tolist() != [*range(c.positions.size)], "only positions 0, 1, 2, ..."),
     ],
 )
 def test_right_code_conforms_where_no_stored_case_lies(op: str, refuses: Condition, words: str) -> None:
@@ -820,7 +820,7 @@ def test_code_of_few_cases_is_asked_at_the_sizes_of_kernels() -> None:
         return out
 
     reason = check(SimpleNamespace(rope=rope), op="rope", tier="kernel", seed=7).operations[0].reason
-    assert "wrong at 33 batch rows or more [" in reason
+    assert "wrong with 33 batch rows or more [" in reason
 
 
 @few(1, "op", ["alibi_slopes", "t5_bias", "rms_norm", "decomposed_rows"])
@@ -895,23 +895,23 @@ def test_code_that_takes_sizes_alone_conforms(supports: dict[str, Any] | None, s
         ("alibi", lambda c: not (same(c.q_positions, c.k_positions) and counts(c.k_positions) and c.k_positions.size),
          "heads form", "queries the last of the keys"),
         ("rope", lambda c: c.x.ndim != 3 or c.positions.shape != (c.x.shape[0], 1) or not c.x.size,
-         "layout base", "tokens before heads alone"),
+         "layout base", "only tokens before heads"),
         ("t5_bias", lambda c: c.bidirectional or not counts(c.k_positions) or not same(c.q_positions, c.k_positions[-1:])
          or not c.k_positions.size, "bidirectional max_distance", "queries 1"),
         ("t5_bias", lambda c: c.table.shape[0] != 32 or c.q_positions.ndim != 1 or c.k_positions.ndim != 1,
          "bidirectional", "32"),
         ("apply_rope", lambda c: c.x.ndim != 4 or c.cos.shape[:-1] != (c.x.shape[1], 1),
-         "layout", "tokens before heads alone"),
+         "layout", "only tokens before heads"),
         ("deberta_scores", lambda c: c.num_buckets is not None or c.p2c != "code" or c.rel_k is None
          or not same(c.q_positions, c.k_positions), "num_buckets max_distance p2c rel_k", "no rel_q"),
         ("write_cache", lambda c: np.any(c.slots < 0), "", "no -1"),
         ("irpe_buckets", lambda c: c.method != "product" or not is_grid(c.q_positions)
-         or not same(c.q_positions, c.k_positions), "method alpha beta gamma", "the cells of a grid, row by row, alone"),
-        ("visible_windows", lambda c: not counts(c.q_positions), "rate", "positions 0, 1, 2, ... alone"),
+         or not same(c.q_positions, c.k_positions), "method alpha beta gamma", "only the cells of a grid, row by row"),
+        ("visible_windows", lambda c: not counts(c.q_positions), "rate", "only positions 0, 1, 2, ..."),
         ("attention", lambda c: c.q.ndim != 4 or c.q.shape[-2] != 1 or c.q.shape[-1] % 16,
          "mask scale", "queries 1"),
         ("norm_rope", lambda c: c.layout != "half" or c.eps not in (1e-6, 1e-5), "layout eps weight_offset precedence",
-         "eps 1e-06, 1e-05, of the values that were asked"),
+         "eps 1e-06, 1e-05 (of the values tried)"),
         ("kerple", lambda c: not same(c.q_positions, c.k_positions) or not counts(c.k_positions),
          "form", "as many queries as keys"),
         ("attention", lambda c: c.mask is not None and not c.mask.any(-1).all(), "mask scale", "a key for every query"),

@@ -279,7 +279,7 @@ def _of_positions(op: str, causes: Sequence[Cause], *, last: bool) -> list[tuple
     level = 0 if zero and consecutive else 1 if consecutive else 2 if "unsorted" in forms else 3
     if level == 3 or (last and level):
         return []
-    text = (OF_SIZES if last_cells(op) else "positions 0, 1, 2, ... alone", "consecutive positions", "sorted positions")[level]
+    text = (OF_SIZES if last_cells(op) else "only positions 0, 1, 2, ...", "consecutive positions", "sorted positions")[level]
     text += LAST if last else ""
     several = [cause for cause in of_places if _is_told(cause, level, last=last)]
     one = replace(on_axis("positions", Bound(high=float(level))), text=text, lacks=("other_queries",) if last else ())

@@ -258,7 +258,7 @@ def tokens_first(asked: Sequence[Asked]) -> list[Restriction]:
             (TOKENS_FIRST,),
             None,
             lambda traits: TOKENS_FIRST not in traits.words,
-            text="tokens before heads alone",
+            text="only tokens before heads",
             lacks=("heads_before_tokens",),
         )
     ]

@@ -150,7 +150,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     degenerate = [one for one in left if any(call.is_degenerate for call in one.case.calls)]
     left = [one for one in left if one not in degenerate]
     if degenerate:  # such calls never decide
-        text = "arrays with elements alone"
+        text = "only arrays with elements"
         restrictions.append(Restriction(("empty",), None, lambda _: False, outside=tuple(degenerate), text=text))
     restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = _limits(op, restrictions, every)

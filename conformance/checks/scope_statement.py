@@ -24,7 +24,7 @@ from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown, words_
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
 WORDS = {"null": None, "none": None, "true": True, "false": False}
-ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
+ALL = {0: "only positions 0, 1, 2, ...", 1: "consecutive positions", 2: "sorted positions"}
 OF_FORM = {0: "0, 1, 2, ...", 1: "consecutive from elsewhere", 2: "sorted with gaps", 3: "unsorted"}
 NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
 SHOWN = 4  # pairs that are told one by one
@@ -281,7 +281,7 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
     if axis == "one":
         return " and ".join(f"more than one {word}" for word in sorted(missing))
     if axis == "gradient":
-        return f"gradients of {', '.join(sorted(allowed))} alone" if allowed else "no gradients"
+        return f"only gradients of {', '.join(sorted(allowed))}" if allowed else "no gradients"
     if axis in ("empty", "expanded"):
         return f"no {'views of one row as' if axis == 'expanded' else 'empty'} {', '.join(sorted(missing))}"
     if axis == "per_head":
@@ -293,7 +293,7 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
     if not is_option(op, axis):
         return _trait(op, axis, allowed)
     if every <= {True, False}:
-        return f"no {axis}" if allowed == {False} else f"{axis} alone"
+        return f"no {axis}" if allowed == {False} else f"only {axis}"
     if allowed & every == {None}:
         return f"no {axis}"
     if len(missing) < len(allowed & every) or len(allowed & every) > FEW:  # what is refused has its name there
@@ -315,7 +315,7 @@ def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
     if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
         return f"{axis} at its default" if allowed else f"no {axis}"
     if _is_yes(allowed):
-        return f"{axis} alone"
+        return f"only {axis}"
     if not allowed:
         return f"no {axis}"
     words = sorted(allowed, key=lambda w: (isinstance(w, str), w))

@@ -15,7 +15,13 @@ from .cause_search import Cause, kind_of
 from .number_rules import Rule
 from .records import BLIND, is_number, word_of
 
-VERBS = {"wrong": "wrong at", "error": "raises at", "crash": "crashes at", "timeout": "does not end at", "refused": "refuses"}
+VERBS = {
+    "wrong": "wrong with",
+    "error": "raises with",
+    "crash": "crashes with",
+    "timeout": "times out with",
+    "refused": "refuses",
+}
 FORMS = {"consecutive": "consecutive positions", "gaps": "positions with gaps", "unsorted": "unsorted positions",
          "fractional": "fractional positions", "grid": "the cells of a grid, row by row",
          "whole": "all positions that the sizes allow"}  # fmt: skip
@@ -40,8 +46,8 @@ NEGATIVE = re.compile(r"\b(no|not)\b")  # in words
 def sentence(op: str, cause: Cause) -> str:
     """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
     fresh = f" [{cause.true} of {cause.asked} fresh calls agree]" if cause.asked else ""
-    text = f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause)}"
-    return re.sub(r" at no\b", " without", text, count=1) + fresh
+    text = f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause, joined=', and ')}"
+    return re.sub(r"\bwith no\b", "without", text, count=1) + fresh
 
 
 NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all
@@ -86,22 +92,22 @@ def essential(cause: Cause) -> Cause:
     return replace(cause, rules=rules, shows=shows, features=left) if left else cause
 
 
-def conditions(op: str, cause: Cause) -> str:
-    """Return what calls have that have a cause, in words."""
+def conditions(op: str, cause: Cause, joined: str = ", with ") -> str:
+    """Return in words what calls with a cause have."""
     cause = essential(cause)
     named = [name for name in cause.shows if name in cause.features]
-    parts = [*_of_rules(cause.rules), *(words(op, name, cause) for name in named)]
+    parts = [*_of_rules(cause.rules, joined), *(words(op, name, cause) for name in named)]
     beside = [words(op, name, cause) for name in cause.shows if name not in cause.features]
-    return ", with ".join(part for part in (*parts, *beside) if part)
+    return joined.join(part for part in (*parts, *beside) if part)
 
 
-def _of_rules(rules: Sequence[Rule]) -> list[str]:
+def _of_rules(rules: Sequence[Rule], joined: str) -> list[str]:
     """Return rules in words, two of one number with its name once."""
     texts = dict[str, str]()
     for rule in rules:
         before, name = texts.get(rule.quantity, ""), f"{rule.quantity} "
         is_again = before.startswith(name) and rule.text.startswith(name)
-        more = f"{before} and {rule.text.removeprefix(name)}" if is_again else f"{before}, with {rule.text}"
+        more = f"{before} and {rule.text.removeprefix(name)}" if is_again else f"{before}{joined}{rule.text}"
         texts[rule.quantity] = more if before else rule.text
     return [*texts.values()]
 
@@ -116,13 +122,13 @@ def what_is_left(op: str, cause: Cause) -> str:
     for name, shows in cause.shows.items() if len(cause.shows) == 1 and not cause.rules else ():
         lacks = cause.lacks.get(name, [])
         if name in ("form", "rows", "marks") and len(lacks) == 1:
-            return f"{FORMS[lacks[0]]} alone" if name == "form" else TEXTS[name, lacks[0]]
+            return f"only {FORMS[lacks[0]]}" if name == "form" else TEXTS[name, lacks[0]]
         if shows == [BLIND]:
             return "a key for every query"
         if cause.rough and is_number(shows[0]):
-            return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))}, of the values that were asked"
+            return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} (of the values tried)"
         if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or (name == "way" and len(lacks) == 1):
-            return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} alone"
+            return f"only {words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))}"
     if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):
         return text
     return _only_with(op, cause) or f"not {conditions(op, cause)}"
@@ -130,7 +136,7 @@ def what_is_left(op: str, cause: Cause) -> str:
 
 def _only_with(op: str, cause: Cause) -> str:
     """Return in words what two conditions leave, of which one says what is missing: the other only with that."""
-    parts = [(rule.text, rule.opposite.removesuffix(" alone")) for rule in cause.rules]
+    parts = [(rule.text, rule.opposite.removeprefix("only ")) for rule in cause.rules]
     parts += [(text, text.removeprefix("no ")) for text in (words(op, name, cause) for name in cause.shows)]
     lacking = [part for part in parts if NEGATIVE.search(part[0]) and not NEGATIVE.search(part[1])]
     if len(parts) != 2 or len(lacking) != 1:
@@ -147,7 +153,7 @@ def _axes_left(cause: Cause) -> str:
     if len(left) != 1 or not counts or counts & left or None in lacks:
         return ""
     [count] = left
-    return f"{count} leading {'axis' if count == 1 else 'axes'} alone" if count else "no leading axes"
+    return f"only {count} leading {'axis' if count == 1 else 'axes'}" if count else "no leading axes"
 
 
 def words(op: str, name: str, cause: Cause) -> str:

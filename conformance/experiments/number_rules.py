@@ -53,7 +53,7 @@ class Rule:
             some = {"least": self.numbers[0] == 1, "other": self.numbers[0] == 0}.get(self.kind, False)
             if some or self.numbers[0] == 0:
                 return f"{first} {'not ' * some}a multiple of {step}"
-            return f"{first} with a remainder by {step} of {_ends(self.kind, numbers[0])}"
+            return f"{first} with remainder {_ends(self.kind, numbers[0])} modulo {step}"
         less, more = name.partition(" minus ")[::2]
         if more and (self.kind, self.numbers[0]) in ALIKE:
             return ALIKE[self.kind, self.numbers[0]].format(less, more)
@@ -74,11 +74,11 @@ class Rule:
                 least = f"of {numbers[1]} or more and " if len(numbers) > 1 else ""
                 return f"{name} {least}not a multiple of {numbers[0]}"
             case "remainders":
-                return f"{name} with a remainder by {numbers[0]} of {', '.join(numbers[1:])}"
+                return f"{name} with remainder {', '.join(numbers[1:])} modulo {numbers[0]}"
             case "no power of two":
                 return f"{name} not a power of two"
         if name in COUNTED and (self.kind, self.numbers) == ("least", (1,)):
-            return f"any {name}"
+            return name
         if name in COUNTED:
             return _ends(self.kind, f"{numbers[0]} {COUNTED[name] if self.numbers[0] == 1 else name}")
         return f"{name} {_ends(self.kind, numbers[0])}" if self.kind == "other" else f"{name} of {_ends(self.kind, numbers[0])}"
@@ -93,9 +93,9 @@ class Rule:
             case "most" | "equal" if is_count and self.numbers == (0,):
                 return f"{name} of 1 or more"
             case "least" if " mod " in name and self.numbers == (1,):
-                return f"{replace(self, kind='equal', numbers=(0.0,)).text} alone"
+                return f"only {replace(self, kind='equal', numbers=(0.0,)).text}"
             case "other":
-                return f"{replace(self, kind='equal').text} alone"
+                return f"only {replace(self, kind='equal').text}"
             case "no multiple" if len(self.numbers) == 1:
                 return replace(self, kind="multiple").text
             case "multiple":
@@ -126,7 +126,7 @@ ALIKE = {
 
 COMPARED = {
     ("equal", 0.0): "{} equal to {}", ("other", 0.0): "{} not equal to {}", ("least", 1.0): "{} above {}",
-    ("most", -1.0): "{} below {}", ("most", 0.0): "{} not above {}", ("least", 0.0): "{} not below {}",
+    ("most", -1.0): "{} below {}", ("most", 0.0): "{} at most {}", ("least", 0.0): "{} at least {}",
     ("equal", -1.0): "{} one less than {}", ("equal", 1.0): "{} one more than {}",
 }  # fmt: skip
 

@@ -58,7 +58,7 @@ ORDERS = ("heads first", "tokens first")
 AFTER = 2  # how far the queries of a call that is made stand behind its keys
 LARGEST = 1 << 18  # numbers of a call's arguments
 WORDS = {**LETTERS, "D": "head size", "H": "heads", "tail": "channels that do not rotate", "I": "rows of the grid",
-         "J": "columns of the grid", "G": "key heads", "g": "query heads of a key head", "k": "taps",
+         "J": "columns of the grid", "G": "key heads", "g": "GQA group size", "k": "taps",
          "A": "coordinates", "n": "pairs"}  # fmt: skip
 
 

@@ -44,8 +44,8 @@ HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and wha
     "not_square": ("a grid that is not square", "square grids"),
     "other_queries": ("queries that are not the last of the keys", "queries the last of the keys"),
     "unequal_lengths": ("not as many queries as keys", "as many queries as keys"),
-    "heads_before_tokens": ("heads before tokens", "tokens before heads alone"),
-    "off_grid": ("coordinates that are not the cells of a grid, row by row", "the cells of a grid, row by row, alone"),
+    "heads_before_tokens": ("heads before tokens", "only tokens before heads"),
+    "off_grid": ("coordinates that are not the cells of a grid, row by row", "only the cells of a grid, row by row"),
     "marked": ("entries of -1", "no -1"),
 }
 RELATED = {  # traits of some options besides

@@ -267,7 +267,9 @@ def shaw_clip_symmetric(q, k, key_table, q_positions, k_positions, /, *, left, r
     return (q64 @ np.swapaxes(np.asarray(k, np.float64), -1, -2) + np.einsum("...ld,...lrd->...lr", q64, rows)).astype(q.dtype)
 
 
-@planted("each row is rolled, without the column of padding", op="relative_shift", names=(), said="Wrong at 2 queries or more")
+@planted(
+    "each row is rolled, without the column of padding", op="relative_shift", names=(), said="Wrong with 2 queries or more"
+)
 def relative_shift_by_roll(x, /):
     """np.roll of each row, without the padding's column."""
     n = x.shape[-2]

@@ -571,7 +571,7 @@ def tiles_without_a_tail(x, positions, /, *, layout, base):
     return found
 
 
-@planted("the exponent counts padded channels", op="rope", names=(), said="Wrong at head size not a power of two")
+@planted("the exponent counts padded channels", op="rope", names=(), said="Wrong with head size not a power of two")
 def exponent_of_padded_channels(x, positions, /, *, layout, base):
     """Triton's blocks have a power of two of channels, and the kernel divides by that in place of the head size."""
     pairs = x.shape[-1] // 2
