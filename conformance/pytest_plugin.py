@@ -192,7 +192,7 @@ class Suite(pytest.Collector):
         lines += [terminal.missing(self.missing)] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
         if self.fresh:
-            lines.append(f"note: {self.fresh} more calls, drawn afresh (repeat them with --posref-seed {self.seed})")
+            lines.append(f"note: {self.fresh} fresh calls as well (repeat them with --posref-seed {self.seed})")
         if lines:
             terminalreporter.section(f"posref: {printable(self.target.name)}")
         for line in lines:

@@ -552,7 +552,7 @@ def test_a_dtype_that_is_not_asked_is_noted() -> None:
 
     target = SimpleNamespace(__name__="t", backend="torch", learned=learned)
     noted = [
-        any("asked in float32 alone" in note for note in conformance.check(one, op="learned", **options).target["notes"])
+        any("checked in float32 only" in note for note in conformance.check(one, op="learned", **options).target["notes"])
         for one, options in (
             (target, {}), (target, {"dtype": "float32"}), (SimpleNamespace(**vars(target) | {"backend": "numpy"}), {}),
             (SimpleNamespace(**vars(target), dtypes=("float32",)), {}),

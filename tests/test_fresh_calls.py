@@ -229,7 +229,7 @@ def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
     first = run(tmp_path, "right.py")
     assert first.returncode == 0, first.stdout
-    [seed] = re.findall(r"note: \d+ more calls, drawn afresh \(repeat them with --seed (\d+)\)", first.stdout)
+    [seed] = re.findall(r"note: \d+ fresh calls as well \(repeat them with --seed (\d+)\)", first.stdout)
     assert run(tmp_path, "right.py", "--seed", seed).stdout == first.stdout
     assert run(tmp_path, "right.py").stdout != first.stdout
 

@@ -355,8 +355,8 @@ def _report(target: Target, asking: Asking, findings: Findings, missing: tuple[s
     """Return the report of what was found of a target."""
     choice, operations = asking.choice, findings.operations
     notes = [*findings.remarks, *findings.fits]
-    notes += [f"{findings.fresh} more calls, drawn afresh (repeat them with --seed {asking.seed})"] if findings.fresh else []
-    notes += ["the scope comes from stored cases alone, without experiments"] if findings.alone else []
+    notes += [f"{findings.fresh} fresh calls as well (repeat them with --seed {asking.seed})"] if findings.fresh else []
+    notes += ["the scope comes from stored cases only, without experiments"] if findings.alone else []
     notes += [note for operation in operations for note in notes_on_unjudged(operation)]
     notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]

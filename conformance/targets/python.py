@@ -36,7 +36,7 @@ from .replies import CalledTarget, Reply
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
-HALF = 'asked in float32 alone; --dtype bfloat16, or dtypes = ("float32", "bfloat16") in the code, asks for bfloat16'
+HALF = 'checked in float32 only; for bfloat16 add --dtype bfloat16, or dtypes = ("float32", "bfloat16") to the code'
 UNSTATED = 'it is given NumPy arrays, since it states no backend: write backend = "{0}" in it, or pass --backend {0}'
 MOST = 1000  # entries of a list that a target states
 
