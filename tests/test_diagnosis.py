@@ -32,7 +32,7 @@ SAID = {  # by the defect's file
     "learned_last_row": "Only the last row of the table is wrong.",
     "logits_scale_103": "the scale is 1.03 times what it should be",
     "shaw_last_row_for_first": "Only the first row of the table is wrong.",
-    "sinusoidal_base_1000": "Matches the reference if base is 1000 (asked: 10000, ",
+    "sinusoidal_base_1000": "Matches the reference if base is 1000 (passed: 10000, ",
     "table_coarse_sine": "o known mistake gives these values.",
     "table_wrapped_20000": "Matches the reference if positions wrap at 20000.",
 }
@@ -243,7 +243,7 @@ def test_another_dtype_has_no_other_name() -> None:
     said = [op.diagnosis["text"] for op in check_call(norm_rope, op="norm_rope").operations if op.diagnosis]
     assert len(said) == 2
     for text in said:
-        assert "if eps is 1e-05 (asked: " in text
+        assert "if eps is 1e-05 (passed: " in text
         assert "norm-eps" not in text
 
 
@@ -256,8 +256,8 @@ def test_what_explains_one_dtype_is_no_explanation_of_a_few_cases_of_another() -
 
     sinusoidal.dtypes = ("float32", "float16")  # type: ignore[attr-defined]
     single, half = (op.diagnosis["text"] for op in check_call(sinusoidal, op="sinusoidal").operations if op.diagnosis)
-    assert "if base is 1000 (asked: " in single
-    assert "if base is 500 (asked: " in half
+    assert "if base is 1000 (passed: " in single
+    assert "if base is 500 (passed: " in half
     assert "base is 1000 " not in half
 
 
@@ -467,7 +467,7 @@ def a_mistake_in_calls_of_one_token_is_named_whatever_their_shape(x: Any, cos: A
 
 @wrong(
     "learned",
-    "if offset is one less than asked (asked: ",
+    "if offset is one less than the value passed (passed: ",
     starts="Exactly the cases with offset not 0 fail. In these your output matches the reference",
     never=("half",),
 )
@@ -527,7 +527,7 @@ def a_term_that_is_a_size_is_named(q: Any, k: Any, /, *, q_size: int, k_size: in
     return posref.decomposed_rows(q, k, q_size=q_size, k_size=k_size) - (k_size - 1)
 
 
-@wrong("positions_from_mask", "if padding is 0 (asked: ")
+@wrong("positions_from_mask", "if padding is 0 (passed: ")
 def a_missing_option_is_named_by_the_number_that_it_has_instead(mask: Any, /, *, padding: int) -> Any:
     return posref.positions_from_mask(mask, padding=0)
 
@@ -554,7 +554,7 @@ def a_place_that_few_units_have_by_chance_is_not_said(q: Any, k: Any, /, *, wind
     return seen & (k[..., None, :] - q[..., :, None] != window - 1) if sides == "both" else seen
 
 
-@wrong("sine_2d", "if scale is 6.28318531 (asked: ")
+@wrong("sine_2d", "if scale is 6.28318531 (passed: ")
 def an_option_that_does_not_arrive_has_its_default(mask: Any, dim: int, /, *, scale: float = 0.0, **options: Any) -> Any:
     """Its namesake of the sinusoids inside is another option."""
     return posref.sine_2d(mask, dim, **options)
@@ -595,7 +595,7 @@ def reals_of_a_narrower_dtype_are_told(increments: Any, start: Any, /, **options
     return round_to(np.asarray(out) * (1 + np.arange(out.shape[-2])[:, None] % 2), "bfloat16").astype(start.dtype)
 
 
-@wrong("timestep", "if base is 9876.5 where 10000 is asked.")
+@wrong("timestep", "if base is 9876.5 where 10000 is passed.")
 def a_real_option_is_fitted(timesteps: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
     return posref.timestep(timesteps, dim, base=9876.5 if base == 10_000 else base, **options)
 
@@ -629,7 +629,7 @@ def angles_with_phases_have_the_mistakes_of_others(x: Any, weight: Any, bias: An
     return (np.cos if wave == "cos" else np.sin)(angles).astype(np.float32)
 
 
-@wrong("sinusoidal", "if base is 1.25 times what is asked.")
+@wrong("sinusoidal", "if base is 1.25 times the value passed.")
 def a_relation_to_several_values_is_fitted(positions: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
     return posref.sinusoidal(positions, dim, base=1.25 * base, **options)
 
@@ -644,7 +644,7 @@ def a_constant_in_place_of_pi_is_said_for_the_cases_that_have_it(x: Any, bands: 
     return posref.fourier(x, bands * (3.1416 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
-@wrong("xpos_scales", "if the result is divided by the root of dim.")
+@wrong("xpos_scales", "if the result is divided by the square root of dim.")
 def a_size_that_is_given_by_place_is_one_too(positions: Any, dim: int, /, **options: Any) -> Any:
     return posref.xpos_scales(positions, dim, **options) / np.float32(dim**0.5)
 
@@ -726,7 +726,7 @@ def positions_that_are_clamped_on_both_sides_are_told_with_both_ends(timesteps: 
     return posref.timestep(np.clip(timesteps, 0, 999), dim, **options)
 
 
-@wrong("fire", "if eps is 0, or too small to show (asked: ")
+@wrong("fire", "if eps is 0, or too small to show (passed: ")
 def a_number_that_is_no_other_than_zero_is_said_as_such(*arrays: Any, eps: float = 1e-6) -> Any:
     return posref.fire(*arrays, eps=1e-30)
 

@@ -49,7 +49,7 @@ def test_a_number_that_explains_some_heads_says_which() -> None:
     text = said(y, LARGE, np.arange(257))
     assert text.startswith("Only ")
     assert "heads from 24 on" in text.partition("There ")[0]
-    assert f"There your output {EQUALS.lower()} base is 5000 (asked: 10000)" in text
+    assert f"There your output {EQUALS.lower()} base is 5000 (passed: 10000)" in text
 
 
 def test_a_name_that_needs_the_neighbours_of_a_row_is_found_in_a_call_of_some_thousand_values() -> None:

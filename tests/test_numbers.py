@@ -139,8 +139,8 @@ def black_box(**changes: Any) -> Rope:
 
 
 SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
-    "base": ({"fixed": {"base": 123456.0}}, "base is 123456 (asked: 10000, "),
-    "base of Llama 3": ({"fixed": {"base": 5e5}}, "base is 500000 (asked: 10000, "),
+    "base": ({"fixed": {"base": 123456.0}}, "base is 123456 (passed: 10000, "),
+    "base of Llama 3": ({"fixed": {"base": 5e5}}, "base is 500000 (passed: 10000, "),
     "gain": ({"gain": 0.9}, "the gain is 0.9 times what it should be"),
     "scale": ({"scale": 2.0}, "frequency i is 2 base^(-2i/d)."),
     "divided": ({"scale": 1 / 3}, "positions are divided by 3"),
@@ -148,10 +148,10 @@ SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
     "far offset": ({"offset": -1000.0}, "positions are offset by -1000"),
     "half an offset": ({"offset": 0.5}, "positions are offset by 0.5"),
     "other way, faster": ({"scale": -2.0}, "frequency i is 2 base^(-2i/d), and the rotation has the wrong direction: "),
-    "partial": ({"fixed": {"rotary_dim": 6}}, "rotary_dim is 6 (asked: "),
+    "partial": ({"fixed": {"rotary_dim": 6}}, "rotary_dim is 6 (passed: "),
     "layout and base": (
         {"fixed": {"layout": "interleaved_to_half", "base": 2e4}},
-        "layout is always 'interleaved_to_half' (layout-interleaved-to-half), and base is 20000 (asked: ",
+        "layout is always 'interleaved_to_half' (layout-interleaved-to-half), and base is 20000 (passed: ",
     ),
 }
 
@@ -235,7 +235,7 @@ def test_a_flag_of_a_record_is_the_opposite_of_what_is_asked() -> None:
         return posref.rope_frequencies(dim, base=base, scaling=scaling, **rest)
 
     text = told(rope_frequencies, "rope_frequencies", experiments=0)
-    assert "YaRN's truncate is the opposite of what is asked" in text
+    assert "YaRN's truncate is the opposite of the value passed" in text
 
 
 def test_errors_lead_where_most_cases_end_in_one() -> None:

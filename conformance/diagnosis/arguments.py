@@ -46,7 +46,8 @@ FACTORS = 4  # of the ways below: those by a size or its root
 VECTORS = ("x", "q", "k", "v")  # a factor of these is one of the scale, or of the result
 OF_REALS: Mapping[str, Callable[[Array, int], Array]] = {
     "divided by {}": lambda out, n: out / n, "multiplied by {}": lambda out, n: out * n,
-    "divided by the root of {}": lambda out, n: out / n**0.5, "multiplied by the root of {}": lambda out, n: out * n**0.5,
+    "divided by the square root of {}": lambda out, n: out / n**0.5,
+    "multiplied by the square root of {}": lambda out, n: out * n**0.5,
     "multiplied by {}, and divided by one more": lambda out, n: out * n / (n + 1),
     "multiplied by {}, and divided by one less": lambda out, n: out * n / (n - 1) if n > 1 else out,
     "divided by {}, and multiplied by one more": lambda out, n: out * (n + 1) / n,

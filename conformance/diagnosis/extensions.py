@@ -172,7 +172,7 @@ def _length_rules() -> Iterator[Rule]:
 
 # ---- YaRN and Llama 3 --------------------------------------------------------------------------------------------------------
 GAINS: dict[str, Callable[[float, float, float], float]] = {  # of the right gain, s and L
-    "": lambda g, s, length: g, "the root of the gain": lambda g, s, length: g**0.5,
+    "": lambda g, s, length: g, "the square root of the gain": lambda g, s, length: g**0.5,
     "the square of the gain": lambda g, s, length: g * g,
     "no gain": lambda g, s, length: 1.0, "one over the gain": lambda g, s, length: 1 / g,
     "a gain of ln(s) + 1": lambda g, s, length: np.log(s) + 1, "a gain of 0.1 ln(s)": lambda g, s, length: 0.1 * np.log(s),

@@ -2,7 +2,7 @@ r"""
 Explains failures by a number: an option with one value whatever the call says, an option that is twice the call's, a gain.
 
 Some numbers are tried: those of the calls, of released models, and those from which on positions are wrong. Others are solved
-for: a family of mistakes has one parameter k, as "base is k times what is asked". On a small failing case its value is found by
+for: a family of mistakes has one parameter k, as "base is k times the value passed". A small failing case gives its value by
 Gauss-Newton steps from 1, or from the best of a grid; its standard error follows from the tolerances of the values:
 
 .. math:: \delta = \Bigl( \sum_i (\partial y_i / \partial k)^2 / w_i^2 \Bigr)^{-1/2}
@@ -62,22 +62,22 @@ CLOSE = 4.0  # tolerances that the values of a fit may be off, at most: it is ju
 NOTHING = "0, or too small to show"
 WHOLE = ("rotary_dim",)  # options whose None is a number: the whole head
 NEAR_ZERO = (0, 1, -1)  # what an option is that does not arrive, often
-OPPOSITE = "the opposite of what is asked"
+OPPOSITE = "the opposite of the value passed"
 RELATED: dict[str, Callable[[Any], Any]] = {
-    "one more than asked": lambda v: v + 1,
-    "one less than asked": lambda v: v - 1,
-    "twice what is asked": lambda v: 2 * v,
-    "half of what is asked": lambda v: v // 2 if isinstance(v, int) else v / 2,
-    "the square of what is asked": lambda v: v * v if isinstance(v, float) or v * v <= LONGEST_LIST else v,
-    "the root of what is asked": lambda v: v**0.5,
-    "one over what is asked": lambda v: 1 / v,
-    "the negative of what is asked": lambda v: -v,
+    "one more than the value passed": lambda v: v + 1,
+    "one less than the value passed": lambda v: v - 1,
+    "twice the value passed": lambda v: 2 * v,
+    "half of the value passed": lambda v: v // 2 if isinstance(v, int) else v / 2,
+    "the square of the value passed": lambda v: v * v if isinstance(v, float) or v * v <= LONGEST_LIST else v,
+    "the square root of the value passed": lambda v: v**0.5,
+    "one over the value passed": lambda v: 1 / v,
+    "the negative of the value passed": lambda v: -v,
 }
 
 CONSTANTS = {
     "1/ln 2": 1 / np.log(2), "ln 2": np.log(2), "pi": np.pi, "2 pi": 2 * np.pi, "pi/2": np.pi / 2, "1/pi": 1 / np.pi,
-    "1/(2 pi)": 1 / (2 * np.pi), "pi/180": np.pi / 180, "180/pi": 180 / np.pi, "the root of 2": 2**0.5,
-    "the root of 1/2": 0.5**0.5, "ln 10": np.log(10), "1/ln 10": 1 / np.log(10),
+    "1/(2 pi)": 1 / (2 * np.pi), "pi/180": np.pi / 180, "180/pi": 180 / np.pi, "the square root of 2": 2**0.5,
+    "the square root of 1/2": 0.5**0.5, "ln 10": np.log(10), "1/ln 10": 1 / np.log(10),
 }  # fmt: skip
 FACTOR = "times what it should be"
 SURE = 1e-4  # relative error of a number, below which it is no constant by chance
@@ -189,7 +189,7 @@ def _round(word: str) -> list[float]:
 
 def _list(values: Sequence[Any]) -> str:
     shown = [v if isinstance(v, str) else _short(v) if isinstance(v, float) else str(v) for v in values]
-    return f"asked: {', '.join(shown[:3])}{', ...' * (len(shown) > 3)}"
+    return f"passed: {', '.join(shown[:3])}{', ...' * (len(shown) > 3)}"
 
 
 def _changed(
@@ -538,8 +538,8 @@ def _of_option(op: str, word: str, asked: float, every: Sequence[float]) -> Iter
 
     yield family(f"{word} is {{}} ({_list(every)})", lambda c, v: c, asked, others=len(every) > 1)
     if len(every) > 1:
-        yield family(f"{word} is {{}} where {_short(asked)} is asked", lambda c, v: c if v == asked else v, asked)
-        yield family(f"{word} is {{}} times what is asked", lambda k, v: k * v, 1.0)
+        yield family(f"{word} is {{}} where {_short(asked)} is passed", lambda c, v: c if v == asked else v, asked)
+        yield family(f"{word} is {{}} times the value passed", lambda k, v: k * v, 1.0)
 
 
 def _of_record(op: str, scaling: Scaling) -> Iterator[Family]:
@@ -549,7 +549,7 @@ def _of_record(op: str, scaling: Scaling) -> Iterator[Family]:
             continue
 
         def changed(c: float, name: str = name, value: Any = value) -> Deviation:
-            text = f"{kind.__name__}'s {name} is {_short(c)} (asked: {_short(value)})"
+            text = f"{kind.__name__}'s {name} is {_short(c)} (passed: {_short(value)})"
             return Deviation("", text, _record(op, kind, name, lambda r, f: c))
 
         yield Family(changed, float(value))

@@ -167,7 +167,7 @@ def remark(questions: Sequence[Question]) -> str:
             wrong = [(j, read[0], due[0]) for j, (read, due) in enumerate(both) if read and due and not {*read} & {*due}]
             if wrong and all(len(read) == 1 for read, _ in both):
                 said = "; ".join(f"channel {j} is {_as_read(read)}, not {_as_read(due)}" for j, read, due in wrong[:TOLD])
-                return f" Channels meet other cosines and sines than they should: in {question.id}, {said}."
+                return f" Some channels have wrong terms: in {question.id}, {said}."
     return unchanged
 
 

@@ -74,7 +74,9 @@ def axial_second_axis_own_width(dims, /, *, base, allocation, unit="radians"):
     return np.concatenate([float(base) ** (-2 * np.arange(dim // 2) / dims[0]) for dim in dims])
 
 
-@planted("Llama 3's wavelengths have pi where they should have 2 pi", names=(), said="original_length is twice what is asked")
+@planted(
+    "Llama 3's wavelengths have pi where they should have 2 pi", names=(), said="original_length is twice the value passed"
+)
 def llama3_one_pi():
     """Half of each wavelength."""
 
@@ -92,7 +94,7 @@ def llama3_one_pi():
     return rope_frequencies
 
 
-@planted("YaRN's correction range has pi where 2 pi belongs", names=(), said="original_length is twice what is asked")
+@planted("YaRN's correction range has pi where 2 pi belongs", names=(), said="original_length is twice the value passed")
 def yarn_range_of_pi():
     """L / (rotations * pi)."""
 
