@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -319,7 +319,7 @@ class Operation:
         ended = [case for case in valid if case.verdict in ENDED]
         answered = len(asked) - counts["unsupported"]
         cases = "cases" if answered == len(asked) else "answered cases"
-        parts = [f"{len(valid)} of {answered} {cases} fail"] if valid and not ended else []
+        parts = [f"{len(valid)} of {answered} {cases} fail{self._looser(valid)}"] if valid and not ended else []
         if ended:
             left = sum(case.verdict == "not-run" for case in valid)
             words = f"{ended[0].verdict} at {ended[0].id}"
@@ -338,6 +338,11 @@ class Operation:
         if counts["selective"] and not parts:
             parts.append(f"{self.counts['selective']} of {len(asked)} cases are selective")
         return "; ".join(parts)
+
+    def _looser(self, failing: Sequence[CaseResult]) -> str:
+        """Return the looser class that all values reach where failing cases only miss the claimed one, else nothing."""
+        reached = self.achieved if all(case.achieved and case.worst for case in failing) else None
+        return f" class {self.claim}; all values are within class {reached}" if reached else ""
 
     @property
     def conformant(self) -> bool:
