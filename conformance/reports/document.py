@@ -191,9 +191,4 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
             by = [op["op"] + _beyond(float(op["missed"]["ratio"])) for op in low[:NAMED]]
             more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
             lines.append(f"{dtype}: class {missed} is not reached by {', '.join(by)}{more}")
-    for op in document["operations"]:
-        off = op.get("systematic")
-        if off and op["claim"].startswith("fused") and abs(float(off["slope"])) > float(off["slope_bound"]):
-            operation = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
-            lines.append(f"{operation}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
     return lines

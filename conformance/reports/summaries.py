@@ -196,7 +196,7 @@ def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
                 yield f"- {title}: {_prose(op['diagnosis'][key])}"
     shown, left = samples(bad)
     for case, others in shown:
-        alike = f" (and {others} alike)" if others else ""
+        alike = f" (and {others} more like it)" if others else ""
         yield f"- {_code(case['id'])} {case['verdict']}: {_prose(case['message'])}{alike}"
     if left:
         yield f"- and {left} more"

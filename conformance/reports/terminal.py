@@ -132,7 +132,7 @@ def _print_failures(operation: Operation, console: Console) -> None:
     bad = failing(map(vars, operation.cases))
     shown, left = samples(bad)
     for case, others in shown:
-        more = f" (and {others} alike)" if others else ""
+        more = f" (and {others} more like it)" if others else ""
         message = "" if case["message"] in (operation.diagnosis or {}).get("text", "") else f": {plain(case['message'])}"
         console.print(f"  [red]{case['verdict']}[/red] {case['id']}{message}{more}")
         if case is bad[0] and case["call"]:
