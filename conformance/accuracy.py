@@ -1,5 +1,5 @@
 """
-Accuracy classes: which there are for a dtype, and the tolerance of a stored result.
+Accuracy classes: the classes of each dtype, and the tolerance of a stored result.
 
 The bits of every class, "low" among them, are rows of CLASSES in `posref.backends.roundoffs`. Tolerances are derived from these
 when a value is proved, and stored.

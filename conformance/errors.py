@@ -1,4 +1,4 @@
-"""Named errors, and text of third parties as their messages quote it."""
+"""Named errors, and how their messages quote text of third parties."""
 
 from collections.abc import Iterable
 from typing import Any

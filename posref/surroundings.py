@@ -1,5 +1,5 @@
 """
-Calls that depend on nothing around them: modes of a library in which it raises errors, and arrays that are not plain.
+Makes calls independent of their surroundings: modes of a library in which it raises errors, and arrays that are not plain.
 
 NumPy can be set to raise an error where a number underflows, and JAX where dtypes or ranks differ, a NaN occurs on the way, or
 a constant is moved to the device. PyTorch joins no bfloat16 tensors under autocast to float16. A definition that meets such an

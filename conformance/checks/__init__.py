@@ -1,1 +1,1 @@
-"""The check: asking a target, judging its answers, and what they say together."""
+"""The check: runs cases on a target, judges the answers, and draws conclusions."""

@@ -1,4 +1,4 @@
-"""One call of anyone's code, judged live: what it was given, what it returned, and what is wrong with that."""
+"""Judges one call of a user's code against live bounds: its inputs, its result, and what is wrong."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-A remark on half precision: a known mistake fits values that pass better than the definition does.
+A remark on half precision: passing values that fit a known mistake better than the definition.
 
 Class "low" allows a rounding at every operation, and so some real mistakes. Where code is right, its roundings push a row of
 values towards what a mistake gives as often as away from it. So a mistake is named if the rows nearer to it than to the

@@ -1,4 +1,4 @@
-"""One case put to a target, the answer given to the judge, and a failing call put once more to a new process."""
+"""Runs one case on a target and judges the answer. A failing call runs once more in a new process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last step of a check: the summary of every operation, then the diagnosis of those that fail."""
+"""The last step of a check: summarizes every operation, then diagnoses those that fail."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Eigenvectors of a graph's Laplacian, judged by what is determined: any sign and any basis of an eigenspace is right.
+Judges eigenvectors of a graph's Laplacian up to their sign, and up to the basis of an eigenspace.
 
 Tolerances follow from the solver. A backward stable one returns the eigenpairs of a matrix that differs from L by p(n) eps |L|
 at most, with p a small multiple of n, and vectors that are orthonormal within p(n) eps; here |L| <= 2. An eigenspace then leans

@@ -1,4 +1,4 @@
-"""A file of cases that are known to fail, a line for each with its reason. A listed case that passes fails the run."""
+"""Reads a file of expected failures: one case a line, with its reason. A listed case that passes fails the run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Where an implementation is wrong, or ends, found by experiment: told where no known mistake explains the failures.
+Finds by experiment which calls are wrong or crash, for failures that no known mistake explains.
 
 Each cause is asked again in a new process, in another order, before it is told: what comes out otherwise there depends on
 earlier calls, or on chance.

@@ -1,4 +1,4 @@
-"""A check in two halves: another process asks some of the operations at the same time."""
+"""Splits a check between two processes: each runs some of the operations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The scope of an implementation that does not state it, found by experiment: what it refuses, as restrictions of a report.
+Learns the scope of an implementation by experiment: what it refuses, as restrictions of a report.
 
 Stored cases that were refused begin the walk. A cause of one feature is told on the axis of `supports` that says the same, if
 there is one; positions in one sentence. What a call cannot be made of, such as gradients, is left to `scope.infer`.

@@ -1,5 +1,5 @@
 """
-A remark on half precision: values that pass show that a number was held in half precision which right code holds in float32.
+A remark on half precision: passing values that show which number was rounded though correct code keeps it in float32.
 
 Class "low" lets code round whatever it computes, and "mixed" nearly all: 1 + weight, slopes, a sum. Values tell which. The
 hypotheses are the registered roundings, and the expressions of the definition: that which fits best is rounded, then the next.

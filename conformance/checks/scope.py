@@ -1,5 +1,5 @@
 """
-What an implementation offers of an operation: stated by itself, or inferred from what it answered.
+The scope of an implementation: what it supports of an operation, as it states or as its answers show.
 
 An unanswered case is *explained* by a word of an option, a dtype or a rank that no answered case has; by another trait that
 none has and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a

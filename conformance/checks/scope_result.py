@@ -1,5 +1,5 @@
 """
-Gives every operation its scope after all of its cases were run: stated by the target, or learned by experiment, and tried.
+Gives every operation its scope after its cases ran: stated by the target or learned by experiment, then tested.
 
 What it passed must fail zeros, what it was given, and known mistakes: else too little was answered to speak of it. Calls that
 experiments made inside of the scope must be right, at its limits too.

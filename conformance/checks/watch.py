@@ -1,4 +1,4 @@
-"""The calls that somebody's own code makes: recorded while it runs, and judged after."""
+"""Records the calls that a user's code makes while it runs, and judges them afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encodings in an order that a reader would choose, each with its facts: what `posref list` and the site show."""
+"""The table of encodings that `posref list` and the site show: each encoding with its facts, in a reader's order."""
 
 import json
 import re

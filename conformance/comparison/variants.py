@@ -1,4 +1,4 @@
-"""The variants that papers name and one line of operations computes: their page, read for `posref list NAME`."""
+"""Named variants that one line of operations computes: reads their page for `posref list NAME`."""
 
 import re
 from collections.abc import Mapping

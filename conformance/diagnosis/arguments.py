@@ -1,5 +1,5 @@
 """
-Arguments that arrive as others: positions in a narrow integer type or in another order, an array negated, left out or narrowed.
+Finds arguments that arrive changed: positions in a narrow integer type or another order, an array negated or dropped.
 
 They are enumerated from the registry, so they are tried for operations whose own list of known mistakes lacks them.
 """

@@ -1,4 +1,4 @@
-"""Reads by which coordinate each pair turns, where positions have several: the sections of mrope."""
+"""Reads which coordinate of a position rotates each channel pair: the sections of mrope."""
 
 from __future__ import annotations
 

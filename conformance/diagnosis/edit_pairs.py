@@ -1,5 +1,5 @@
 """
-Finds two mistakes at once, where a registered mistake, a number or an edit of the formula stands beside another.
+Finds two mistakes at once: any two of registered mistakes, numbers and edits of the formula.
 
 Each mistake is tried alone on a few failing cases that differ in their options. Those that explain some of these, or leave
 least of the error, are taken as the first of a pair; then each other mistake is tried beside them. A pair is named only if it

@@ -1,5 +1,5 @@
 r"""
-Reads context extensions from outputs: what stands in place of the definition's factor, power, ramp or gain.
+Reads context extensions from outputs: what replaces the definition's factor, power, ramp or gain.
 
 .. math:: f_i = (b \, X^P)^{-2i/d} \quad \text{or} \quad f_i = b^{-2i/d} / X^P
 

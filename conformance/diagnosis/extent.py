@@ -1,5 +1,5 @@
 """
-How far a name holds: on all that was judged, or on a part of it.
+Says how far a named mistake explains the failures: all judged values, or a part of them.
 
 Mistakes are searched for on few rows of a large call. Before one is named, it is tried on all rows that were judged. If it
 gives every wrong value there, but not the right ones, it explains a part of the call.

@@ -1,4 +1,4 @@
-"""Finds the feature that failing cases have and passing cases lack: an option, a form of input, a size no multiple of 8."""
+"""Finds the feature that failing cases have and passing cases lack: an option, a form of input, a size not a multiple of 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads gradients: that of a rotation as a rotation, which known mistakes explain, and that of a copy."""
+"""Reads gradients: of a rotation as another rotation, with the known mistakes that explain it, and of a copy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Finds two mistakes that stand side by side: some values are those of the one, others those of the other.
+Finds two mistakes in different places: some values match the first, the others the second.
 
 Two mistakes of one function cannot always be nested, as where each replaces it. But what each gives alone is known: where only
 one of them would change a value it must be that mistake's, and where both would, either's or that of one within the other.

@@ -1,5 +1,5 @@
 """
-Mistakes between queries and keys: one is not rotated, or is made from the other.
+Finds mistakes between queries and keys: one is not rotated, or is computed from the other.
 
 An adapter whose library takes both has the rows of x as queries and keys in turn, beside the row before, reversed
 (`queries_and_keys` in ``adapters/_shared.py``). So these mistakes are rows of one call that come from others.

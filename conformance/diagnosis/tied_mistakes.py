@@ -1,4 +1,4 @@
-"""Fresh calls on which tied mistakes differ: they give the same values in all stored cases, and each is tried for the other."""
+"""Makes fresh calls on which tied mistakes differ: those that give the same values in all stored cases."""
 
 from __future__ import annotations
 

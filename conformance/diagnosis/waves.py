@@ -1,5 +1,5 @@
 r"""
-Reads sinusoids from outputs: the wave and the frequency of each column, in which order they stand, and rows of zeros.
+Reads sinusoids from outputs: the wave, frequency and order of the columns, and rows of zeros.
 
 .. math:: PE_{p,2i} = A \, u(p f_i), \qquad PE_{p,2i+1} = A \, v(p g_i)
 

@@ -1,1 +1,1 @@
-"""Experiments with an implementation: which change of a call changes its outcome, found by asking."""
+"""Experiments with an implementation: which change of a call changes its outcome."""

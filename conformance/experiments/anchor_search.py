@@ -1,5 +1,5 @@
 """
-Finds a call that an implementation answers, where it answers none of the suite.
+Finds a call that an implementation answers, if it answers none of the suite.
 
 The search begins at a call of the sizes that released models have, and changes one thing at a time: a size, an option, two
 numbers together. A refusal with a sentence that was not heard before is followed: another condition may be met there. After

@@ -1,4 +1,4 @@
-"""Asks a target the calls that records describe: what comes of each, kept, within a budget of calls and of new processes."""
+"""Makes the calls that records describe, and keeps their outcomes, within a budget of calls and of new processes."""
 
 from __future__ import annotations
 

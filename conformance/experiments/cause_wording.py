@@ -1,4 +1,4 @@
-"""A cause in words: what calls have that are refused or wrong."""
+"""Puts a cause into words: what the refused or wrong calls have in common."""
 
 from __future__ import annotations
 

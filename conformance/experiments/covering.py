@@ -1,5 +1,5 @@
 """
-Covering calls of the kernel tier: any two values of two features meet in one of them, and long calls besides.
+Covering calls of the kernel tier: any two values of two features meet in one of them. Long calls are added.
 
 A defect may need a size and a word together, or far positions and a partial rotation. The calls are made from the registry
 alone, the same for every implementation; each is judged live.

@@ -1,5 +1,5 @@
 """
-Calls inside of a scope: fresh ones around what was answered, and others that are moved into it.
+Makes calls inside a scope: fresh calls near answered ones, and others that are moved into it.
 
 A drawn number moves to a multiple, a limit or a power of two, or together with another number.
 """

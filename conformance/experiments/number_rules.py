@@ -1,4 +1,4 @@
-"""Rules of one number that part calls of one outcome from calls of another: limits, equality, multiples and remainders."""
+"""Rules on one number that separate calls of one outcome from the others: limits, equality, multiples and remainders."""
 
 from __future__ import annotations
 

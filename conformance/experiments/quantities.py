@@ -1,4 +1,4 @@
-"""The numbers of a call that a rule may speak of: sizes, options, entries of lists, and how two of them lie to each other."""
+"""The numbers of a call that a rule may use: sizes, options, entries of lists, and relations of two of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches the rules of numbers that part calls of one outcome from the others: one rule, two that both hold, or one of two."""
+"""Searches for rules on numbers that separate calls of one outcome from the others: one rule, or two joined by and or or."""
 
 from __future__ import annotations
 

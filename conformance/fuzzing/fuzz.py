@@ -1,5 +1,5 @@
 """
-Fuzzing: calls drawn at random, judged against what is proved on the spot, and the first failure of each operation shrunk.
+Fuzzing: draws random calls, judges them against values proved on the spot, and shrinks the first failure of each operation.
 
 Draws are numbered. Draw i of an operation in a dtype depends on the seed alone, so that a longer run finds what a shorter one
 did and more, and a cluster what one process does. Failures are written as a suite and shown in a terminal.

@@ -1,5 +1,5 @@
 """
-Calls at random: valid options and inputs of any operation, drawn with hypothesis from what the registry says of them.
+Draws random calls with hypothesis: valid options and inputs of any operation, as the registry describes them.
 
 Everything is simplest first, so that shrinking ends in a short call: defaults left out, sizes of 1, positions near 0, zeros.
 """

@@ -1,5 +1,5 @@
 """
-What the layers of a PyTorch model do in a forward pass: the heads that they rotate and the attention that they compute.
+Records what the layers of a PyTorch model do in a forward pass: the heads they rotate and the attention they compute.
 
 Functions are replaced while the pass runs and restored after it. A stack of modules says which layer calls a function.
 """

@@ -1,4 +1,4 @@
-"""Build and verification of a suite: cases, proved by two witnesses, are files whose bytes depend on the sources alone."""
+"""Builds and verifies a suite: cases proved by two witnesses, in files whose bytes depend on the sources only."""
 
 from __future__ import annotations
 

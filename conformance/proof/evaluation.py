@@ -1,5 +1,5 @@
 """
-A definition run in a number system: its outputs or gradients, the truth, and how far an accuracy class lets them stray.
+Runs a definition in a number system: outputs or gradients, true values, and the error that an accuracy class allows.
 
 With how many bits the truth is tried is in `posref.backends.exact`.
 """

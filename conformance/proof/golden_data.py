@@ -1,4 +1,4 @@
-"""Golden data for a call of your own: the call as a command line writes it, and its proved values as a file that tests read."""
+"""Golden data for your own call: reads the call from the command line, and writes its proved values to a file for tests."""
 
 from __future__ import annotations
 

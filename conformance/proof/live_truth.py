@@ -1,5 +1,5 @@
 """
-The truth of any call, computed on the spot: expected values and tolerances as suites store them, for some rows of the call.
+Computes the true values of any call: expected values and tolerances as suites store them, for some rows of the call.
 
 The definition runs on live bounds (`posref.backends.live`): for class float64 they give values and how far these may be from
 the truth, for the claimed class the tolerances. What that leaves undecided is decided on balls, and so is what is claimed in

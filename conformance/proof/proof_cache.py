@@ -1,5 +1,5 @@
 """
-Cache of proved groups: an entry is found by a key of all that its proof depends on, and believed only with the right seal.
+Cache of proved groups: the key covers all that a proof depends on, and an entry counts only with the right seal.
 
 The seal takes a secret of the user's, which is kept beside the folder, so that nobody else can make an entry. A folder or a
 secret that others may read or change is not used.

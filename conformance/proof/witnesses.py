@@ -1,5 +1,5 @@
 """
-Two witnesses: what a call must give, proved by the definition on balls and by a transcription that shares no code with it.
+Two witnesses prove what a call must give: the definition on balls, and a transcription that shares no code with it.
 
 `golden` and `half_widths` work for every registered definition, so that a new one gets expected values and tolerances with no
 new code; `disagreement` needs a transcription in `posref.conformance.witness`. All of them work for gradients too, given

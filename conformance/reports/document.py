@@ -1,4 +1,4 @@
-"""Conclusions from a report's JSON, shared by all forms of a report."""
+"""Conclusions from a report's JSON that its forms share: the order of operations and of failing cases, and lines."""
 
 import json
 import math

@@ -1,5 +1,5 @@
 """
-Safe files: other people's are read within limits, and posref's own are written whole or not at all.
+Safe files: reads other people's files within limits, and writes posref's own whole or not at all.
 
 A file is opened once, through no link, and is never longer than announced; JSON has one meaning. Everything that is written is
 made in a scratch folder beside its place, ``.NAME.posref-xxxxxxxx``, brought to the disk, and moved into place. A process that

@@ -1,4 +1,4 @@
-"""Loader of targets: a Python object, a Python target by name, a program, or a folder of results."""
+"""Loads a target by its kind: a Python object, a Python target by name, a program, or a folder of results."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Python targets: an implementation in this process, given as an object or found by its name."""
+"""Python targets: which functions of a module, file or object implement operations, and their calls in this process."""
 
 from __future__ import annotations
 

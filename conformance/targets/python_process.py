@@ -1,4 +1,4 @@
-"""A Python target that is given by name: a process of its own serves the protocol, with tensors in a shared file."""
+"""A Python target given by name: a process of its own serves the protocol, with tensors in a shared file."""
 
 from __future__ import annotations
 

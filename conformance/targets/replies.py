@@ -1,4 +1,4 @@
-"""Replies to calls, and what every target that computes is held to: an object here, Python elsewhere, or a program."""
+"""Replies to calls, and the rules for every target that computes: inputs unchanged, and the same bits twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that two processes have open: the judge lends inputs in it, and the other process puts results behind them."""
+"""A file that two processes share: the judge lends inputs in it, and the other process appends results."""
 
 from __future__ import annotations
 

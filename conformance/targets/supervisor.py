@@ -1,5 +1,5 @@
 """
-The process between posref and a program that it runs: it sets the limits, and leaves nothing of the program behind.
+The process between posref and a program that it runs: sets the limits, and leaves no process of the program behind.
 
 A script, ``python -I -S supervisor.py LIFELINE BYTES PROGRAM [ARGS]``, that imports the standard library alone.
 LIFELINE is a pipe whose other end only posref holds: when it closes, because posref let go or died of whatever, the program and

@@ -1,5 +1,5 @@
 """
-What a case asks of an implementation: words and kinds on named axes, and sizes. Scopes and diagnoses are told in these terms.
+What a case asks of an implementation: words and kinds on named axes, and sizes. Scopes and diagnoses use these terms.
 
 A case of several calls has the traits of all. Options that are left out have the defaults of the reference's signature.
 """

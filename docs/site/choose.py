@@ -1,4 +1,4 @@
-"""The page on which one chooses: encodings by model and by property, read from the registry and the table of models."""
+"""The page for choosing an encoding: by model and by property, read from the registry and the table of models."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 """
-The first picture of the README and the site: where an implementation leaves the reference, and why.
+The first picture of the README and the site: where an implementation departs from the reference, and why.
 
     python docs/site/first.py
 

@@ -1,5 +1,5 @@
 """
-Find the functions called by an operation, from its code, and copy it with other functions in their place.
+Finds the functions that an operation calls, from its code, and copies it with other functions in their place.
 
 A *known* function is a registered operation or a named part (`posref.spec.part`). A *helper* is any other function of this
 package. To find the known functions that a definition calls, this module reads the global names in its code, in nested

@@ -1,5 +1,5 @@
 """
-Rotations whose table is remembered: all layers of a decoder rotate queries and keys at the same positions.
+Rotations with a remembered table: all layers of a decoder rotate queries and keys at the same positions.
 
 The first call checks its arguments and makes the table, as its definition is written. A later call that differs from it in the
 numbers of x alone repeats the rotation by that table, and checks nothing again. This is done for up to `FEW` positions or

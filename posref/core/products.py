@@ -1,5 +1,5 @@
 """
-Products of matrices as their dtype promises them, whatever the library is set to.
+Products of matrices in the precision that their dtype promises, whatever the library's settings.
 
 Libraries can be set to compute float32 products with fewer digits: PyTorch by ``torch.autocast`` and by
 ``torch.set_float32_matmul_precision``, of which TF32 is a part, JAX by ``jax_default_matmul_precision``. A definition calls

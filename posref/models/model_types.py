@@ -1,5 +1,5 @@
 """
-What is known of model types, GGUF architectures and presets: one row for each, in the folder ``tables``.
+What posref knows about model types, GGUF architectures and presets: one row for each, in the folder ``tables``.
 
 The default base of a model type stands in its row of tables/types.json, as ``rope`` / ``defaults`` / ``rope_theta``, or in the
 rope dict under ``silent``. For all others it is `BASE` in config.py. tables/class_defaults.json has the defaults of other keys.

@@ -1,5 +1,5 @@
 """
-Files of models that say in keys of their own what other files say in the usual ones: a function for each.
+Files of models that write in their own keys what other files write in the usual ones: a function for each.
 
 `FILES` has the function that writes the usual keys into a file, by model type; `PARENTS` the one that writes its parts first.
 `CHECKS` has the one that refuses a file whose model does not rotate, or not in a way that its row tells. Each names the file of

@@ -1,5 +1,5 @@
 """
-Which layers of one model rotate, or have which type, where no other model has this rule: a function for each.
+Which layers of one model rotate, or have which type, if no other model has its rule: a function for each.
 
 `TYPES` has the types of layers of a file that does not list them, and `ROTATES` which layers rotate, by model type. `NAMES` has
 the names of types in the parameters by layer type, where these differ. Numbers are lines of transformers 5.23.0.

@@ -1,5 +1,5 @@
 """
-Encodings that one model, or one family, reads from its file in a way of its own: a function for each.
+Encodings that one model, or one family, reads from its file in its own way: a function for each.
 
 A row of tables/types.json with ``"read": "odd"`` is read by the function that `ROWS` has for its model type and component. The
 code that each follows is the ``source`` of the row, a file and line of transformers 5.23.0.

@@ -1,4 +1,4 @@
-"""Positions of one rank's tokens, if they are dealt to the ranks in turn. Source: arXiv:2311.09431."""
+"""Positions of one rank's tokens if tokens are dealt to the ranks in turn. Source: arXiv:2311.09431."""
 
 from typing import Any
 
