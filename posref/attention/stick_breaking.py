@@ -1,7 +1,7 @@
 """Stick-breaking attention. Source: Tan et al., arXiv:2410.17980, section 2."""
 
 from posref.core.arrays import Array, beside, by_sign, cast, library, namespace, number_system, suffix_sums, wide
-from posref.core.checks import check_broadcast, check_real
+from posref.core.checks import check_mask, check_real
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -67,10 +67,7 @@ def stick_breaking(logits: ArrayOf[T], mask: AnyArray, /) -> tuple[T, T]:
     if logits.ndim < 2:
         msg = f"{name}: logits must be (..., queries, keys); got shape {tuple(logits.shape)}."
         raise ValueError(msg)
-    if not xp.isdtype(mask.dtype, "bool"):
-        msg = f"{name}: mask must be boolean, True where a query may attend; got {mask.dtype}."
-        raise ValueError(msg)
-    check_broadcast(name, "logits and mask", logits.shape, mask.shape)
+    check_mask(name, "mask", mask, "a query may attend", "logits", logits.shape)
     work = wide(logits.dtype, xp)
     z, zero, one = cast(logits, work), beside(0.0, logits, work), beside(1.0, logits, work)
     shown = xp.where(mask, z, zero)

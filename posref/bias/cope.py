@@ -1,7 +1,7 @@
 """CoPE: contextual position encoding. Source: Golovneva et al., arXiv:2405.18719, section 4."""
 
 from posref.core.arrays import Array, beside, cast, library, namespace, number_system, suffix_sums, wide
-from posref.core.checks import check_broadcast, check_real
+from posref.core.checks import check_mask, check_real
 from posref.core.products import matmul
 from posref.spec import Axes, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -83,16 +83,13 @@ def cope(q: ArrayOf[T], logits: ArrayOf[T], table: ArrayOf[T], mask: AnyArray, /
     name = "cope"
     xp = library(name, q=q, logits=logits, table=table, mask=mask)
     check_real(name, q=q, logits=logits, table=table)
-    if not xp.isdtype(mask.dtype, "bool"):
-        msg = f"{name}: mask must be boolean, True where a query may attend; got {mask.dtype}."
-        raise ValueError(msg)
     if table.ndim != 2 or not table.shape[0] or q.ndim < 2 or q.shape[-1] != table.shape[1]:
         msg = f"{name}: q must be (..., queries, D), and table (rows, D) with a row or more; got {q.shape} and {table.shape}."
         raise ValueError(msg)
     if logits.ndim < 2 or tuple(logits.shape[:-1]) != tuple(q.shape[:-1]):
         msg = f"{name}: logits must be (..., queries, keys), with the leading axes of q; got {logits.shape} and {q.shape}."
         raise ValueError(msg)
-    check_broadcast(name, "logits and mask", logits.shape, mask.shape)
+    check_mask(name, "mask", mask, "a query may attend", "logits", logits.shape)
     work = wide(q.dtype, xp)
     places = gated_positions(cast(logits, work), mask, last=table.shape[0] - 1)
     products = matmul(cast(q, work), xp.matrix_transpose(cast(table, work)))

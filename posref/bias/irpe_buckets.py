@@ -4,7 +4,7 @@ from math import ceil, floor, isqrt, log
 from typing import Literal, get_args
 
 from posref.core.arrays import Array, beside, clipped, distances, library, namespace, whole
-from posref.core.checks import check_broadcast, check_positive, check_word
+from posref.core.checks import check_broadcast, check_mask, check_positive, check_word
 from posref.spec import Axes, OneOf, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -144,10 +144,7 @@ def irpe_buckets(
     if cells is None:
         return buckets
     xp = library(name, q_positions=q_positions, k_positions=k_positions, cells=cells)
-    if not xp.isdtype(cells.dtype, "bool"):
-        msg = f"{name}: cells must be boolean, True where query and key are both cells; got {cells.dtype}."
-        raise ValueError(msg)
-    check_broadcast(name, "pairs and cells", buckets.shape, cells.shape)
+    check_mask(name, "cells", cells, "query and key are both cells", "pairs", buckets.shape)
     last = (2 * len(first) + 1) ** (2 if method == "product" else 1)
     return xp.where(cells, buckets, beside(last, buckets, buckets.dtype))
 

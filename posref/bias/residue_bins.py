@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.arrays import Array, beside, clipped, distances, library, whole
-from posref.core.checks import check_broadcast, check_integer, check_tokens, check_word
+from posref.core.checks import check_integer, check_mask, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -134,10 +134,7 @@ def residue_bins(
     if same is None:
         return bins
     xp = library(name, q_residues=q_residues, k_residues=k_residues, same=same)
-    if not xp.isdtype(same.dtype, "bool"):
-        msg = f"{name}: same must be boolean, True where two residues are comparable; got {same.dtype}."
-        raise ValueError(msg)
-    check_broadcast(name, "pairs and same", bins.shape, same.shape)
+    check_mask(name, "same", same, "two residues are comparable", "pairs", bins.shape)
     return xp.where(same, bins, beside(0 if outside == "first" else left + right + 1, bins, bins.dtype))
 
 

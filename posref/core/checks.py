@@ -258,3 +258,11 @@ def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int,
     if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
         msg = f"{function}: {names} must broadcast; got {tuple(a)} and {tuple(b)}."
         raise ValueError(msg)
+
+
+def check_mask(function: str, argument: str, mask: Array, meaning: str, of: str, shape: tuple[int, ...]) -> None:
+    """Raise if `mask` is not boolean, or does not broadcast with `of`. `meaning` says in the message where it is True."""
+    if not namespace(mask).isdtype(mask.dtype, "bool"):
+        msg = f"{function}: {argument} must be boolean, True where {meaning}; got {mask.dtype}."
+        raise ValueError(msg)
+    check_broadcast(function, f"{of} and {argument}", shape, mask.shape)
