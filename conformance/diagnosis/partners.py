@@ -10,7 +10,7 @@ half, for channels of even and odd number, or for each quarter. They are judged 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -294,28 +294,22 @@ def _indices(
 ) -> Rule | None:
     """Return the plainest indices that all channels of a part may have together."""
 
-    def fitting(term: int, of: Callable[[Term], int], *, of_pair: bool) -> list[Index]:
+    def fitting(term: int, name: str) -> list[Index]:
+        of_pair = name == "pair"
         if not signs[term] or (of_pair and term == 0 and not turned):
             return [Index(0, 0, 0)]
-        sets = [(m, size, n if of_pair else 2 * n, {of(o[term]) for o in options}) for m, size, n, options in samples]
+        sets = [
+            (m, size, n if of_pair else 2 * n, {getattr(o[term], name) for o in options}) for m, size, n, options in samples
+        ]
         fits = (index for index in plain if all(index.of(m, size, count) in values for m, size, count, values in sets))
         return list(islice(fits, TRIED))
 
     plain = INDICES if split in ("all", "quarters") else sorted(INDICES, key=lambda i: not i.slope % 2 and i.parts % 2 == 1)
-    four = [fitting(t, of, of_pair=pair) for t in (0, 1) for pair, of in ((False, _channel), (True, _pair))]
-    for a, p, b, q in product(*four):
+    for a, p, b, q in product(*(fitting(term, name) for term in (0, 1) for name in ("channel", "pair"))):
         rule = Rule(signs, (a, b), (p if turned else None, q))
         if all(_terms(rule, m, size, n) in options for m, size, n, options in samples):
             return rule
     return None
-
-
-def _channel(term: Term) -> int:
-    return term.channel
-
-
-def _pair(term: Term) -> int:
-    return term.pair
 
 
 def _terms(rule: Rule, m: int, size: int, n: int) -> Reading:
@@ -382,28 +376,15 @@ def _lead(layout: str, split: str, rules: Sequence[Rule]) -> str:
         right[int(first)] = Term(1, int(a), pair), Term(-1, int(b), pair)
         right[int(second)] = Term(1, int(b), pair), Term(1, int(a), pair)
 
-    def differ(of: Callable[[Reading], Any]) -> bool:
-        return any(of(read[j]) != of(right[j]) for j in right if all(t.sign for t in read[j]) or of is _signs)
+    def differ(name: str) -> bool:
+        pairs = [(read[j], right[j]) for j in right if name == "sign" or all(term.sign for term in read[j])]
+        return any([getattr(t, name) for t in a] != [getattr(t, name) for t in b] for a, b in pairs)
 
-    parts = [words for words, of in LEADS.items() if differ(of)]
+    parts = [words for words, name in LEADS.items() if differ(name)]
     return f"the rotation {' and '.join(parts)}" if parts else "the rotation is otherwise"
 
 
-def _channels(reading: Reading) -> tuple[int, ...]:
-    return tuple(term.channel for term in reading)
-
-
-def _pairs(reading: Reading) -> tuple[int, ...]:
-    return tuple(term.pair for term in reading)
-
-
-def _signs(reading: Reading) -> tuple[int, ...]:
-    return tuple(term.sign for term in reading)
-
-
-LEADS: dict[str, Callable[[Reading], Any]] = {
-    "pairs other channels": _channels, "takes other angles": _pairs, "has other signs": _signs,
-}  # fmt: skip
+LEADS = {"pairs other channels": "channel", "takes other angles": "pair", "has other signs": "sign"}  # what differs of a term
 
 
 def _sum(rule: Rule, split: str, part: int) -> str:
