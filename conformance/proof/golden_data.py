@@ -8,7 +8,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -321,7 +321,10 @@ def _require(option: str, count: int) -> None:
 # ---- arrays in files of the user's -----------------------------------------------------------------------------------------
 def _read(path: Path, known: Sequence[str]) -> Arrays:
     """Return the arrays in a file by name; that of a .npy file is the operation's first."""
-    readers = {".npz": _of_npz, ".npy": lambda data: {known[0]: _of_npy(data)}, ".safetensors": _of_safetensors}
+    readers: dict[str, Callable[[bytes], Arrays]] = {
+        ".npz": _of_npz, ".npy": lambda data: {known[0]: _of_npy(data)},
+        ".safetensors": lambda data: {name: array for name, (array, _) in tensors.decode(data).items()},
+    }  # fmt: skip
     if path.suffix not in readers:
         raise _refusal(NAME, f"--input must be .npz, .npy or .safetensors; got {path}.")
     data = read_named(path)
@@ -340,10 +343,6 @@ def _read(path: Path, known: Sequence[str]) -> Arrays:
     _require(f"--input {path}", sum(x.size for x in arrays.values()))
     kinds = {"f": np.float64, "b": np.bool_}
     return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in arrays.items()}
-
-
-def _of_safetensors(data: bytes) -> Arrays:
-    return {name: array for name, (array, _) in tensors.decode(data).items()}
 
 
 def _of_npz(data: bytes) -> Arrays:

@@ -30,11 +30,6 @@ class Kind:
     chart: Callable[[Asked], Chart]
 
 
-def _is_ids(record: Encoding) -> bool:
-    """Return whether an operation numbers the tokens of a row or of a rank."""
-    return record.family == "positions" and PICTURES[record.name].kind == "ids"
-
-
 def _is_distances(record: Encoding) -> bool:
     return set(record.arrays) == {"q_positions", "k_positions"} and record.family == "extension" and record.returns != "mask"
 
@@ -51,10 +46,6 @@ def _is_logits(record: Encoding) -> bool:
 
 def _is_bucket(record: Encoding) -> bool:
     return record.returns == "integer" and len(record.arrays) == 1 and record.family != "positions"
-
-
-def _has_sections(record: Encoding) -> bool:
-    return record.family == "rotary" and "arrangement" in record.domains
 
 
 def _has_base(record: Encoding) -> bool:
@@ -99,22 +90,28 @@ def _is_own(record: Encoding) -> bool:
     return record.name in PICTURES and PICTURES[record.name].kind == OWN
 
 
-def _own(asked: Asked) -> Chart:
-    return MAKERS[asked.op](asked)
-
-
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(OWN, "what the operation is for, with inputs chosen to show it", _is_own, _own),
-        Kind("ids", "the position id of each token in a row, or the tokens of each rank", _is_ids, ids),
+        Kind(OWN, "what the operation is for, with inputs chosen to show it", _is_own, lambda asked: MAKERS[asked.op](asked)),
+        Kind(
+            "ids",
+            "the position id of each token in a row, or the tokens of each rank",
+            lambda record: record.family == "positions" and PICTURES[record.name].kind == "ids",
+            ids,
+        ),
         Kind("mask", "which keys each query may attend to", lambda record: record.returns == "mask", mask),
         Kind("distances", "the distance that attention uses for each query and key", _is_distances, distances),
         Kind("buckets", "the bucket of each relative position", _is_bucket, buckets),
         Kind("bias", "what is added to the logits at each distance, by head", _is_bias, bias),
         Kind("matrix", "what is added to the logits of one head", _is_bias, matrix),
         Kind("logits", "the logits of equal queries and keys", _is_logits, logits),
-        Kind("axes", "which position axis rotates each channel pair, and how fast", _has_sections, axes),
+        Kind(
+            "axes",
+            "which position axis rotates each channel pair, and how fast",
+            lambda record: record.family == "rotary" and "arrangement" in record.domains,
+            axes,
+        ),
         Kind("decay", "the mean inner product of a rotated query and key, by distance", _has_base, decay),
         Kind("values", "one number for each position, head or pair", _is_value, values),
         Kind("table", "every channel at every position", _is_table, table),
