@@ -323,7 +323,7 @@ class Operation:
         if ended:
             left = sum(case.verdict == "not-run" for case in valid)
             words = f"{ended[0].verdict} at {ended[0].id}"
-            after = f"{left} of {len(asked)} cases were not asked after it" if left else ""
+            after = f"{left} of {len(asked)} cases did not run after it" if left else ""
             others = len(valid) - len(ended) - left
             parts = [text for text in (words, after, f"{others} others fail" if others else "") if text]
         if len(valid) < len(bad):

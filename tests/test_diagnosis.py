@@ -565,7 +565,7 @@ def one_axis_with_the_positions_of_another_is_told(x: Any, positions: Any, /, **
     return posref.mrope(x, np.stack([positions[min(k, 1)] if k == 2 else p for k, p in enumerate(positions)]), **options)
 
 
-@wrong("axial_table", "Pairs turn by other coordinates: in axial_table/", " from the first pair on, not by 0")
+@wrong("axial_table", "Pairs rotate by other coordinates: in axial_table/", " from the first pair on, not by 0")
 def the_coordinate_of_every_pair_is_read(positions: Any, inv_freq: Any, /, *, sections: Any, **options: Any) -> Any:
     """The first section is twice as long, and what follows is shorter."""
     first = min(2 * sections[0], sum(sections))
@@ -711,7 +711,7 @@ def the_coordinate_is_told(positions: Any, /, *, dims: Any, layout: str, arrange
 
 @wrong(
     "deberta_scores",
-    "stands in place of `matrix_transpose(by_row(keys, rel_q, matrix_transpose(other)))`",
+    "replaces `matrix_transpose(by_row(keys, rel_q, matrix_transpose(other)))`",
     never=("axes fail",),
 )
 def axes_of_a_few_cases_are_chance(q: Any, k: Any, *places: Any, rel_k: Any = None, rel_q: Any = None, **options: Any) -> Any:
@@ -753,8 +753,8 @@ def gates_before_the_query(log_gates: Any, /, *, queries: int) -> Any:
 
 @pytest.mark.thorough
 @few(1, ("function", "op", "says"), [
-    (bias_before_the_product, "affine_waves", "`bias * weight` stands in place of `bias`"),
-    (gates_before_the_query, "forgetting_bias", "`sums - log_gates` stands in place of `sums`"),
+    (bias_before_the_product, "affine_waves", "`bias * weight` replaces `bias`"),
+    (gates_before_the_query, "forgetting_bias", "`sums - log_gates` replaces `sums`"),
 ])  # fmt: skip
 def test_a_formula_is_read_with_one_expression_changed(function: Function, op: str, says: str) -> None:
     assert edited(op, function).startswith(f"Matches the reference if {says}")

@@ -225,7 +225,7 @@ def test_frequencies_may_grow() -> None:
 
 @pytest.mark.thorough(dear=True)
 def test_zeros_are_told_as_such() -> None:
-    assert "if x is taken for 0." in told(lambda x, positions, /, **options: 0 * x, "rope")
+    assert "if x is treated as 0." in told(lambda x, positions, /, **options: 0 * x, "rope")
 
 
 def test_a_flag_of_a_record_is_the_opposite_of_what_is_asked() -> None:

@@ -77,7 +77,7 @@ ONE_VERDICT = {
     "seq_as_string": ("protocol", "seq: '1' is not of type 'integer'"),
     "shape_as_float": ("pass", ""),
     "slow": ("pass", ""),
-    "two_replies": ("protocol", "seq: must be 2, as in the request; got 1|a message that nothing asked for"),
+    "two_replies": ("protocol", "seq: must be 2, as in the request; got 1|an unrequested message"),
     "unknown_operation": ("pass", ""),
     "unknown_status": ("protocol", "'okay' is not one of"),
     "unsupported": ("unsupported", "not yet"),

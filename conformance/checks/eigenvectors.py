@@ -84,7 +84,7 @@ def _faults(x: Matrix, matrix: Matrix, dropped: int, allowed: float, gap: float)
     if k and (worst := float(np.max(np.abs(quotients - expected)))) > allowed:
         at = int(np.argmax(np.abs(quotients - expected) > allowed))
         eigenvalue, other = (f"{round(each[at], 9) + 0.0:.6g}" for each in (quotients, expected))
-        yield f"vector {at} has eigenvalue {eigenvalue}; {other} comes in its place"
+        yield f"vector {at} has eigenvalue {eigenvalue}; it should be {other}"
     ends = [0, *(np.flatnonzero(np.diff(values) > gap) + 1), n]
     for first, end in pairwise(ends):
         low, high = max(first - dropped, 0), min(end - dropped, k)

@@ -348,7 +348,7 @@ def require(
     if required is None:
         return Demands()
     if case is not None or tier == "smoke":
-        msg = "require: a scope is known only when all core cases of an operation are asked; drop --case and --tier smoke."
+        msg = "require: a scope is known only when all core cases of an operation run; drop --case and --tier smoke."
         raise TargetError(msg)
     document = checked_supports("require", required if isinstance(required, Mapping) else _file(required) or _terms(required))
     named = tuple(op for op in document or () if op != "*")
@@ -357,7 +357,7 @@ def require(
     asked = held if op is None else held & ({op} if isinstance(op, str) else {*op})
     strange = [name for name in named if name not in asked]
     if strange:
-        msg = f"require: must name operations that are asked; got {strange[0]!r}."
+        msg = f"require: must name operations of the check; got {strange[0]!r}."
         raise TargetError(msg)
     return Demands(scope, named)
 

@@ -70,7 +70,7 @@ target_options, renderings = _adding(TARGET_OPTIONS), _adding(RENDERINGS)
 @click.option("--layer", metavar="N", type=click.IntRange(0),
               help="With --for: one layer, from 0. One that does not rotate must return x unchanged.")  # fmt: skip
 @click.option("--layout", type=click.Choice(["half", "interleaved", "interleaved_to_half"]),
-              help="With --for: the layout, in place of the file's.")  # fmt: skip
+              help="With --for: this layout instead of the file's.")  # fmt: skip
 @click.option(
     "--component", metavar="NAME", help="With --for: one component, such as text or indexer; posref show FILE has all."
 )

@@ -30,7 +30,7 @@ PLACES = ("last axis", "last axis but one", "last axis but two")
 Array = Any
 Change = Callable[[Array], Array]
 OF_ARRAYS: Mapping[str, Change] = {
-    "negated": np.negative, "taken for 0": np.zeros_like, "squared": np.square, "taken without signs": np.abs,
+    "negated": np.negative, "treated as 0": np.zeros_like, "squared": np.square, "taken without signs": np.abs,
     "limited to at least 0": lambda a: np.maximum(a, 0), "limited to at most 1": lambda a: np.minimum(a, 1),
 }  # fmt: skip
 OF_WEIGHTS: Mapping[str, Change] = {"doubled": lambda a: 2 * a, "halved": lambda a: a / 2}
@@ -154,7 +154,7 @@ ORDERS: dict[str, Change] = {
     "positions are negated": lambda p: -p,
     "positions lose their sign": np.abs,
     "positions are truncated to integers": np.trunc,
-    "0, 1, 2, ... is used in place of the positions": _count,
+    "0, 1, 2, ... is used instead of the positions": _count,
     "positions count on from the first one": _of_rows(lambda p: p[..., :1] + _count(p)),
     "positions are counted from the first one, which is 0": _of_rows(lambda p: p - p[..., :1]),
     "the second half of the tokens has the positions of the first half": _of_rows(_halves),

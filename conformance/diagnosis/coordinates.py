@@ -40,7 +40,7 @@ def remark(questions: Sequence[Question]) -> str:
             turned = "".join(str(min(a & b or a)) for a, b in zip(read, right, strict=True))
             due = "".join(str(min(b)) for b in right)
             of_case = f"in {question.id}, with sections {tuple(call.params['sections'])}"
-            return f" Pairs turn by other coordinates: {of_case}, by {turned} from the first pair on, not by {due}."
+            return f" Pairs rotate by other coordinates: {of_case}, by {turned} from the first pair on, not by {due}."
     return ""
 
 

@@ -692,7 +692,7 @@ def _in_few_digits(text: str) -> str:
 def _matches(explanations: Sequence[Sequence[Deviation]], lead: str = "Matches", *, first: str = "") -> str:
     """Return with which mistakes the reference gives the same values; `lead` says where it does, `first` where they show."""
     words = _words(explanations)
-    tie = " These give the same values on every case asked." if " or: " in words else ""
+    tie = " These give the same values in every answered case." if " or: " in words else ""
     return f"{lead} the reference if {words}{first}.{tie}"
 
 

@@ -92,7 +92,7 @@ def told(*places: Place) -> Deviation:
         old, new, line = shown(edit.old), shown(edit.new), shown(edit.line)
         within = f" in `{line}`" if len(line) <= LONGEST and line != old else ""
         number, file = function.__code__.co_firstlineno + edit.old.lineno - 1, function.__module__.replace(".", "/")
-        texts.append(f"`{new}` stands in place of `{old}`{within}")
+        texts.append(f"`{new}` replaces `{old}`{within}")
         hints.append(f"line {number} of {file}.py")
     return replace(mistake(*places), text=", and ".join(texts), hint=f"Compare your code with {' and '.join(hints)}.")
 

@@ -328,7 +328,7 @@ def _shifts_and_scales() -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield f"positions are divided by {scale} and rounded down", parts(scale)
     for offset in (signed for size in OFFSETS for signed in (size, -size)):
         yield f"positions are offset by {offset:g}", linear(1.0, offset)
-    yield "every position is taken for 0", lambda p: 0 * p
+    yield "every position is treated as 0", lambda p: 0 * p
     yield "positions are divided by the largest of the call", lambda p: p / max(float(np.max(np.abs(p), initial=0)), 1.0)
     yield "positions are counted back from the largest of the call", lambda p: np.max(p) - p if np.size(p) else p
     yield (
@@ -362,7 +362,7 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield f"positions wrap at {end:.0f}, and negative ones too", lambda p: p % end
     yield f"positions are clamped to {end:.0f}", lambda p: np.minimum(p, end)
     yield f"positions are clamped to 0 ... {end:.0f}", lambda p: np.clip(p, 0, end)
-    yield f"positions from {end:.0f} on are taken for 0", lambda p: np.where(p >= end, 0 * p, p)
+    yield f"positions from {end:.0f} on are treated as 0", lambda p: np.where(p >= end, 0 * p, p)
     yield f"positions from {end:.0f} on are one too large", lambda p: np.where(p >= end, p + 1, p)
     yield f"positions from {end:.0f} on are one too small", lambda p: np.where(p >= end, p - 1, p)
     yield f"positions from {end:.0f} on are halved", lambda p: np.where(p >= end, p / 2, p)
@@ -378,7 +378,8 @@ def _of_axes(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
         return
     which = list(REGISTRY[op].arrays).index("positions")
     ways: dict[str, Callable[[Any], Any]] = {
-        "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
+        "treated as 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2,
+        "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
         "held in bfloat16": narrowed("bfloat16"), "held in float16": narrowed("float16"),
     }  # fmt: skip

@@ -133,8 +133,8 @@ def _exchanged_arrays(op: str) -> Iterator[Deviation]:
         at, other = list(arrays).index(one), list(arrays).index(two)
         ways = {
             f"{one} and {two} are exchanged": {at: other, other: at},
-            f"{one} is used in place of {two} too": {other: at},
-            f"{two} is used in place of {one} too": {at: other},
+            f"{one} is used instead of {two} too": {other: at},
+            f"{two} is used instead of {one} too": {at: other},
         }
         for text, moved in ways.items():
 

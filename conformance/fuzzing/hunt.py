@@ -200,7 +200,7 @@ ENTROPY = 1 << 13  # bytes that a draw is made of
 EVIDENCE = 24  # draws from the first on that a diagnosis looks at besides the failing call
 STEPS = {"timeout": 0, "crash": 40, "protocol": 40}  # of shrinking: a hang costs its time again, a crash a new start
 INTERRUPTED = "the shrinking was interrupted"
-UNSTEADY = "the same call passes when asked again: its result depends on earlier calls"
+UNSTEADY = "the same call passes when repeated: its result depends on earlier calls"
 Progress = Callable[[str], None]
 
 

@@ -201,7 +201,7 @@ class Child:
         self._look()
         line = self._line(limit) or bytes(self._buffer)
         if line.startswith(b"{"):
-            raise Stopped(verdict="protocol", message=f"a message that nothing asked for: {shown(line)}")
+            raise Stopped(verdict="protocol", message=f"an unrequested message: {shown(line)}")
 
     def _exchange(self, unsent: memoryview, seconds: float) -> memoryview:
         """Wait until a pipe is ready, read and write what it takes, and return what is still to be written."""

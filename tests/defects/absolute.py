@@ -278,7 +278,7 @@ def sinusoidal_exponent_of_channel(
     return (scale * np.where(j % 2 == 0, np.sin(a), np.cos(a))).astype(dtype)
 
 
-@planted("the first table is used for both axes", op="axial_learned", names=(), said="first is used in place of second")
+@planted("the first table is used for both axes", op="axial_learned", names=(), said="first is used instead of second")
 def axial_learned_one_table(positions, first, second, /, *, combine):
     """The second axis is looked up in the first table."""
     if first.shape[1] != second.shape[1]:
