@@ -224,6 +224,11 @@ class Definitions(MutableMapping[str, Of]):
             _import_all()
         return self.registered[name]
 
+    def __contains__(self, name: object) -> bool:
+        if not _DONE:
+            _import_all()
+        return name in self.registered
+
     def __setitem__(self, name: str, of: Of) -> None:
         self.registered[name] = of
 

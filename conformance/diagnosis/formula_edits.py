@@ -14,13 +14,13 @@ import ast
 import dis
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from inspect import getsource, unwrap
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
@@ -45,10 +45,12 @@ ROOT = __name__.partition(".")[0]
 LONGEST = 80  # characters of a line that a text has
 MEMORY = 1 << 30  # bytes that edits may take
 SECONDS = 15.0  # of CPU for the edits of an operation, which take a few: one may compute far more than the definition does
+LOOKS = 16  # edits, after which the time is looked at
 STATM = Path("/proc/self/statm")
 KEPT = 2048  # edits that are kept compiled
 PROBES = 3  # failing cases that an edit must give, before it is tried on all
-PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products")  # no formula of one encoding
+PLAIN = ("posref.core.checks", "posref.core.arrays", "posref.core.angles", "posref.core.products", "posref.core.blocks")
+FORMS = ("_form", "_is_plain", "rotate_pairs")  # choose the fastest of several forms that give the same bits
 
 
 class Place(NamedTuple):
@@ -62,12 +64,20 @@ class Place(NamedTuple):
 def candidates(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     """Return the first edit that all cases show, as a mistake; none if they show none."""
     probes = [q for q in questions if q.failed and q.size][:PROBES]
-    begun = time.process_time()
-    every = takewhile(lambda _: time.process_time() - begun < SECONDS, edits(probes[0]) if probes else ())
+    every = _in_time(edits(probes[0]) if probes else ())
     some = budget.limited(min(WORK, budget.left)).within(every)
     fitting = (place for place in some if _shows(mistake(place), probes, COMPILED) and _shows(mistake(place), questions))
     with bounded():
         return list(islice((told(place) for place in fitting if _changes_more(place)), 1))
+
+
+def _in_time(places: Iterable[Place]) -> Iterator[Place]:
+    """Yield edits until their CPU time is over, as far as every 16th look at the clock tells: a look may take long."""
+    begun = time.process_time()
+    for n, place in enumerate(places):
+        if n % LOOKS == 0 and time.process_time() - begun >= SECONDS:
+            return
+        yield place
 
 
 def edits(*questions: Question) -> list[Place]:
@@ -184,7 +194,8 @@ def _helpers(function: Function) -> Iterator[tuple[str, str, Function]]:
 def _has_formula(function: Function) -> bool:
     """Return whether a function is one of this package that computes values of an encoding."""
     module = function.__module__
-    return module.partition(".")[0] == ROOT and module not in PLAIN and not function.__name__.startswith("check")
+    plain = module in PLAIN or function.__name__ in FORMS or function.__name__.startswith("check")
+    return module.partition(".")[0] == ROOT and not plain
 
 
 @cache
@@ -246,16 +257,30 @@ def _code(function: Function, edit: Edit, *others: Edit) -> CodeType:
         for each in (edit, *others):
             tree = _Replaced(copies[id(each.old)], deepcopy(each.new, copies)).visit(tree)
         return _compiled(ast.fix_missing_locations(tree))
-    _Replaced(edit.old, new).visit(tree)
+    put = _slots(function)[edit.old]
+    put(new)
     try:
         return _compiled(tree)
     finally:
-        _Replaced(new, edit.old).visit(tree)
+        put(edit.old)
 
 
 def _compiled(tree: ast.FunctionDef) -> CodeType:
     module = compile(ast.Module([tree], []), "<edited>", "exec")
     return next(one for one in module.co_consts if isinstance(one, CodeType))
+
+
+@cache
+def _slots(function: Function) -> dict[ast.AST, Callable[[ast.AST], None]]:
+    """Return for every node of a function's tree what puts another one in its place."""
+    slots: dict[ast.AST, Callable[[ast.AST], None]] = {}
+    for parent in ast.walk(_tree(function)):
+        for name, value in ast.iter_fields(parent):
+            if isinstance(value, list):
+                slots |= {one: partial(value.__setitem__, k) for k, one in enumerate(value) if isinstance(one, ast.AST)}
+            elif isinstance(value, ast.AST):
+                slots[value] = partial(setattr, parent, name)
+    return slots
 
 
 class _Replaced(ast.NodeTransformer):

@@ -12,12 +12,14 @@ not in seconds, so that a slow or busy machine says the same.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from time import process_time
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,7 +31,7 @@ from posref.spec import REGISTRY
 from .. import judge
 from ..accuracy import UNIT
 from ..calls import bind, takes_dtype
-from ..evidence.tools.deviation import Deviation
+from ..evidence.tools.deviation import JOINT, Deviation
 from ..model import Arrays, Call
 
 if TYPE_CHECKING:
@@ -46,9 +48,12 @@ HIGH = 16.0  # logarithm of a value beyond which it is taken for a power of a la
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
-WORK = 78_000_000  # values that hypotheses may compute, for all operations of a report together: about 6 seconds of CPU
+WORK = 68_000_000  # values that hypotheses may compute, for all operations of a report together: about 5 seconds of CPU
 RESERVE = 2_500_000  # values that are kept for each operation that is still to come, as long as there are so many
 OF_A_CALL = 2048  # values that take as long as what a call takes whatever its size, and the comparison of its results
+OF_A_STEP = 1.5  # values that take about as long as a line, a call or a return does
+OF_CALLS: dict[str, int] = {}  # by operation, what a call takes whatever its size, once one is counted
+SMALL = 4096  # values of a case, for which predictions are kept
 SECONDS = 60.0  # of CPU time, after which nothing more is tried: a machine ten times as slow does all the work before
 T = TypeVar("T")
 Array = npt.NDArray[Any]
@@ -118,8 +123,9 @@ class Observation:
     observed: Array
     width: Array
     failed: bool
+    of_expected: list[Array] = field(default_factory=list)  # the distances of the expected value, once they are computed
 
-    @property
+    @cached_property
     def wrong(self) -> npt.NDArray[np.bool_]:
         """Which values are beyond their tolerance."""
         return np.asarray(~(np.abs(self.observed - self.expected) <= self.width))
@@ -132,9 +138,32 @@ class Question:
         self.op, self.answer, self.meter, self.failed, self.claim, self.turn = op, answer, meter, failed, claim, turn
         self.id, self.dtype, self.calls = answer.case.id, answer.dtype, answer.case.calls
         self.size = sum(value.size for call in self.calls for value in call.expected.values())
-        inputs = sum(value.size for call in self.calls for value in call.inputs.values())
-        self.work = OF_A_CALL * len(self.calls) + inputs + self.size
         self.case = answer.asked or answer.case  # all of it, where the values of some rows are looked at
+        self.kept: dict[Deviation, Outputs] = {}  # what registered mistakes give: several searches try each
+
+    @cached_property
+    def work(self) -> int:
+        """The work of one hypothesis, in values."""
+        if self.op not in OF_CALLS:
+            OF_CALLS[self.op] = max(OF_A_CALL, int(OF_A_STEP * self._steps()))
+        inputs = sum(value.size for call in self.calls for value in call.inputs.values())
+        return OF_CALLS[self.op] * len(self.calls) + inputs + self.size
+
+    def _steps(self) -> int:
+        """Return how many lines, calls and returns the definition takes for one call: as many as there are, it takes long."""
+        predicted_by(self.op, self.calls[0])  # what is imported and kept at the first call is no step of others
+        steps, before = [0], sys.gettrace()
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            steps[0] += 1
+            return trace
+
+        sys.settrace(trace)
+        try:
+            predicted_by(self.op, self.calls[0])
+        finally:
+            sys.settrace(before)
+        return steps[0]
 
     @cached_property
     def whole(self) -> Question:
@@ -173,6 +202,16 @@ class Question:
         """Return the outputs of every call, by name; it is work."""
         self.meter.done += self.work
         return [_call(self.op, function, *arguments) for arguments in self.arguments]
+
+    def outputs_with(self, deviation: Deviation) -> Outputs:
+        """Return the outputs with a mistake; it is work, also where they were kept, so that words do not depend on it."""
+        if deviation in self.kept:
+            self.meter.done += self.work
+            return self.kept[deviation]
+        outputs = self.outputs(deviation.operations()[self.op])
+        if deviation.name and JOINT not in deviation.name and self.size <= SMALL:
+            self.kept[deviation] = outputs
+        return outputs
 
 
 def predict(deviation: Deviation, op: str, calls: Sequence[Call]) -> Outputs:
@@ -224,7 +263,11 @@ class Hypothesis:
 
     def _predicted(self, n: int, jitter: float) -> Outputs:
         question = self.questions[n]
-        return question.outputs(self.deviation.operations(jitter)[question.op])
+        return (
+            question.outputs(self.deviation.operations(jitter)[question.op])
+            if jitter
+            else question.outputs_with(self.deviation)
+        )
 
     def score(self, n: int) -> float:
         """Return the distance, in tolerances, from what was found in one case."""
@@ -349,7 +392,11 @@ def distances(question: Question, observation: Observation, predicted: list[Any]
         return np.where(value == observation.observed, 0.0, np.inf)
     if not np.array_equal(np.isfinite(value), np.isfinite(observation.observed)):
         return hopeless
-    return _compared(question, observation, values)
+    if len(values) > 1 or not np.array_equal(value, observation.expected):
+        return _compared(question, observation, values)
+    if not observation.of_expected:
+        observation.of_expected.append(_compared(question, observation, values))
+    return observation.of_expected[0]
 
 
 def _held(value: Array, dtype: str) -> Array:

@@ -12,7 +12,7 @@ function in these ways: the tests run every operation and compare the calls with
 
 import dis
 from collections.abc import Callable, Iterator, Set
-from functools import cache
+from functools import cache, lru_cache
 from inspect import unwrap
 from types import CodeType, FunctionType
 from typing import Any
@@ -22,6 +22,7 @@ from posref.spec import PARTS, REGISTRY
 Function = Callable[..., Any]
 Known = Callable[[str, Function], Function]
 ANGLES = "posref.core.angles"
+KEPT = 2048  # functions of which the names are kept
 
 
 def stages(op: str) -> tuple[str, ...]:
@@ -130,7 +131,8 @@ def rebound(function: Function, names: Set[str], known: Known) -> Function:
             copies[original] = copy
             for name, other in _functions(original):
                 if is_known(other):
-                    scope[name] = known(other.__name__, other) if other.__name__ in names else other
+                    if other.__name__ in names:
+                        scope[name] = known(other.__name__, other)
                 elif not names.isdisjoint(called(other)):
                     scope[name] = copied(other)
         return copies[original]
@@ -211,10 +213,14 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 def _functions(function: Function) -> Iterator[tuple[str, Function]]:
     """Yield the global names in a function's code that are functions of this package, each with its function."""
-    if not isinstance(function, FunctionType):
-        return
-    root, plain = __name__.partition(".")[0], unwrap(function)
-    for name in _names(plain.__code__):
-        other = plain.__globals__.get(name)
-        if isinstance(other, FunctionType) and other.__module__.partition(".")[0] == root:
-            yield name, other
+    if isinstance(function, FunctionType):
+        plain = unwrap(function)
+        yield from ((name, plain.__globals__[name]) for name in _names_of_functions(plain))
+
+
+@lru_cache(maxsize=KEPT)
+def _names_of_functions(plain: FunctionType) -> tuple[str, ...]:
+    """Return the global names in a function's code that are functions of this package."""
+    root, scope = __name__.partition(".")[0], plain.__globals__
+    named = ((name, scope.get(name)) for name in _names(plain.__code__))
+    return tuple(n for n, one in named if isinstance(one, FunctionType) and one.__module__.partition(".")[0] == root)

@@ -17,6 +17,7 @@ Function = Callable[..., Any]
 Wrap = Callable[[Function], Function]
 Real = Any  # a NumPy array of reals
 RESULT = "result"
+JOINT = " + "  # between the names of several mistakes at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Operations(Mapping[str, Function]):
 
 def together(*deviations: Deviation) -> Deviation:
     """
-    Return several mistakes at once, under their names joined by " + ".
+    Return several mistakes at once, under their names joined by `JOINT`.
 
     Where two change the same operation, the one named later is outside: it changes the arguments first and the result last.
     """
@@ -99,7 +100,7 @@ def together(*deviations: Deviation) -> Deviation:
     for deviation in deviations:
         for op, wrap in deviation.wraps.items():
             wraps[op] = nested(wraps[op], wrap) if op in wraps else wrap
-    name, text = (joint.join(getattr(d, field) for d in deviations) for joint, field in ((" + ", "name"), (", and ", "text")))
+    name, text = (joint.join(getattr(d, field) for d in deviations) for joint, field in ((JOINT, "name"), (", and ", "text")))
     return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
 
 
