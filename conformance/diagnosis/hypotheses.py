@@ -41,6 +41,7 @@ JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 FAR = 2.0**8  # tolerances that the samples of a prediction are apart, from which it is of other angles than what is expected
 ANYWHERE = 0.5  # of the largest value of an output: samples of a prediction so far apart are of an angle that says nothing
+NEAR = 2.0**-8  # of what such a prediction is off, below which errors are no evidence of it
 LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
 LARGER = 4.0  # times that a prediction may have the errors of what is expected: more if it cancels nearly to 0
 ROUNDINGS = 8  # that `UNITS` allows a result
@@ -326,6 +327,8 @@ def score(question: Question, observations: list[Observation], predict: Predict)
                 distance = _distance(question, observations, predicted)
                 if distance <= 1 or (distance >= HOPELESS and not _is_anywhere(observations, predicted)):
                     break
+        if distance <= 1 and _is_anywhere(observations, predicted) and _is_near(observations, predicted[0]):
+            return np.inf
     return distance
 
 
@@ -374,6 +377,15 @@ def _is_anywhere(observations: list[Observation], predicted: list[Outputs]) -> b
         if np.any(apart > ANYWHERE * np.max(np.abs(observation.expected), initial=0.0)):
             return True
     return False
+
+
+def _is_near(observations: list[Observation], predicted: Outputs) -> bool:
+    """Return whether wrong values are far nearer to what is expected than a prediction is, which may be anything."""
+    pairs = [(o, value[o.wrong]) for o in observations if (value := predicted[o.call].get(o.name)) is not None and o.failed]
+    off = max((float(np.max(np.abs(o.observed - o.expected)[o.wrong], initial=0.0)) for o, _ in pairs), default=0.0)
+    return off < NEAR * max(
+        (float(np.max(np.abs(value - o.expected[o.wrong]), initial=0.0)) for o, value in pairs), default=0.0
+    )
 
 
 def distances(question: Question, observation: Observation, predicted: list[Any]) -> Array:
