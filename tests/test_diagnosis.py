@@ -830,6 +830,19 @@ def test_several_remainders_of_a_number_are_a_cause_only_where_many_calls_agree(
     assert not failure_causes._has_remainders(single)
 
 
+def test_a_number_that_the_usual_options_have_is_no_cause() -> None:
+    """Chunks that are counted from the first key are right where it begins a chunk, of 4 tokens or of another number."""
+
+    def chunked_window(q: Any, k: Any, /, *, chunk_size: int, sides: str) -> Any:
+        first = k[..., :1] if k.shape[-1] else 0
+        same = ((q - first) // chunk_size)[..., :, None] == ((k - first) // chunk_size)[..., None, :]
+        return same & (k[..., None, :] <= q[..., :, None]) if sides == "causal" else same
+
+    [operation] = check(SimpleNamespace(chunked_window=chunked_window), op="chunked_window", seed=11).operations
+    text = str((operation.diagnosis or {})["text"])
+    assert "multiple of 4" not in text, text
+
+
 def test_a_small_error_is_no_evidence_of_a_mistake_that_gives_anything() -> None:
     def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
         right = posref.sinusoidal(positions, dim, dtype=np.float64, **options)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from posref.spec import REGISTRY
@@ -19,7 +20,9 @@ from ..diagnosis.places import NARROW_VALUES
 from ..experiments.asker import ENDED, REFUSED, RIGHT, WRONG
 from ..experiments.cause_search import FEWEST, Cause, Experiment
 from ..experiments.cause_wording import conditions, essential, is_vague, says_nothing, sentence, words
-from ..experiments.number_rules import is_relation
+from ..experiments.confirmation import confirmed
+from ..experiments.number_rules import Numbers, is_relation
+from ..experiments.records import Features
 from ..model import NO_DIAGNOSIS, Answer, Operation
 from ..targets.invocation import UNSTEADY
 from .case_run import STATE_HINT
@@ -103,6 +106,9 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     causes = [one for one in trial.causes if one.kind in {VERDICTS[word] for word in verdicts} and not one.rough]
     causes = [one for one in causes if one.kind in ENDED or one.true >= (AGREEING if _has_remainders(one) else FEWEST)]
     causes = _of_others(trial, every, _unrefuted(trial, every, _widest(causes)), _explained(operation.diagnosis or {}))
+    causes = confirmed(
+        trial, causes, {is_right: [record for record, _ in calls] for is_right, calls in _stored(trial, every).items()}
+    )
     if PLACED.search(str((operation.diagnosis or {}).get("text"))):
         options = [*REGISTRY[operation.op].domains]
         of_shape = [one for one in causes if one.kind == WRONG and _is_of_shape(one, options)]
@@ -119,6 +125,14 @@ def _causes(operation: Operation, answers: list[Answer], verdicts: Sequence[str]
     text = " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
     trait = str((operation.diagnosis or {}).get("trait") or "").strip()
     return "" if len(trait) < len(text) and all(one.kind == WRONG for one in causes) and _holds(trial, every, trait) else text
+
+
+def _stored(trial: Experiment, every: Sequence[Asked]) -> dict[bool, list[tuple[Features, Numbers]]]:
+    """Return the calls of cases that are answered rightly, and of those that are wrong."""
+    by_verdict = {True: "pass", False: "fail"}
+    values = [one for one in every if one.case.kind == "value"]
+    cases = {right: [one for one in values if one.verdict == verdict] for right, verdict in by_verdict.items()}
+    return {right: [*chain.from_iterable(described(trial, some).values())] for right, some in cases.items()}
 
 
 def _holds(trial: Experiment, every: Sequence[Asked], trait: str) -> bool:

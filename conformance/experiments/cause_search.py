@@ -238,12 +238,12 @@ class Experiment:
     def hold_to(self, known: Sequence[tuple[Features, Numbers]], kind: str) -> None:
         """Mend the causes of an outcome that some known calls have, which came out otherwise, or drop them."""
         for cause in [one for one in self.causes if one.kind == kind]:
-            against = [record for record, numbers in known if cause.holds(record, numbers) and self._is_visible(cause, record)]
+            against = [record for record, numbers in known if cause.holds(record, numbers) and self.is_visible(cause, record)]
             if not against:
                 continue
             self.causes.remove(cause)
             good = next((record for record in against[:OPTIONS] if self._is_good(kind, self._ask(kind)(record))), None)
-            narrower = None if good is None else self._narrower(cause, good)
+            narrower = None if good is None else self.narrower(cause, good)
             if narrower is not None and not any(narrower.holds(*one) for one in known):
                 self.causes.append(narrower)
 
@@ -414,7 +414,7 @@ class Experiment:
             few += [value for value in self._default(name) if value in others and value not in few]
             trials = [self.changed(found.bad, name, value) for value in few]
             good = [trial for trial in trials if self._is_good(found.kind, self._ask(found.kind)(trial))]
-            if not any(name != "way" or self._is_visible(found, trial) for trial in good):
+            if not any(name != "way" or self.is_visible(found, trial) for trial in good):
                 continue
             self._sweep(found, name, self._values(name, () if is_word else (name,), found.kind))
             if not is_word:
@@ -426,7 +426,7 @@ class Experiment:
         sizes = {name.removeprefix("size ") for name in found.features if name.startswith("size ")}
         return sizes <= set[str]().union(*map(letters_in, tokens_of(self.op, way)))
 
-    def _is_visible(self, found: Cause, record: Features) -> bool:
+    def is_visible(self, found: Cause, record: Features) -> bool:
         """
         Return whether the features of a cause make a difference to a call: else it says nothing of them.
 
@@ -458,7 +458,7 @@ class Experiment:
             if self.asker.is_known(trial) or not self._is_good(found.kind, ask(record)):
                 continue
             outcome = ask(trial)
-            if self._is_good(found.kind, outcome) and self._is_visible(found, trial):
+            if self._is_good(found.kind, outcome) and self.is_visible(found, trial):
                 return set()
             having += [trial] if outcome == found.kind else []
             if len(having) == AROUND:
@@ -614,19 +614,19 @@ class Experiment:
         while left := [cause for cause in self.causes if cause.kind in wanted and not cause.told]:
             cause = left[0]
             cause.told = True
-            against = self._predict(cause)
+            against = self.predict_one(cause)
             if against is None:
                 continue
             self.causes.remove(cause)
-            narrower = self._narrower(cause, against)
+            narrower = self.narrower(cause, against)
             if narrower is not None:
                 self.causes.append(narrower)
                 narrower.told = True
-                self._predict(narrower)
+                self.predict_one(narrower)
                 if not narrower.stands:
                     self.causes.remove(narrower)
 
-    def _predict(self, cause: Cause) -> Features | None:
+    def predict_one(self, cause: Cause) -> Features | None:
         """Ask fresh calls of one cause; return one that has it and came out otherwise, if there is one."""
         inside, outside, missed = 0, 0, None
         decks: dict[bool, list[str]] = {True: [], False: []}
@@ -643,7 +643,7 @@ class Experiment:
             if self.asker.is_known(record) or not self.has_values(record):
                 continue
             has = cause.holds(record, self.numbers(record))
-            if self.explained(record, self.kinds, besides=cause) or (has and not self._is_visible(cause, record)):
+            if self.explained(record, self.kinds, besides=cause) or (has and not self.is_visible(cause, record)):
                 continue
             if (inside if has else outside) >= times * FRESH // 2:
                 continue
@@ -660,11 +660,11 @@ class Experiment:
             cause.true += (outcome == cause.kind) is has
             if has and outcome != cause.kind:
                 missed = missed or record
-                if cause.kind == WRONG and self._is_right_again(record):
+                if cause.kind == WRONG and self.is_right_again(record):
                     return record
         return None if cause.stands else missed
 
-    def _is_right_again(self, record: Features) -> bool:
+    def is_right_again(self, record: Features) -> bool:
         """Return whether calls of a record are answered rightly with other numbers too: not by chance."""
         calls = [make(self.op, record, number) for number in range(1, AGAIN + 1)]
         filled = [self.asker.filled(call) for call in calls if call is not None]
@@ -689,7 +689,7 @@ class Experiment:
             drawn |= {name: self.rng.choice(cause.shows.get(name) or self.domains[name]) for name in cause.features}
         return drawn
 
-    def _narrower(self, cause: Cause, against: Features) -> Cause | None:
+    def narrower(self, cause: Cause, against: Features) -> Cause | None:
         """Return a cause with what tells its own call from one that it predicted wrongly."""
         if any(is_relation(rule.quantity) for rule in cause.rules) and (within := self._within(cause, against)):
             return within

@@ -59,7 +59,9 @@ NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on 
 
 
 ROWS = frozenset(name for name, _ in NEEDS["memory"])
-FAR = frozenset({"largest position", "smallest position", "largest distance"})
+FAR = frozenset(
+    {"largest position", "smallest position", "largest distance", "largest query position", "smallest query position"}
+)
 UNSEEN = 2.0**16  # beyond, what is allowed at a position may be more than a mistake does
 
 

@@ -54,6 +54,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         numbers["smallest position"] = float(min(p.min() for p in places))
     if len(places) == 2:
         numbers["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
+        numbers |= {"largest query position": float(places[0].max()), "smallest query position": float(places[0].min())}
     apart = [name for name in ("largest position", "largest distance") if name in numbers]
     numbers |= {f"{name} over {word}": numbers[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
