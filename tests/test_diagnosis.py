@@ -751,8 +751,13 @@ def gates_before_the_query(log_gates: Any, /, *, queries: int) -> Any:
     return (of_queries - sums[..., None, :]).astype(np.float32)
 
 
+def windows_to_the_nearest(q_positions: Any, /, *, rate: int) -> Any:
+    return (q_positions + 1 + rate // 2) // rate
+
+
 @pytest.mark.thorough
 @few(1, ("function", "op", "says"), [
+    (windows_to_the_nearest, "visible_windows", "`(q_positions + 1 + rate // 2) // rate` replaces"),
     (bias_before_the_product, "affine_waves", "`bias * weight` replaces `bias`"),
     (gates_before_the_query, "forgetting_bias", "`sums - log_gates` replaces `sums`"),
 ])  # fmt: skip

@@ -161,6 +161,8 @@ def _operations(node: ast.BinOp) -> Iterator[tuple[int, ast.expr]]:
         yield 0, ast.BinOp(right, op, left)
     for one in (left, *_within(left, 1)) if isinstance(op, ast.FloorDiv) else ():  # rounded up
         yield 0, ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), one), op, right))
+    if isinstance(op, ast.FloorDiv):  # rounded to the nearest
+        yield 0, ast.BinOp(ast.BinOp(left, ast.Add(), ast.BinOp(right, op, ast.Constant(2))), op, right)
     if isinstance(left, ast.BinOp):  # the other operation first: a (b + c) for a b + c
         yield 0, ast.BinOp(left.left, left.op, ast.BinOp(left.right, op, right))
     if isinstance(right, ast.BinOp):
