@@ -736,6 +736,13 @@ def a_factor_near_one_is_no_division_by_one(x: Any, bands: Any, /, *, unit: str,
     return posref.fourier(x, bands * (3.14159 / np.pi if unit == "turns" else 1), unit=unit, **options)
 
 
+@wrong("hierarchical_learned", "Only positions that are multiples of the number of rows of the table are wrong.", names=[])
+def the_block_before_at_its_end(positions: Any, table: Any, /, **options: Any) -> Any:
+    rows = np.asarray(posref.hierarchical_learned(positions, table, **options))
+    at_ends = (positions > 0) & (positions % len(table) == 0)
+    return np.where(at_ends[..., None], rows + 0.5, rows).astype(table.dtype)
+
+
 def edited(op: str, change: Callable[..., Any]) -> str:
     """Return what is said of code in float32 that calls the definition with a change."""
     return check(SimpleNamespace(**{op: change}), op=op, dtype="float32", experiments=0).operations[0].diagnosis["text"]

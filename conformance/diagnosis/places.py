@@ -21,6 +21,7 @@ from posref.spec import REGISTRY
 
 from ..model import Call
 from ..vocabulary.axes import places as positions_of_values
+from ..vocabulary.traits import defaults
 from .hypotheses import Observation, Question
 from .shapes import axes_of, coordinates_of, pairs_of, rows_of_table
 
@@ -41,6 +42,7 @@ FEWEST = 5  # cases of which a place is said, though others are wrong elsewhere 
 SHOWING = 3  # outputs, the largest, whose places are tried on others
 LARGE = 2**22  # values of an output that are looked at one by one
 SMALL = 2**14  # values of an output whose coordinates are asked
+BESIDE = " beside "  # between a kind of units and a number of the call
 Array = npt.NDArray[Any]
 Masks = Callable[[Question, Observation], tuple[Array, Array]]  # which values are wrong, and which say something
 IS_PART = re.compile(r"\bblock|\bfull\b|the (first|last)\b| from \d| up to \d| \d+ to \d")  # of equal units: an end, a block
@@ -322,17 +324,24 @@ def _of_values(op: str, call: Call, name: str, both: Array, words: Sequence[str]
     shape = both.shape[1:]
     places = _signed(call, shape)
     where = positions_of_values(op, call, name) if places is None else places
-    if where is not None and "query" not in words[-2:]:
-        yield ("position", *_grouped(where, both))
     apart = _distances(call, words, shape)
-    if apart is not None:
-        yield ("distance", *_grouped(apart, both))
+    for kind, of_values in (("position", where if "query" not in words[-2:] else None), ("distance", apart)):
+        if of_values is not None:
+            values, size, bad = _grouped(of_values, both)
+            yield kind, values, size, bad
+            yield from ((f"{kind}{BESIDE}{word}", values, n, bad) for word, n in _numbers(op, call).items())
     rows = rows_of_table(op, call, name)
     if rows is not None:
         values, _, bad = _grouped(rows[0], both)
         from_table = values >= 0
         if not np.any(bad[0][~from_table]):  # else some wrong values do not come from the table
             yield "row of the table", values[from_table], rows[1], bad[:, from_table]
+
+
+def _numbers(op: str, call: Call) -> dict[str, int]:
+    """Return the whole numbers of a call that limits may be: its options, and how many rows a table has."""
+    options = {name: n for name, n in {**defaults(op), **call.params}.items() if type(n) is int and n > 1}
+    return options | ({"the number of rows of the table": len(call.inputs["table"])} if "table" in call.inputs else {})
 
 
 def _grouped(where: Array, both: Array) -> tuple[Array, int, Array]:
@@ -482,6 +491,9 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     if kind in ("position", "distance"):
         yield from _of_numbers(kind, lines, good, bad)
         return
+    if BESIDE in kind:
+        yield from _beside_a_number(*kind.split(BESIDE))
+        return
     if kind == "output":
         yield from (UnitPlace(f"the output {name}", lambda v, n, k=k: v == k) for k, name in enumerate(lines[0].names))
         return
@@ -559,6 +571,17 @@ def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array)
         yield UnitPlace(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
     yield UnitPlace(f"values at position {near:.9g}", lambda v, n: np.abs(v) == near)
     yield UnitPlace(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
+
+
+def _beside_a_number(kind: str, word: str) -> Iterator[UnitPlace]:
+    """Yield the places that wrong positions or distances may be beside a number of the call."""
+    many = "positions" if kind == "position" else "values at distances"
+    yield UnitPlace(f"{many} of {word}", lambda v, n: np.abs(v) == n)
+    yield UnitPlace(f"{many} of {word} or more", lambda v, n: np.abs(v) >= n)
+    yield UnitPlace(f"{many} above {word}", lambda v, n: np.abs(v) > n)
+    yield UnitPlace(f"{many} below {word}", lambda v, n: np.abs(v) < n)
+    yield UnitPlace(f"{many} that are multiples of {word}", lambda v, n: (v % n == 0) & (v != 0))
+    yield UnitPlace(f"{many} that are no multiples of {word}", lambda v, n: v % n != 0, rest=True)
 
 
 def _from(first: float, good: Array, shown: int = 0) -> str:
