@@ -87,7 +87,7 @@ def _with(diagnosis: dict[str, Any], text: str) -> dict[str, Any]:
         before = before.replace("In these your output", "In the failing cases your output", 1)
     if text == UNSTEADY:
         return {"text": text, "hint": STATE_HINT}
-    if diagnosis["names"] and text.startswith(("Wrong", "Some")):
+    if diagnosis["names"] and text.startswith(("Wrong", "Mostly", "Some")):
         return {"text": f"{before} {text}"}  # what explains some cases says more than where others are wrong
     return {"text": f"{text} {UNKNOWN.sub('No known', before)}".strip()}
 

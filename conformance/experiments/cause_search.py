@@ -68,6 +68,8 @@ class Cause:
     rules: list[Rule] = field(default_factory=list)
     rough: bool = False  # whether its numbers follow no rule: it holds for the values that were seen
     told: bool = False  # whether fresh calls were asked of it
+    mostly: bool = False  # whether a few calls that have it do not have the outcome
+    elsewhere: bool = False  # whether other calls have the outcome too, and no cause
     asked: int = 0
     true: int = 0
 

@@ -46,8 +46,9 @@ NEGATIVE = re.compile(r"\b(no|not)\b")  # in words
 def sentence(op: str, cause: Cause) -> str:
     """Return a cause in one sentence, with how many fresh calls came out as it predicts."""
     fresh = f" [{cause.true} of {cause.asked} fresh calls agree]" if cause.asked else ""
-    text = f"{VERBS.get(cause.kind, cause.kind)} {conditions(op, cause, joined=', and ')}"
-    return re.sub(r"\bwith no\b", "without", text, count=1) + fresh
+    verb, end = f"{'mostly ' * cause.mostly}{VERBS.get(cause.kind, cause.kind)}", ", and elsewhere" * cause.elsewhere
+    text = f"{verb} {conditions(op, cause, joined=', and ')}{end}"
+    return re.sub(r"with no", "without", text, count=1) + fresh
 
 
 NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all

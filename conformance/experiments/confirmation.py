@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -22,6 +23,8 @@ CALLS = 12  # with a cause, and as many without it
 DRAWN = 120  # records that are drawn for them at most
 TIMES, BESIDE = (1, 2, 3, 5), (0, -1, 1)  # how a number is made from another
 FEW = 1  # of the calls may come out otherwise: wrong code may give a right value, and calls may have another cause
+SOME = 2  # so many may be right where a cause is told as that of most calls
+LIMITS = ("least", "most")  # kinds of rules that say nothing of where code is wrong, if it is wrong beyond them too
 BUDGET = 100  # calls for all that is done with one cause
 SPLIT = re.compile("|".join(RELATIONS))
 Records = Mapping[bool, Sequence[Features]]  # of stored cases, those that are answered rightly, and the wrong ones
@@ -42,21 +45,34 @@ def confirmed(trial: Experiment, causes: Sequence[Cause], records: Records) -> l
 
 
 def _agreeing(trial: Experiment, cause: Cause, records: Records) -> Cause | None:
-    """Return a cause, or a narrower one, that fresh calls agree with; None without one."""
-    against = _right_inside(trial, cause, records)
-    narrower = trial.narrower(cause, against) if against else cause
-    if against and narrower is not None:
-        trial.predict_one(narrower)
-        if narrower.rough or not narrower.stands or _right_inside(trial, narrower, records):
+    """Return a cause, or a narrower one, that fresh calls agree with, and how far they do; None without one."""
+    right, asked = _right_inside(trial, cause, records)
+    if len(right) > FEW:
+        narrower = trial.narrower(cause, right[0])
+        if narrower is not None:
+            trial.predict_one(narrower)
+        if (
+            narrower is not None
+            and not narrower.rough
+            and narrower.stands
+            and len(_right_inside(trial, narrower, records)[0]) <= FEW
+        ):
+            cause = narrower
+        elif len(right) <= SOME:
+            cause = replace(cause, mostly=True, asked=cause.asked + asked, true=cause.true + asked - len(right))
+        else:
             return None
-    return narrower if narrower is not None and not _are_wrong_outside(trial, narrower, records) else None
+    if not _are_wrong_outside(trial, cause, records):
+        return cause
+    says_more = cause.shows or len(cause.rules) > 1 or cause.rules[0].kind not in LIMITS
+    return replace(cause, elsewhere=True) if says_more and not cause.mostly else None
 
 
-def _right_inside(trial: Experiment, cause: Cause, records: Records) -> Features | None:
-    """Return a call that has a cause and is right, if more than a few are."""
+def _right_inside(trial: Experiment, cause: Cause, records: Records) -> tuple[list[Features], int]:
+    """Return calls that have a cause and are right, and how many were asked."""
     few = islice(_drawn(trial, cause, records, inside=True), CALLS)
-    right = [record for record in few if trial.asker.outcome(record) == RIGHT and trial.is_right_again(record)]
-    return right[0] if len(right) > FEW else None
+    judged = [record for record in few if trial.asker.outcome(record) in (RIGHT, WRONG)]
+    return [one for one in judged if trial.asker.outcome(one) == RIGHT and trial.is_right_again(one)], len(judged)
 
 
 def _are_wrong_outside(trial: Experiment, cause: Cause, records: Records) -> bool:
