@@ -37,7 +37,7 @@ from ..vocabulary.traits import (
     traits_of,
     vocabulary,
 )  # fmt: skip
-from .scope import Asked, Bound, Restriction, infer, on_axis
+from .scope import ENOUGH, Asked, Bound, Restriction, infer, on_axis
 
 Progress = Callable[[str], None]  # called with the id of every case as it begins
 CALLS = 500  # of one operation, at most
@@ -48,6 +48,7 @@ ASKED = frozenset({  # axes of traits that calls are made of: of these experimen
     "rank", "one", "positions", "position", "tokens", "queries", "keys", "head_size", "rows", "taps", "axes",
 })  # fmt: skip
 ROUNDS = 2  # of learning: what a fresh call makes narrower may leave cases without a cause
+AGAIN = 3  # times that as many calls are asked again, while refused cases have no cause
 KEPT = 5  # one call of so many is kept to predict from what was learned
 PLACES = ("form", "start", "queries", "rows")  # features of positions
 AXES = {"tokens": "tokens", "queries": "queries", "keys": "keys", "head size": "head_size", "largest position": "position",
@@ -82,11 +83,8 @@ class Trials:
         if not self.can_ask() or all(one.answered or one.case.kind == "vjp" for one in every):
             return infer(op, every, enough)
         trial = self.begin(op, every[0].dtype, every)
-        learned, left = learn(trial, every)
-        if trial.anchor(right=False) is None:
-            return infer(op, every, enough)
-        others, left = infer(op, every, enough, besides=ASKED, refused=left)
-        return [*learned, *others], left
+        restrictions, left = _explained(trial, every, enough)
+        return infer(op, every, enough) if trial.anchor(right=False) is None else (restrictions, left)
 
     def inside(
         self, op: str, every: Sequence[Asked], may: Callable[[Experiment, Features], bool], *, stated: bool,
@@ -103,17 +101,18 @@ class Trials:
             trial = self.begin(op, dtype, every)
             asker, before = trial.asker, trial.asker.calls
             allowed = partial(may, trial)
-            if trial.anchor(right=False) is None:
+            good = trial.anchor(right=False)
+            if good is None:
                 asker.budget += SOUGHT
                 good = seek(trial, stored, numbers, allowed, lacking)
                 asker.budget += asker.calls - before - SOUGHT
-                if good is None:
-                    continue
-                begin_at(trial, good, likely(op, good, numbers))
+            if good is None:
+                continue
+            begin_at(trial, good, likely(op, good, numbers))
             asker.budget += CALLS
             if not stated:
                 trial.alone(REFUSED, ("",))
-                learn(trial, every)
+                _explained(trial, every, ENOUGH)
             asker.budget = max(asker.budget, asker.calls + DRAWN)
             known = {call_key(op, call) for one in every for call in one.case.calls}
             return [
@@ -165,13 +164,24 @@ def described(trial: Experiment, every: Sequence[Asked]) -> dict[str, list[tuple
     return by_case
 
 
+def _explained(trial: Experiment, every: Sequence[Asked], enough: int) -> tuple[list[Restriction], list[Asked]]:
+    """Return what an operation refuses, and what nothing explains, after more calls where these were too few."""
+    for again in range(AGAIN + 1):
+        learned, left = learn(trial, every)
+        others, left = infer(trial.op, every, enough, besides=ASKED, refused=left)
+        if not left or not trial.asker.is_spent or again == AGAIN:
+            break
+        trial.asker.budget = trial.asker.calls + CALLS  # the many sizes of kernels take calls that causes need
+    return [*learned, *others], left
+
+
 def learn(trial: Experiment, every: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
     """Return what an operation refuses, each with the cases that it explains and none before it does, and what is left."""
     refused = [one for one in every if not one.answered]
     cases = described(trial, every)
     begun = [one for one in refused if one.case.kind != "vjp" and all(map(_has_values, one.case.calls))]
     passed = [one for one in every if one.verdict == "pass" and all(_has_values(call) for call in one.case.calls)]
-    kept = trial.asker.budget // KEPT
+    kept = max(trial.asker.budget - trial.asker.calls, 0) // KEPT
     for _ in range(ROUNDS):
         trial.asker.budget -= kept
         trial.learn(REFUSED, [call for one in begun for call in cases[one.id]])

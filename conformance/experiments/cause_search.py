@@ -43,6 +43,7 @@ PARTING = 24  # calls that are asked to tell rules apart
 OPTIONS, SIZES = 24, 12  # calls that passed: of so many the options are tried, and of so many all features
 AROUND = 6  # calls that were answered into which a cause is put
 MISSED = 6  # calls without a cause, after which no other is looked for
+LENGTHS = ("size T", "size Q", "size K")
 ROWS = (2,)  # leading axes without which no rows differ
 ALONE = (1, 2, 3, 4, 5, 8, 16, 33, 64, 96, 129, 257, 1030)  # sizes that are changed alone
 BESIDE = 1.5  # times a number is another, near it
@@ -163,7 +164,8 @@ class Experiment:
                 if (self.asker.outcome(record) == RIGHT) if right else (self.asker.answer(record) in ANY_ANSWER):
                     return record
         ask, wanted = (self.asker.outcome, (RIGHT,)) if right else (self.asker.answer, ANY_ANSWER)
-        return next((record for record in self.answered[:OPTIONS] if ask(record) in wanted), None)
+        longest = sorted(self.answered, key=lambda record: any(record.get(name) == 1 for name in LENGTHS))  # one has every form
+        return next((record for record in longest[:OPTIONS] if ask(record) in wanted), None)
 
     def near(self, record: Features, kind: str) -> Features | None:
         """Return the record of a call that is made with an outcome: the given one, or one that differs in one feature."""

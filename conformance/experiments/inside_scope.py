@@ -18,6 +18,7 @@ from .number_rules import Rule
 from .records import Features, is_number, make
 
 TIMES = (1, 2, 4)  # a multiple, of which an odd number is another case for a kernel
+MULTIPLES = (1, 2, 3, 5, 9, 17)
 WHOLE = ("size ", "option ")
 
 
@@ -60,12 +61,20 @@ def odd_multiples(numbers: Collection[float]) -> list[list[int]]:
     return [[m * k for k in (3, 5, 7, 1, 9)] for m in steps]
 
 
+def _multiples(trial: Experiment) -> list[int]:
+    """Return the first multiples of the steps that refusals speak of."""
+    rules = [rule for cause in trial.causes for rule in cause.rules if rule.kind == "no multiple"]
+    return sorted({int(n) * k for n in numbers_in(rules) for k in MULTIPLES})
+
+
 def begin_at(trial: Experiment, record: Features, domains: Features) -> None:
     """Begin at an answered call: a small one, at far positions if possible. `domains` have more values."""
-    for name in trial.domains:
-        smaller = {**record, name: trial.domains[name][0]}
-        if name.startswith("size ") and record[name] > smaller[name] and trial.asker.answer(smaller) in ANY_ANSWER:
-            record = smaller
+    for name in (name for name in trial.domains if name.startswith("size ")):
+        usual, halves = trial.domains[name][0], [record[name] >> k for k in range(1, max(record[name], 1).bit_length() - 1)]
+        for smaller in [{**record, name: n} for n in (usual, *halves[::-1]) if n < record[name]]:
+            if trial.asker.answer(smaller) in ANY_ANSWER:
+                record = smaller
+                break
     trial.domains |= {
         name: list({repr(v): v for v in (*values, *domains[name])}.values()) for name, values in trial.domains.items()
     }
@@ -131,6 +140,8 @@ def _changes(trial: Experiment, record: Features, name: str) -> Iterator[Feature
     """Yield records with other values of a feature in a random order; of a number also with another one moved as far."""
     values, here = trial.domains[name], record[name]
     drawn = [here * (1 + trial.rng.randrange(1, 64) / 64)] if type(here) is float else []
+    if type(here) is int and name.startswith(WHOLE):
+        drawn = trial.rng.sample([*_multiples(trial)], min(AROUND, len(_multiples(trial))))
     for value in trial.rng.sample([*values, *drawn], len(values) + len(drawn)):
         if repr(value) != repr(here):
             yield {**record, name: value}
