@@ -51,14 +51,16 @@ def triangular(step: int = 1) -> Places:
 
 def call(
     op: str, name: str, params: Mapping[str, Any] | None = None, *, places: Places = spread, way: int | None = None,
-    rows: bool = False, alike: bool = False, without: tuple[str, ...] = (), last: bool = False, bits: int = 8, **sizes: Any,
+    rows: bool = False, shared: bool = False, alike: bool = False, without: tuple[str, ...] = (), last: bool = False,
+    bits: int = 8, **sizes: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """
     Return options and arrays of a call, its numbers being the case's own.
 
     `way` is the alternative of the registry's axes, by default the first one with tokens. With `rows` positions have the
-    leading axes too; with `alike` nothing changes along the first of the axes ``*R``. With `last` the queries stand at the last
-    keys. Optional arrays are left out if they are named in `without`. The axes' sizes go by their letters.
+    leading axes too; with `shared` parameters have none that they may lack; with `alike` nothing changes along the first of the
+    axes ``*R``. With `last` the queries stand at the last keys. Optional arrays are left out if they are named in `without`.
+    The axes' sizes go by their letters.
     """
     options = facts_of(op).options if params is None else dict(params)
     known = {**SIZES, **facts_of(op).sizes, **options, **sizes}
@@ -74,7 +76,7 @@ def call(
         if same:
             arrays[argument] = _numbers(op, name, argument, arrays[axes.shape[1:]].shape, known, bits)
         else:
-            arrays[argument] = _array(op, name, argument, axes, which, known, places, rows, bits)
+            arrays[argument] = _array(op, name, argument, axes, which, known, places, rows, shared, bits)
         if alike and known["R"]:
             arrays[argument] = _alike(arrays[argument], like, which, known)
     return options, arrays
@@ -125,13 +127,14 @@ def has_one_position(op: str) -> bool:
 
 
 def _array(
-    op: str, name: str, argument: str, axes: Axes, which: int, known: Mapping[str, Any], places: Places, rows: bool, bits: int
-) -> npt.NDArray[Any]:
+    op: str, name: str, argument: str, axes: Axes, which: int, known: Mapping[str, Any], places: Places, rows: bool,
+    shared: bool, bits: int,
+) -> npt.NDArray[Any]:  # fmt: skip
     """Return one array of a call."""
     tokens = alternative(op, axes.shape, which)
     if axes.kind in ("position", "integer"):
         return _positions(op, argument, tokens, known, places, rows)
-    shape = shape_of(tokens, known, rows=True)
+    shape = shape_of(tokens, known, rows=not shared)
     if axes.kind == "mask":
         return np.asarray(np.indices(shape).sum(axis=0) % 3 != 1)
     return _numbers(op, name, argument, shape, known, bits)

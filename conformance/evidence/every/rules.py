@@ -1,10 +1,11 @@
 """
-Calls of any operation, by five rules. No operation is named: axes, domains and requirements of the registry decide.
+Calls of any operation, by six rules. No operation is named: axes, domains and requirements of the registry decide.
 
 - word: each word of each option, in several forms, and without each array that may be left out;
 - size: each axis alone just beyond what a tile holds, and odd, and two together;
 - value: ties, huge and tiny numbers, 24 bits, positions that float32 lacks;
 - number: each number of an option at its ends, odd, small and large;
+- limit: more rows through several axes, and more places of a table or cache, than 16 bits count;
 - pair: two words on which the usual call agrees, with lists of numbers in an order on which they differ.
 
 The suite stores the first of them, where they are small. The kernel tier asks all, judged live.
@@ -25,7 +26,7 @@ from posref.spec import REGISTRY, Flag, Integer, Integers, OneOf, Real
 
 from ...calls import parameters_of
 from ...model import Case
-from ...vocabulary.axes import alternative, holds, is_star, names_in, result_axes, size_options, within
+from ...vocabulary.axes import alternative, holds, is_star, names_in, result_axes, size_options, value_of, within
 from .facts import Options, facts_of
 from .made_calls import (
     SIZES,
@@ -55,6 +56,7 @@ TOGETHER = ((65, 517), (33, 259), (3, 259))  # sizes of two axes, the first that
 PERIOD = 509  # of positions in calls of many rows
 LONG = 1030  # of tokens and keys
 HEAVY = 1 << 18  # numbers that any call takes, or gives
+ROWS, FARTHEST = (259, 254), 65_700  # more than 16 bits count: rows of two axes, and the last place
 GROUPS = ((3, 2), (5, 1), (6, 2), (1, 6))  # queries of a group, and groups of keys
 SMALL: Options = {"G": 1, "g": 1, "H": 1, "T": 2, "Q": 2, "K": 3}  # beside an axis that is large
 FEW_CHANNELS: Options = {"D": 4, "n": 2, "d": 2, "e": 2, "c": 2, "m": 2}
@@ -120,6 +122,7 @@ class Asked:
     form: str = ""
     changed: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
     axis: str = ""  # the letter whose size is asked for
+    most: int = HEAVY  # numbers that it takes, or gives
 
     def id(self, op: str) -> str:
         """Return the id of its case: that of a stored one, or of the kernel tier."""
@@ -278,6 +281,26 @@ def _two_size_calls(op: str) -> Iterator[Asked]:
                 break
 
 
+def _limit_calls(op: str) -> Iterator[Asked]:
+    """Yield calls beyond what 16 bits count: a batch of heads, which is one axis of a grid, and rows of a table or cache."""
+    axes, leading, used, small = _sized_axes(op)
+    usual = words(op)[0]
+    beside = {**FEW_CHANNELS, **small, **usual.sizes}
+    for axis in sorted(leading):
+        heads: dict[str, Any] = {letter: ROWS[1] for letter in ("H", "G" if "g" in used else "H") if letter in axes}
+        rows = {axis: ROWS[:1], **heads} if heads else {axis: ROWS}
+        how = {**beside, **rows, "rows": axis != "R", "shared": True, "places": lambda count: np.arange(count) % PERIOD}
+        yield Asked("limit", f"{_apart(axis)}-of-two", usual.params, how, most=16 * HEAVY)
+    known = _known(op, usual.params, beside)
+    for name, array in REGISTRY[op].arrays.items():
+        end = array.high or "0" if array.kind in ("position", "integer") else "0"
+        for letter in sorted(names_in(end) - {*REGISTRY[op].domains, *array.shape.split()}):
+            reached = (n for n in range(1, 2 * FARTHEST) if value_of(end, {**known, letter: n}) > FARTHEST)
+            places = {letter: next(reached, None), "T": 9, "K": 9, "places": lambda count: FARTHEST - 8191 * np.arange(count)}
+            if places[letter] is not None:
+                yield Asked("limit", f"{name}-{_apart(letter)}", usual.params, {**beside, **places}, most=16 * HEAVY)
+
+
 def _apart(axis: str) -> str:
     """Return the letter of an axis as it stands in an id, which has no capitals."""
     return axis if axis.isupper() else 2 * axis
@@ -411,7 +434,7 @@ def cases(op: str) -> Iterator[Case]:
 def kernel(op: str, only: str | None = None) -> Iterator[Case]:
     """Yield the calls of the kernel tier, or `only` the one of that id."""
     begin = None if only is None else only.split("/")[-1].partition("-")[0]
-    wanted = _cases(op, (*RULES, _two_size_calls), lambda asked: begin in (None, asked.rule))
+    wanted = _cases(op, (*RULES, _two_size_calls, _limit_calls), lambda asked: begin in (None, asked.rule))
     yield from (case for case in wanted if case.tier == KERNEL and only in (None, case.id))
 
 
@@ -461,13 +484,13 @@ def _arrays(op: str, asked: Asked, how: Options) -> dict[str, Array] | None:
         return None
     try:
         results = [shape_of(result_axes(op, name, usual_way(op)), known, rows=True) for name in REGISTRY[op].outputs]
-        if max(map(math.prod, results)) > HEAVY or _given(op, how, known) > HEAVY:
+        if max(map(math.prod, results)) > asked.most or _given(op, how, known) > asked.most:
             return None
         with np.errstate(all="ignore"):
             _, arrays = call(op, f"{asked.rule}/{asked.name}", asked.params, **how)
     except (ValueError, TypeError, ZeroDivisionError):  # sizes that no axis can have
         return None
-    if sum(x.size for x in arrays.values()) > HEAVY or not asked.changed.keys() <= arrays.keys():
+    if sum(x.size for x in arrays.values()) > asked.most or not asked.changed.keys() <= arrays.keys():
         return None
     for name, change in asked.changed.items():
         moved = within(change(arrays[name]), REGISTRY[op].arrays[name], known, 8)
