@@ -12,7 +12,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
@@ -39,9 +39,9 @@ COSTS = {  # how unlikely a change of a feature is: the first value, and each th
 NEAR = 6  # likely values of a feature, beside those of its domain
 TIED = 8  # sizes that two numbers have together
 TOKENS = 8  # of the call to begin with
-DRAWN, LIKELIEST = 300, 3  # several changes at once, and values of a feature for them
+DRAWN, LIKELIEST = 400, 3  # several changes at once, and values of a feature for them
 STORED = 24  # options of stored calls, with the optional arrays
-ASKED, TRIED = 400, 2000  # calls of one operation, and changes of which some give no call
+ASKED, TRIED = 600, 3000  # calls of one operation, and changes of which some give no call
 Move = tuple[float, Features]  # how unlikely a change is, and the features that it sets
 
 
@@ -55,6 +55,7 @@ def seek(
     `numbers` are those of a stated scope, which has none of the optional arrays `lacking_arrays`.
     """
     base = _released(trial)
+    base |= next(_released_lists(trial.op, base, stored), {})
     base = _offered(trial, base | {f"array {n}": False for n in lacking_arrays if f"array {n}" in base}, may)
     known = _moves(trial, base, stored, numbers)
     asked = tried = 0
@@ -89,7 +90,7 @@ def seek(
             heard.add(pattern)
             stack.append((changed, iter([*_hinted(trial.op, base, said), *known])))
     drawn = (_drawn(trial, known, lacking) for _ in range(DRAWN))
-    for move in chain(drawn, _together(known)):
+    for move in chain.from_iterable(zip(drawn, _together(known), strict=False)):
         if asked >= ASKED or tried >= TRIED:
             return None
         if is_answered({**base, **move}):
@@ -150,10 +151,31 @@ def _released(trial: Experiment) -> Features:
 
 
 def _batch(op: str, way: int) -> tuple[int, ...]:
-    """Return leading axes with which the main array has four, those of a batch, heads, tokens and channels."""
+    """Return leading axes with which the main array has four, those of a batch, heads, tokens and channels; else none."""
     name = main_array(op)
-    axes = [] if name is None else alternative(op, REGISTRY[op].arrays[name].shape, way)
+    if name is None:
+        return ()
+    axes = alternative(op, REGISTRY[op].arrays[name].shape, way)
     return LEADING[1] if len(axes) > FOUR - 1 and axes[0] == "*R" else LEADING[0]
+
+
+def _released_lists(op: str, base: Features, stored: Sequence[Features]) -> Iterator[Features]:
+    """Yield the lists of options in stored calls by which the last axis of the main array is a usual head size, each once."""
+    lists = [name for name, value in base.items() if isinstance(value, tuple) and name.startswith("option ")]
+    for values in dict.fromkeys(tuple(record.get(name) for name in lists) for record in stored) if lists else ():
+        move = dict(zip(lists, values, strict=True))
+        if all(isinstance(value, tuple) for value in values) and _head_size(op, {**base, **move}) in HEADS[:2]:
+            yield move
+
+
+def _head_size(op: str, record: Features) -> Any:
+    """Return the size of the last axis of the main array; None where no number follows from a record."""
+    main = main_array(op)
+    axes = alternative(op, REGISTRY[op].arrays[main].shape, record["way"]) if main is not None else []
+    try:
+        return value_of(axes[-1], {**defaults(op), **part(record, "option "), **part(record, "size ")}) if axes else None
+    except (TypeError, KeyError, ValueError, NameError):
+        return None
 
 
 def _of_head(op: str, name: str, record: Features) -> list[int]:
@@ -188,6 +210,10 @@ def _moves(trial: Experiment, base: Features, stored: Sequence[Features], number
     squares = [{f"size {n}": side**2 for n in "TQK" if f"size {n}" in base} for side in SIDES]
     squares = squares if GRID in trial.domains.get("form", ()) else []
     moves += [(0.7 + 0.1 * k, {"form": GRID, "start": 0} | one) for k, one in enumerate(squares)]
+    ways = [way for way in range(_ways(trial.op)) if way != base["way"]]
+    rows = [value for value in trial.domains.get("rows", ()) if value != base["rows"]]  # one way alone may have such rows
+    moves += [(0.7 + 0.1 * k, {"rows": value, "way": way}) for k, (value, way) in enumerate(product(rows, ways))]
+    moves += [(0.3 + 0.05 * k, one) for k, one in enumerate(_released_lists(trial.op, base, stored))]
     of_stored = [{name: value for name, value in one.items() if name.startswith(("option ", "array "))} for one in stored]
     alike = Counter(map(key_of, of_stored))
     of_key = {key_of(one): one for one in of_stored}

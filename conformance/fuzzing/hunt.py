@@ -34,7 +34,7 @@ from ..experiments.anchor_search import likely, seek
 from ..experiments.asker import ANY_ANSWER, REFUSED, RIGHT, Asker
 from ..experiments.cause_search import Experiment, differing
 from ..experiments.inside_scope import begin_at, moved, numbers_in
-from ..experiments.records import Features, make, read
+from ..experiments.records import Features, domains, make, read
 from ..model import BAD, Answer, Call, CaseResult, LoadedCase
 from ..proof import witnesses
 from ..proof.evaluation import askable
@@ -90,8 +90,8 @@ class Asking:
             cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
             stored = [read(op, case.calls[0]) for case in cases]
             trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored[:: max(1, len(cases) // STORED)], [])
-            trial.rng.shuffle(stored)
-            for record in (*map(trial.full, stored), *_plain(trial)):
+            shuffled = trial.rng.sample(stored, len(stored))
+            for record in (*map(trial.full, shuffled), *_plain(trial)):
                 trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
                 if len(trial.answered) == ANSWERED:
                     break
@@ -118,7 +118,9 @@ def _learn(trial: Experiment, stored: Sequence[Features]) -> None:
     refused = [record for record, outcome in trial.asker.known.values() if outcome == REFUSED]
     if not trial.answered:
         trial.asker.budget += SOUGHT
-        good = seek(trial, stored, (), lambda _: True)
+        trial.domains = domains(trial.op, stored)
+        searches = (seek(trial, stored, (), lambda _: True) for _ in range(SEARCHES))  # each draws other calls
+        good = next((record for record in searches if record is not None), None)
         if good is None:
             return
         begin_at(trial, good, likely(trial.op, good, ()))
@@ -191,6 +193,7 @@ STORED = 40  # cases whose options and sizes are known
 ANSWERED = 24  # calls of stored cases that are answered, into which refused draws are put
 HEADS = (64, 128)  # sizes that kernels are compiled for
 LEARNING = 600  # calls, to find those
+SEARCHES = 3  # for a first call that is answered
 SOUGHT = 2000  # more, where none of the stored ones is
 LARGER = 0.25  # of the sizes of a draw that is put into a call are drawn from all that experiments know, up to 1030
 NEAR = 32  # changes of a feature that are tried, until one lies in the scope
