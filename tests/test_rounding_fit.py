@@ -94,9 +94,11 @@ def test_a_sum_in_half_precision_is_named() -> None:
     assert "each addition of `namespace(log_gates).cumulative_sum(log_gates, axis=-1)`" in remark
 
 
-def test_results_that_are_truncated_are_named() -> None:
+@pytest.mark.parametrize(("sign", "which"), [(0, ""), (-1, " of negative results"), (1, " of positive results")])
+def test_results_that_are_truncated_are_named(sign: int, which: str) -> None:
     def truncated(x: Any) -> Any:
-        return (x.view(torch.int32) & -65536).view(torch.float32).bfloat16()
+        cut = (x.view(torch.int32) & -65536).view(torch.float32)
+        return torch.where(x * sign >= 0 if sign else x == x, cut, x).bfloat16()
 
     def rms_norm(x: Any, weight: Any, /, *, eps: float, weight_offset: int) -> Any:
         y = x.float()
@@ -104,7 +106,24 @@ def test_results_that_are_truncated_are_named() -> None:
 
     target = SimpleNamespace(rms_norm=rms_norm, backend="torch", supports={"*": {"gradient": False}}, __name__="truncated")
     [remark] = remarks(target, "rms_norm")
-    assert "fits rounding towards zero better" in remark
+    assert f"fits rounding towards zero{which} better" in remark
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_code_that_claims_to_round_results_alone_hears_of_other_roundings(products: bool) -> None:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        if layout != "half":
+            raise NotImplementedError
+        angles = positions[..., None].double() * base ** -(torch.arange(0, x.shape[-1], 2) / x.shape[-1]).double()
+        cos, sin, (u, v) = angles.cos(), angles.sin(), x.double().chunk(2, -1)
+        four = [u * cos, v * sin, v * cos, u * sin]
+        four = [y.bfloat16().double() if products else y for y in four]
+        return torch.cat((four[0] - four[1], four[2] + four[3]), -1).bfloat16()
+
+    target = SimpleNamespace(rope=rope, backend="torch", supports={"*": {"gradient": False}}, claims={"bfloat16": "fused"})
+    found = remarks(target, "rope")
+    assert len(found) == products
+    assert all("rounding to bfloat16 of" in remark for remark in found)
 
 
 @pytest.mark.thorough

@@ -80,7 +80,7 @@ def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[A
     if operation.counts["fail"]:
         named = (operation.diagnosis or {}).get("names")
         found = _other_scale(op, dtype, "fails, and", questions, budget)
-        return found if found or named else rounding_remark(op, dtype, "fails, but", questions)
+        return found if found or named else rounding_remark(op, dtype, "fails, but", questions, operation.claim)
     known = caught(op)
     fits = []
     mistakes = deviations_touching(op) if _beyond_one_rounding(questions) >= FEWEST else ()
@@ -95,7 +95,7 @@ def better_fit(operation: Operation, answers: Sequence[Answer], fine: Sequence[A
     if not fits:
         extra = distinct(op, fine, operation.claim, budget)
         return _other_scale(op, dtype, "passes, but", questions, budget) or rounding_remark(
-            op, dtype, "passes, but", [*questions, *extra]
+            op, dtype, "passes, but", [*questions, *extra], operation.claim
         )
     best = min(fits, key=lambda fit: (fit.rows - fit.nearer, fit.left))
     return (

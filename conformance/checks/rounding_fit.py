@@ -10,7 +10,7 @@ moves away from zero, and among those that it moves towards zero: code that trun
 changes by the same factor counts once: a weight, or the norm of a row. Few factors suffice if it gives nearly all results bit
 by bit. Results are compared after their last rounding.
 
-Roundings that released code makes are left out: `evidence/half_precision.json` lists them.
+Roundings that released code makes are left out: `evidence/half_precision.json` lists them. Class "fused" has none.
 """
 
 from __future__ import annotations
@@ -109,18 +109,18 @@ class RoundingFit:
             self.counts[:, direction] += np.sum(gain[chosen] != 0), np.sum(gain[chosen] > 0)
 
 
-def rounding_remark(op: str, dtype: str, verdict: str, questions: Sequence[Question]) -> str:
-    """Return the rounding that fits best, if one does that right code has not, with its numbers."""
+def rounding_remark(op: str, dtype: str, verdict: str, questions: Sequence[Question], claim: str) -> str:
+    """Return the rounding that fits best, if one does that right code of a class has not, with its numbers."""
     asked = by_mismatches(op, questions)
     if sum(_mismatches(question) for question in asked) < FEWEST:
         return ""
-    results, equal = _truncated(asked, dtype)
-    if results >= FEWEST and equal >= (1 - OTHERWISE) * results:
-        return (
-            f"{op} {dtype} {verdict} fits rounding towards zero better: where this is not rounding to the nearest, it gives "
-            f"{equal} of {results} results"
-        )
-    usual = usual_roundings(op)
+    for which, results, equal in _truncated(asked, dtype):
+        if results >= FEWEST and equal >= (1 - OTHERWISE) * results:
+            return (
+                f"{op} {dtype} {verdict} fits rounding towards zero{which} better: where this is not rounding to the nearest, "
+                f"it gives {equal} of {results} results"
+            )
+    usual = usual_roundings(op) if claim != "fused" else frozenset[str]()  # such code rounds results alone
     with quiet():
         known = [fit for fit in registered(op, dtype, questions) if fit.name not in usual]
         fits = expressions(op, dtype, asked)
@@ -137,14 +137,20 @@ def rounding_remark(op: str, dtype: str, verdict: str, questions: Sequence[Quest
     )
 
 
-def _truncated(questions: Sequence[Question], dtype: str) -> tuple[int, int]:
-    """Return how many results differ if they are rounded towards zero, and how many of the answers are so."""
-    results = equal = 0
+def _truncated(questions: Sequence[Question], dtype: str) -> Iterator[tuple[str, int, int]]:
+    """Yield how many results differ if they are rounded towards zero, and how many of the answers are so: all, and by sign."""
+    pairs = np.zeros((2, 2), dtype=int)
     for o in (o for question in questions for o in question.observations):
         truncated = towards_zero(o.expected, dtype)
         differs = np.isfinite(o.expected) & (truncated != round_to(o.expected, dtype))
-        results, equal = results + int(differs.sum()), equal + int(np.sum(o.observed[differs] == truncated[differs]))
-    return results, equal
+        for sign, chosen in enumerate((differs & (o.expected < 0), differs & (o.expected > 0))):
+            pairs[sign] += chosen.sum(), np.sum(o.observed[chosen] == truncated[chosen])
+    for which, (results, equal) in (
+        ("", pairs.sum(axis=0)),
+        (" of negative results", pairs[0]),
+        (" of positive results", pairs[1]),
+    ):
+        yield which, int(results), int(equal)
 
 
 def _listed(others: Sequence[RoundingFit], found: int) -> str:
