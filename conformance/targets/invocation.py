@@ -72,12 +72,8 @@ def arguments(
         if name in call.inputs or value != reference[name].default:
             msg = f"no option {name!r}"
             raise Unsupported(msg)
-    if takes_dtype(op):
-        if accepts is None or "dtype" in accepts:
-            keywords["dtype"] = target.backend.dtype(dtype)
-        elif dtype in UNIT:
-            msg = "no option 'dtype'"
-            raise Unsupported(msg)
+    if takes_dtype(op) and (accepts is None or "dtype" in accepts):
+        keywords["dtype"] = target.backend.dtype(dtype)
     return positional, keywords
 
 
@@ -217,6 +213,8 @@ def accept(
     """
     Return one output, or raise `Failure` unless its shape and dtype are such as the operation, or its gradient, may have.
 
+    It raises `Unsupported` for a result of another dtype than half precision, which the call was not told.
+
     `found` names its dtype, None for a plain number; `asked` says whether the call was told the dtype of its result.
     """
     if call.cotangents:
@@ -237,7 +235,10 @@ def accept(
     if found is None:  # a factor is a Python float
         return host
     free = makes_constants(op) or (expected.ndim == 0 and found != dtype) or (takes_dtype(op) and not asked)
-    if host.dtype.kind != "f" or (free and found in UNIT):
+    if free and dtype in UNIT and takes_dtype(op) and host.dtype.kind == "f" and found != dtype:
+        msg = "no option 'dtype'"
+        raise Unsupported(msg)
+    if host.dtype.kind != "f" or (free and found in UNIT and found != dtype):
         msg = f"{name} must be real and at least float32; got {found}"
         raise Failure(msg)
     promoted = found == given_dtype(op, "cos", dtype, form) == "float32"  # of x and wider tables
