@@ -124,7 +124,7 @@ class Observation:
     observed: Array
     width: Array
     failed: bool
-    of_expected: list[Array] = field(default_factory=list)  # the distances of the expected value, once they are computed
+    of_expected: list[Array] = field(default_factory=list, init=False)  # distances of the expected value, once computed
 
     @cached_property
     def wrong(self) -> npt.NDArray[np.bool_]:

@@ -48,7 +48,7 @@ def sentence(op: str, cause: Cause) -> str:
     fresh = f" [{cause.true} of {cause.asked} fresh calls agree]" if cause.asked else ""
     verb, end = f"{'mostly ' * cause.mostly}{VERBS.get(cause.kind, cause.kind)}", ", and elsewhere" * cause.elsewhere
     text = f"{verb} {conditions(op, cause, joined=', and ')}{end}"
-    return re.sub(r"with no", "without", text, count=1) + fresh
+    return re.sub(r"\bwith no\b", "without", text, count=1) + fresh
 
 
 NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on a feature can be seen at all
