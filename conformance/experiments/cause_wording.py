@@ -130,7 +130,8 @@ def what_is_left(op: str, cause: Cause) -> str:
             return "a key for every query"
         if cause.rough and is_number(shows[0]):
             return f"{words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))} (of the values tried)"
-        if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or (name == "way" and len(lacks) == 1):
+        is_only_way = name == "way" and len(lacks) == 1 and len({*shows, *lacks}) == _count_of_ways(op)
+        if (is_number(shows[0]) and 0 < len(lacks) < min(len(shows), SHOWN)) or is_only_way:
             return f"only {words(op, name, replace(cause, shows={name: lacks}, lacks={name: shows}))}"
     if [*cause.shows] == ["leading axes"] and not cause.rules and (text := _axes_left(cause)):
         return text
@@ -177,7 +178,7 @@ def words(op: str, name: str, cause: Cause) -> str:
         case "queries":
             return f"queries {'not the last of the keys' if lacks == ['last'] else ' or '.join(map(LIES.__getitem__, shows))}"
         case "way":
-            return " or ".join(_axes(op, way) for way in shows)
+            return " or ".join(dict.fromkeys(_axes(op, way, lacks) for way in shows))
         case "bits":
             return f"reals of {' or '.join(map(str, shows))} bits"
         case "size" | "start":
@@ -243,13 +244,20 @@ def _leading(shows: Sequence[Any], lacks: Sequence[Any]) -> str:
 COUNTS: Mapping[int, str] = {0: "no", 1: "one", 2: "two", 3: "three"}
 
 
-def _axes(op: str, way: int) -> str:
-    """Return one alternative of the axes of an operation's first array that has several."""
+def _axes(op: str, way: int, others: Sequence[int]) -> str:
+    """Return one alternative of the axes of an operation's arrays, of the first that has different ones in the others."""
+    texts = []
     for name, axes in REGISTRY[op].arrays.items():
         ways = alternatives(axes.shape)
+        one, *rest = (ways[min(k, len(ways) - 1)] for k in (way, *others))
         if len(ways) > 1:
-            return f"{name} of shape ({', '.join(ways[min(way, len(ways) - 1)])})"
-    return ""
+            texts.append((one in rest, f"{name} of shape ({', '.join(axis.lstrip('~') for axis in one)})"))
+    return min(texts, key=lambda text: text[0])[1] if texts else ""
+
+
+def _count_of_ways(op: str) -> int:
+    """Return how many alternatives the axes of an operation's arrays have."""
+    return max(len(alternatives(axes.shape)) for axes in REGISTRY[op].arrays.values())
 
 
 def _listed(values: Sequence[Any]) -> str:
