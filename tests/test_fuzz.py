@@ -231,6 +231,17 @@ def test_a_call_that_meets_many_conditions_is_found() -> None:
     assert findings.finds[0].call.inputs["k"].shape[-2] > 64
 
 
+def test_a_kernel_for_one_model_is_asked() -> None:
+    """No stored call has its sections together with positions of rows."""
+
+    def mrope(x: Any, positions: Any, /, *, sections: Any, arrangement: str, layout: str, base: float) -> Any:
+        if tuple(sections) != (16, 24, 24) or positions.ndim != 4 or (arrangement, layout) != ("chunked", "half"):
+            raise NotImplementedError
+        return posref.mrope(x, positions, sections=sections, arrangement=arrangement, layout=layout, base=base)
+
+    assert fuzz(SimpleNamespace(mrope=mrope), examples=12).judged >= 10
+
+
 def test_a_run_that_judges_next_to_nothing_fails() -> None:
     target = SimpleNamespace(alibi=posref.alibi)
     few_draws = fuzz(target, seconds=1e-3)

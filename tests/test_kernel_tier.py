@@ -246,6 +246,27 @@ def test_what_is_not_computed_beyond_a_block_is_found(op: str, limit: int, axis:
     assert "fail" in verdicts
 
 
+def sixteen_bits(op: str) -> Callable[..., Any]:
+    """Return a function that computes 65535 rows of leading axes, or writes into slots that 16 bits count."""
+
+    def function(x: Array, *others: Any, **options: Any) -> Any:
+        if op == "write_cache":
+            return posref.write_cache(x, others[0], np.where(others[1] < 32768, others[1], -1), **options)
+        out = getattr(posref, op)(x, *others, **options)
+        out.reshape(-1, *out.shape[-2:])[65535:] = 0
+        return out
+
+    return function
+
+
+@few(1, "op", ["write_cache", "apply_rope", "attention_logits", "relative_shift"])
+def test_a_count_of_16_bits_is_found(op: str) -> None:
+    target = load_python(SimpleNamespace(**{op: sixteen_bits(op)}))
+    names = [case.id for case in rules.kernel(op) if "/limit-" in case.id]
+    assert [ask(target, case, "float32").verdict for name in names for case in tier.load([op], name)] == ["fail"] * len(names)
+    assert names
+
+
 def rotate_by_xor(x: Array, positions: Array, *, layout: str, base: float, rotary_dim: int | None = None) -> Array:
     """Rotate with the partner that is found by XOR of the channel with half of the rotated width."""
     if layout != "half":

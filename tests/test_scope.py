@@ -823,6 +823,20 @@ def test_code_of_few_cases_is_asked_at_the_sizes_of_kernels() -> None:
     assert "wrong with 33 batch rows or more [" in reason
 
 
+@pytest.mark.thorough(dear=True)
+@pytest.mark.parametrize("tiles", [False, True])
+def test_a_narrow_scope_is_learned_at_the_sizes_of_kernels(tiles: bool) -> None:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        whole = x.ndim == 4 and positions.shape == (x.shape[-2],) and layout == "half" and positions.dtype.kind in "iu"
+        if not whole or ((x.shape[-2] % 16 or x.shape[-1] % 32) if tiles else np.any(np.diff(positions) != 1)):
+            raise Unsupported("not implemented")
+        return posref.rope(x, positions, layout=layout, base=base)
+
+    report = check(SimpleNamespace(rope=rope), op="rope", tier="kernel", seed=7)
+    assert report.operations[0].standing == "in scope", report.operations[0].reason
+    assert ("tokens a multiple of 16" if tiles else "consecutive positions") in report.scopes[0].line
+
+
 @few(1, "op", ["alibi_slopes", "t5_bias", "rms_norm", "decomposed_rows"])
 @few(1, "count", [10_000, 1, 3])
 def test_a_table_of_stored_answers_that_refuses_all_else_is_not_conformant(op: str, count: int) -> None:
