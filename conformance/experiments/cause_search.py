@@ -26,7 +26,7 @@ from ..vocabulary.traits import defaults
 from .asker import ANY_ANSWER, ENDED, NO_CALL, REFUSED, RIGHT, SPENT, WRONG, Asker, key_of
 from .neighbours import is_whole, near, tied
 from .number_rules import Numbers, Rule, independent, is_relation
-from .quantities import SHARED, quantities
+from .quantities import OF_QUERIES, SHARED, quantities
 from .records import FARTHER, Features, count_of_results, domains, is_number, letters_in, make, part, tokens_of, word_of
 from .rule_search import STEPS, Guess, fitting, parted
 
@@ -609,7 +609,8 @@ class Experiment:
         """Return the quantities that change with some numbers, those of fewest parts first."""
         here = self.numbers(found.bad)
         changed = [self.numbers(self.changed(found.bad, name, value)) for name in numbers for value in self.domains[name]]
-        return [name for name in here if any(other and other.get(name) != here[name] for other in changed)]
+        known = [name for name in here if found.kind == WRONG or name not in OF_QUERIES]  # code refuses sizes, not such places
+        return [name for name in known if any(other and other.get(name) != here[name] for other in changed)]
 
     # ---- predictions ------------------------------------------------------------------------------------------------------
     def predict(self, kinds: Iterable[str]) -> None:

@@ -54,7 +54,7 @@ def quantities(op: str, record: Features, call: Call) -> dict[str, float]:
         numbers["smallest position"] = float(min(p.min() for p in places))
     if len(places) == 2:
         numbers["largest distance"] = float(max(abs(places[0].max() - places[1].min()), abs(places[1].max() - places[0].min())))
-        numbers |= {"largest query position": float(places[0].max()), "smallest query position": float(places[0].min())}
+        numbers |= dict(zip(OF_QUERIES, (float(places[0].max()), float(places[0].min())), strict=True))
     apart = [name for name in ("largest position", "largest distance") if name in numbers]
     numbers |= {f"{name} over {word}": numbers[name] - n for name in apart for word, n in options.items()}
     lists = {f"sum of {name}": sum(value) for name, value in part(record, "option ").items() if isinstance(value, tuple)}
@@ -93,6 +93,7 @@ def _entries(name: str, values: Sequence[int]) -> dict[str, float]:
     return numbers | {f"sum of {name}": sum(values), f"common divisor of {name}": math.gcd(*values)}
 
 
+OF_QUERIES = ("largest query position", "smallest query position")
 SHARED = {"d//groups": "channels of a group"}  # axes that are no letter, with their words
 MINUS = (("queries", "keys"), ("rows of the grid", "columns of the grid"), ("M", "N"), ("d", "e"), ("queries", "N"))  # counts
 ALIKE = {"head size", "rotary_dim", "pairs"}  # a share of the head has a name
