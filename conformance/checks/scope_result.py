@@ -31,7 +31,7 @@ from ..summary.call_words import call_in_words
 from ..targets.base import Target
 from ..vocabulary.traits import Traits, are_lengths, in_dtype, main_array, option_traits, traits_of
 from . import scope_statement
-from .learned_scope import LAST, Trials
+from .learned_scope import INSIDE, LAST, Trials
 from .scope import BOUNDS, ENOUGH, Asked, Bound, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 
@@ -121,7 +121,8 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, 
     passing = _passing(own)
     may_draw = whole and trials.can_ask() and not any(operation.failing for operation, _ in own)
     few = may_draw and len(passing) < (1 if op in stated else ENOUGH)
-    is_narrow = may_draw and op not in stated and len(passing) < LEAST_JUDGED and answered < len(asked)
+    least = LEAST_JUDGED * trials.inside_calls // INSIDE  # more at the sizes of kernels, whose cases are many
+    is_narrow = may_draw and op not in stated and len(passing) < least and answered < len(asked)
     gradients = {id(case) for case in asked if case.kind == "vjp"}
     no_gradients = op not in stated and not (few or is_narrow) and gradients == {*map(id, refused)}  # this alone explains all
     every = asked_cases(own, option_traits if no_gradients else traits_of) if few or 0 < answered < len(asked) else []
