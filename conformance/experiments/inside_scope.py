@@ -6,6 +6,7 @@ A drawn number moves to a multiple, a limit or a power of two, or together with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -89,21 +90,17 @@ def calls_inside(
     """
     Return fresh calls around those that were answered, and what came of each: answered, or refused without a cause.
 
-    No two are the same, and none is one of the `known` calls.
-    All features of which more than one value is taken change in turn, each to a value that `may` be asked.
+    No two are the same, and none is one of the `known` calls. In up to a quarter one size is as large as it may be. In the
+    others all features of which more than one value is taken change in turn, each to a value that `may` be asked.
     """
     calls: list[tuple[LoadedCase, str]] = []
     start, deck = trial.anchor(right=False), list[str]()
     answered = [] if start is None else [start]
+    large = [] if start is None else _of_largest_sizes(trial, start, may)[: count // 4]
     for _ in range(3 * DRAWS * len(answered)):
         if len(answered) > count or trial.asker.is_spent:
             break
-        record = dict(trial.rng.choice(answered))
-        for _ in range(trial.rng.choice((2, 3, 4))):
-            deck = deck or trial.rng.sample([*trial.domains], len(trial.domains))
-            name = deck.pop()
-            trials = islice((one for one in _changes(trial, record, name) if trial.numbers(one) and may(one)), AROUND)
-            record = next((one for one in trials if not trial.explained(one, trial.kinds)), record)
+        record = large.pop() if large else _changed(trial, dict(trial.rng.choice(answered)), deck, may)
         call = make(trial.op, record, trial.rng.randrange(1 << 30))
         call = None if call is None else trial.asker.filled(call)
         if call is None or call.is_degenerate or call_key(trial.op, call) in known:
@@ -120,6 +117,32 @@ def calls_inside(
         if outcome not in (NO_CALL, SPENT, NO_VALUES) and not trial.explained(record, (outcome,)):
             calls.append((replace(case, comment=said), outcome))
     return calls
+
+
+def _of_largest_sizes(trial: Experiment, start: Features, may: Callable[[Features], bool]) -> list[Features]:
+    """Return a record with each size, and the leading axes, as large as they may be, one at a time in a random order."""
+    records = []
+    for name in (name for name in trial.domains if name.startswith(("size ", "leading axes"))):
+        sizes = sorted((n for n in trial.domains[name] if n and _count(n) > _count(start[name])), key=_count, reverse=True)
+        larger = (one for one in ({**start, name: n} for n in sizes) if trial.numbers(one) and may(one))
+        records += [one for one in islice(larger, AROUND) if not trial.explained(one, trial.kinds)][:1]
+    return trial.rng.sample(records, len(records))
+
+
+def _count(size: Any) -> int:
+    """Return how many rows a size has: that of one axis, or of several."""
+    return math.prod(size) if isinstance(size, tuple) else size or 0
+
+
+def _changed(trial: Experiment, record: Features, deck: list[str], may: Callable[[Features], bool]) -> Features:
+    """Return a record with a few features changed, drawn from a deck that is filled again when it is empty."""
+    for _ in range(trial.rng.choice((2, 3, 4))):
+        if not deck:
+            deck += trial.rng.sample([*trial.domains], len(trial.domains))
+        name = deck.pop()
+        trials = islice((one for one in _changes(trial, record, name) if trial.numbers(one) and may(one)), AROUND)
+        record = next((one for one in trials if not trial.explained(one, trial.kinds)), record)
+    return record
 
 
 def brought_inside(trial: Experiment, record: Features, is_inside: Callable[[Features], bool]) -> Features | None:
