@@ -54,8 +54,7 @@ def render(document: Mapping[str, Any]) -> str:
         "report.html.j2", process=process(document),
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
         shown=verdict_text(document), marks=figures.MARKS, drawn=figures.DRAWN,
-        scopes=scope_lines(document), batch=batch_lines(document),
-        operations=[_operation(op, cases, document["target"]) for op, cases in by_operation(document)],
+        scopes=scope_lines(document), batch=batch_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
         legend=figures.LEGEND,
     )  # fmt: skip
@@ -89,6 +88,11 @@ def page(template: str, **values: Any) -> str:
         name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()
     }  # for the page's policy
     return environment.get_template(template).render(inline=inline, hashes=hashes, **values)
+
+
+def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the page shows of every operation, failing ones first."""
+    return [_operation(op, cases, document["target"]) for op, cases in by_operation(document)]
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
