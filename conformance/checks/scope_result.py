@@ -116,28 +116,20 @@ def report_scope(operations: Pairs, stated: Stated) -> None:
 def _scope(op: str, own: Pairs, target: Target, stated: Stated, trials: Trials, *, whole: bool) -> Scope:
     """Return the scope of one operation; where too few of the `whole` suite lie in it, fresh calls are asked inside of it."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
-    refused = [case for case in asked if case.verdict == "unsupported"]
-    answered = len(asked) - len(refused)
+    answered = sum(case.verdict != "unsupported" for case in asked)
     passing = _passing(own)
     may_draw = whole and trials.can_ask() and not any(operation.failing for operation, _ in own)
     few = may_draw and len(passing) < (1 if op in stated else ENOUGH)
     least = LEAST_JUDGED * trials.inside_calls // INSIDE  # more at the sizes of kernels, whose cases are many
     is_narrow = may_draw and op not in stated and len(passing) < least and answered < len(asked)
-    gradients = {id(case) for case in asked if case.kind == "vjp"}
-    no_gradients = op not in stated and not (few or is_narrow) and gradients == {*map(id, refused)}  # this alone explains all
-    every = asked_cases(own, option_traits if no_gradients else traits_of) if few or 0 < answered < len(asked) else []
+    only_gradients = all((case.kind == "vjp") is (case.verdict == "unsupported") for case in asked)  # are refused, all of them
+    is_plain = only_gradients and op not in stated and not (few or is_narrow)
+    every = asked_cases(own, option_traits if is_plain else traits_of) if few or 0 < answered < len(asked) else []
     drawn = _drawn(op, every, trials, stated.get(op)) if few or is_narrow else []
     drawn = drawn if few else [one for one in drawn if one.answered]  # else the cases say what is refused
     fresh = [one for one in drawn if one.verdict == "pass"]
-    scope = Scope(
-        op,
-        len(asked),
-        answered,
-        passed=bool(passing) or any(one.answered for one in drawn),
-        stated=op in stated,
-        fresh=len(fresh),
-        tried=trials.can_ask(),
-    )
+    passed = bool(passing) or any(one.answered for one in drawn)
+    scope = Scope(op, len(asked), answered, passed=passed, stated=op in stated, fresh=len(fresh), tried=trials.can_ask())
     if answered and op in stated and not _is_answered_in(stated[op], every or asked_cases(own)):
         scope.decided, scope.narrow = NARROW, "no case that it answers lies in the scope that it states"
         return scope
