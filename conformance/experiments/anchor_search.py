@@ -12,7 +12,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, combinations, product
+from itertools import combinations, product, zip_longest
 from typing import Any
 
 from posref.spec import REGISTRY, Integer, Integers, OneOf, Real
@@ -90,7 +90,7 @@ def seek(
             heard.add(pattern)
             stack.append((changed, iter([*_hinted(trial.op, base, said), *known])))
     drawn = (_drawn(trial, known, lacking) for _ in range(DRAWN))
-    for move in chain.from_iterable(zip(drawn, _together(known), strict=False)):
+    for move in (one for pair in zip_longest(drawn, _together(known)) for one in pair if one is not None):
         if asked >= ASKED or tried >= TRIED:
             return None
         if is_answered({**base, **move}):
