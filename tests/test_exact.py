@@ -21,7 +21,7 @@ from posref.backends.exact import (
     ratio_to_float64,
 )
 from posref.backends.live import live
-from posref.backends.numbers import Array, Undecided
+from posref.backends.numbers import Array, Undecided, storage
 from posref.backends.rounding import BITS, bits_of, representable, round_to
 
 ANY = np.asarray(np.inf)
@@ -178,6 +178,10 @@ def test_a_significand_is_an_odd_integer(value: float) -> None:
     while expected and expected % 2 == 0:
         expected //= 2
     assert odd(np.asarray(value)) == expected
+    for name in ("angle32", "low-bfloat16", "low-float16"):
+        system = bounds(name)
+        exact = np.isfinite(value) and expected < 2.0 ** system.bits[storage]
+        assert system._fits(np.asarray(value), storage) == exact
 
 
 @given(st.lists(st.tuples(st.integers(-(2**30), 2**30), st.sampled_from([0.0, 1.0])), min_size=1, max_size=5))

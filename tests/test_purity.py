@@ -173,13 +173,16 @@ def test_a_loan_has_the_values_and_shows_every_write(dtype: str, shape: tuple[in
         block = memory[start : start + size]
         array = library.placed(block, dtype, shape, loan.get("strides"), loan["at"] - start)
         assert np.array_equal(library.to_numpy(array), values.astype(bool) if dtype == "bool" else values)
+        assert file.is_unchanged()
         assert file.is_changed(loan) == (False, False)
         array[...] = 0
         assert file.is_changed(loan) == (True, False)
+        assert not file.is_unchanged()
         array[...] = library.from_numpy(np.asarray(values), None if dtype in ("int64", "bool") else dtype)
         assert file.is_changed(loan) == (False, False)
         block[0] ^= 1
         assert file.is_changed(loan) == (False, True)
+        assert not file.is_unchanged()
         block[0] ^= 1
     file.give_back(start + size)
     file.close()

@@ -13,6 +13,7 @@ from posref.spec import REGISTRY
 from ..vocabulary.axes import alternatives
 from .cause_search import Cause, kind_of
 from .number_rules import Rule
+from .quantities import OF_QUERIES
 from .records import BLIND, is_number, word_of
 
 VERBS = {
@@ -60,9 +61,7 @@ NEEDS: Mapping[str, tuple[tuple[str, float], ...]] = {  # numbers from which on 
 
 
 ROWS = frozenset(name for name, _ in NEEDS["memory"])
-FAR = frozenset(
-    {"largest position", "smallest position", "largest distance", "largest query position", "smallest query position"}
-)
+FAR = frozenset({"largest position", "smallest position", "largest distance", *OF_QUERIES})
 UNSEEN = 2.0**16  # beyond, what is allowed at a position may be more than a mistake does
 
 
