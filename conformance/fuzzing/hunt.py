@@ -90,7 +90,8 @@ class Asking:
             cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
             stored = [read(op, case.calls[0]) for case in cases]
             trial = Experiment(Asker(self.target, op, dtype, LEARNING), stored[:: max(1, len(cases) // STORED)], [])
-            shuffled = trial.rng.sample(stored, len(stored))
+            shuffled = [*stored]
+            trial.rng.shuffle(shuffled)
             for record in (*map(trial.full, shuffled), *_plain(trial)):
                 trial.answered += [record] if trial.asker.answer(record) in ANY_ANSWER else []
                 if len(trial.answered) == ANSWERED:
